@@ -1,0 +1,79 @@
+"""sottovoce: learn what a crowd does without ever receiving anybody's true answer.
+
+>>> import sottovoce as sv
+>>> schema = sv.Schema(x=sv.Categorical(range(4)))
+>>> plan = sv.plan(schema, sv.Frequencies("x", oracle="grr"), epsilon=1.0, people=1000)
+>>> reports = sv.simulate(plan, {"x": [0, 1, 1, 2] * 250}, seed=7)
+>>> sv.Aggregate(plan).add(reports).estimate().marginal("x").people
+1000
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+    from sottovoce.client import Client, ClientState, simulate
+    from sottovoce.errors import (
+        CorruptReport,
+        InvalidInput,
+        NotEnumerable,
+        NotInThisRound,
+        PlanMismatch,
+        SottovoceError,
+    )
+    from sottovoce.estimate import Estimate, Table
+    from sottovoce.frequencies import Frequencies
+    from sottovoce.front import Plan, plan
+    from sottovoce.guarantee import Guarantee
+    from sottovoce.oracles import oracle
+    from sottovoce.postprocess import choose_postprocess, postprocess
+    from sottovoce.reports import Report, Reports
+    from sottovoce.schema import Boolean, Categorical, Items, Ordinal, Schema, Text
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Modules load when a name of theirs is first used.
+_HOMES = {
+    "aggregate": ("Aggregate",),
+    "client": ("Client", "ClientState", "simulate"),
+    "errors": (
+        "CorruptReport",
+        "InvalidInput",
+        "NotEnumerable",
+        "NotInThisRound",
+        "PlanMismatch",
+        "SottovoceError",
+    ),
+    "estimate": ("Estimate", "Table"),
+    "frequencies": ("Frequencies",),
+    "front": ("Plan", "plan"),
+    "guarantee": ("Guarantee",),
+    "oracles": ("oracle",),
+    "postprocess": ("choose_postprocess", "postprocess"),
+    "reports": ("Report", "Reports"),
+    "schema": ("Boolean", "Categorical", "Items", "Ordinal", "Schema", "Text"),
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: RUF022  (in the order of the way of the data)
+    "Schema", "Boolean", "Categorical", "Ordinal", "Text", "Items",
+    "Frequencies", "plan", "Plan", "Guarantee", "oracle",
+    "Client", "ClientState", "simulate", "Report", "Reports",
+    "Aggregate", "Estimate", "Table", "postprocess", "choose_postprocess",
+    "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"sottovoce.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'sottovoce' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULE_OF])

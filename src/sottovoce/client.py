@@ -1,0 +1,168 @@
+"""The device: a record goes in, a whisper comes out. And a crowd of simulated devices, with the same law."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sottovoce.entropy import Entropy, System
+from sottovoce.errors import InvalidInput, NotInThisRound
+from sottovoce.plan import Plan
+from sottovoce.reports import Report, Reports
+
+
+class ClientState:
+    """What a device keeps between reports: its round in each series, and its memo for each plan. Never an answer.
+
+    >>> ClientState.from_json(ClientState().to_json()).to_json()
+    '{"rounds": {}, "memos": {}}'
+    """
+
+    def __init__(self) -> None:
+        self.rounds: dict[str, int] = {}
+        self.memos: dict[str, tuple[int, list[str]]] = {}
+
+    def to_json(self) -> str:
+        return json.dumps({"rounds": self.rounds, "memos": self.memos})
+
+    @classmethod
+    def from_json(cls, text: str) -> ClientState:
+        try:
+            data = json.loads(text)
+            state = cls()
+            state.rounds = {str(series): int(number) for series, number in data["rounds"].items()}
+            state.memos = {str(plan): (int(memo[0]), list(memo[1])) for plan, memo in data["memos"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+            raise InvalidInput("client state: it must be the JSON that to_json wrote") from None
+        return state
+
+
+class Client:
+    """One person's device.
+
+    With a ``state``, answering again under the same plan recalls the memo, whatever is answered then, so a
+    lifetime of reports costs what the plan says. Without one every call draws fresh coins, as if it were
+    another person: call it once.
+
+    >>> from sottovoce import front, frequencies, schema
+    >>> plan = front.plan(
+    ...     schema.Schema(x=schema.Boolean()), frequencies.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> len(Client(plan).report({"x": True}).to_bytes())
+    15
+    """
+
+    def __init__(self, plan: Plan, state: ClientState | None = None, entropy: Entropy | None = None) -> None:
+        self.plan = plan
+        self.state = state
+        self._entropy = entropy or System()
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
+        self._join_round()
+        plan = self.plan
+        memo = self.state.memos.get(plan.id) if self.state else None
+        if memo is not None:
+            return self._recalled(memo)
+        entropy = self._entropy
+        weight = plan.cohorts.weight
+        index = plan.cohorts.at(entropy.below(weight)) if weight > 1 else 0
+        cohort = plan.cohorts[index]
+        codes = plan.schema.encode(record, plan.cohorts.attributes)
+        memos = [ask.oracle.memorize(ask.encoding.encode(codes), entropy) for ask in cohort.asks]
+        if self.state is not None:
+            packed = [ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)]
+            self.state.memos[plan.id] = (index, packed)
+        payload = b"".join(
+            ask.oracle.pack(ask.oracle.recall(kept, entropy))
+            for ask, kept in zip(cohort.asks, memos, strict=True)
+        )
+        return Report(plan.id, index, payload)
+
+    def _recalled(self, memo: tuple[int, list[str]]) -> Report:
+        index, packed = memo
+        cohort = self.plan.cohorts[index]
+        payload = b""
+        for ask, kept in zip(cohort.asks, packed, strict=True):
+            output = ask.oracle.recall(ask.oracle.unpack(bytes.fromhex(kept)), self._entropy)
+            payload += ask.oracle.pack(output)
+        return Report(self.plan.id, index, payload)
+
+    def _join_round(self) -> None:
+        series = self.plan.series
+        if len(series.shares) == 1:
+            return
+        if self.state is None:
+            raise InvalidInput("state is required for a plan of several rounds, so that nobody answers twice")
+        name = series.origin or self.plan.id
+        if name not in self.state.rounds:
+            self.state.rounds[name] = series.at(self._entropy.below(sum(series.shares)))
+        if self.state.rounds[name] != series.number:
+            raise NotInThisRound(f"this device belongs to another round than round {series.number}")
+
+
+def simulate(plan: Plan, table: Any, seed: int) -> Reports:
+    """The reports of a crowd: one simulated device per row of a dict of columns, pandas or Arrow table.
+
+    In a series of rounds only the rows whose round this is report; with one seed a row has one round in all plans.
+
+    >>> from sottovoce import front, frequencies, schema
+    >>> plan = front.plan(
+    ...     schema.Schema(x=schema.Boolean()), frequencies.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> len(simulate(plan, {"x": [True, False, True]}, seed=7))
+    3
+    """
+    codes = plan.schema.encode_table(table, plan.cohorts.attributes)
+    lengths = {column.size for column in codes.values()}
+    if len(lengths) > 1:
+        raise InvalidInput("columns must have equal lengths")
+    count = lengths.pop()
+    shares = plan.series.shares
+    if len(shares) > 1:
+        tickets = _draws(seed, 0).integers(0, sum(shares), count)
+        rounds = np.searchsorted(np.cumsum(shares), tickets, side="right")
+        mine = rounds == plan.series.number
+        codes = {name: column[mine] for name, column in codes.items()}
+        count = int(mine.sum())
+    cohorts = np.zeros(count, np.int64)
+    if plan.cohorts.weight > 1:
+        cohorts = plan.cohorts.at_column(_draws(seed, 1).integers(0, plan.cohorts.weight, count))
+    payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
+    for index, rows in _groups(cohorts, len(plan.cohorts)):
+        cohort = plan.cohorts[index]
+        for place, (ask, part) in enumerate(zip(cohort.asks, cohort.slices, strict=True)):
+            values = ask.encoding.encode_columns({name: codes[name][rows] for name in ask.encoding.attributes})
+            packed = ask.oracle.simulate(values, _subseed(seed, index, place))
+            if rows == slice(None) and packed.shape == payload.shape:
+                payload = packed
+            else:
+                payload[rows, part] = packed
+    return Reports(plan.id, cohorts.astype(np.uint32), payload)
+
+
+def _groups(cohorts: Any, count: int) -> Any:
+    """(cohort, its rows) for every cohort that has any."""
+    if count == 1:
+        yield 0, slice(None)
+        return
+    order = np.argsort(cohorts, kind="stable")
+    present, starts = np.unique(cohorts[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    for index, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield index, order[start:end]
+
+
+def _draws(seed: int, purpose: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64([_checked(seed), purpose]))
+
+
+def _subseed(seed: int, cohort: int, ask: int) -> int:
+    return int(np.random.SeedSequence([_checked(seed), 2, cohort, ask]).generate_state(1, np.uint64)[0])
+
+
+def _checked(seed: int) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInput(f"seed ({seed}) must be a whole number of at least 0")
+    return int(seed)

@@ -1,0 +1,27 @@
+"""Every error a caller can meet. Messages name the parameter, the value and the rule, never a person's data."""
+
+from __future__ import annotations
+
+
+class SottovoceError(Exception):
+    """Base of all errors raised on purpose; the command line turns them into exit code 2."""
+
+
+class InvalidInput(SottovoceError, ValueError):
+    """An argument, a file or a record breaks a stated rule."""
+
+
+class CorruptReport(SottovoceError, ValueError):
+    """Bytes that cannot be a report: truncated, damaged, of an unknown version or with an impossible payload."""
+
+
+class PlanMismatch(SottovoceError, ValueError):
+    """Two things that must belong to one plan belong to different ones."""
+
+
+class NotEnumerable(SottovoceError):
+    """The outputs are too many (or infinite) to list; audit by sampling instead."""
+
+
+class NotInThisRound(SottovoceError):
+    """This person was drawn into another round of the series and must stay silent in this one."""

@@ -1,0 +1,181 @@
+"""Estimates: values with variances, and the ways people look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput
+from sottovoce.oracles import Noise
+from sottovoce.schema import Label
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PureLaw:
+    """The reports' own law behind a table: how many supported each value, and with what chances."""
+
+    support: NDArray[np.int64]
+    p: float
+    q: float
+    encoding: str  # "direct": one answer per report; "bits": one independent bit per value; "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Estimated frequencies of the values of one or more attributes.
+
+    ``variances`` are those of the error given the people asked. ``method`` names the repair, ``base`` for none.
+    """
+
+    attributes: tuple[str, ...]
+    labels: Sequence[Label]
+    values: Floats
+    variances: Floats
+    people: int
+    noise: Noise = field(repr=False)
+    is_unbiased: bool = True
+    method: str = "base"
+    law: PureLaw | None = field(default=None, repr=False)
+
+    @property
+    def std_error(self) -> Floats:
+        """Standard errors of the values."""
+        return np.sqrt(self.variances)
+
+    def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
+        """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
+        if not 0 < level < 1:
+            raise InvalidInput(f"level ({level}) must lie between 0 and 1")
+        variances = self.variances
+        if population:
+            share = np.clip(self.values, 0, 1)
+            variances = variances + share * (1 - share) / self.people
+        reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variances)
+        return self.values - reach, self.values + reach
+
+    def threshold(self, alpha: float = 0.05) -> float:
+        """Estimates above this are significant: of values nobody holds, at most ``alpha`` pass in expectation.
+
+        T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq. (3.13)
+        """
+        if not 0 < alpha < len(self.values):
+            raise InvalidInput(f"alpha ({alpha}) must lie between 0 and the number of values")
+        return NormalDist().inv_cdf(1 - alpha / len(self.values)) * float(np.sqrt(self.noise.floor))
+
+    def significant(self, alpha: float = 0.05) -> NDArray[np.bool_]:
+        """Which values rise above the noise."""
+        return self.values > self.threshold(alpha)
+
+    def total(self, labels: Sequence[Label]) -> float:
+        """The summed frequency of some values; never negative after ``post-pos``."""
+        place = {label: index for index, label in enumerate(self.labels)}
+        unknown = [label for label in labels if label not in place]
+        if unknown:
+            raise InvalidInput(f"label {unknown[0]!r} is not in the table")
+        total = float(self.values[[place[label] for label in labels]].sum())
+        return max(total, 0.0) if self.method == "post-pos" else total
+
+    def repaired(self, values: Floats, method: str, *, is_unbiased: bool = False) -> Table:
+        """The same table with repaired values, marked."""
+        return replace(self, values=values, method=method, is_unbiased=is_unbiased)
+
+    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One mapping per value, ready for JSON."""
+        low, high = self.interval(level)
+        return [
+            {
+                "value": label,
+                "frequency": float(value),
+                "std_error": float(error),
+                "low": float(bottom),
+                "high": float(top),
+            }
+            for label, value, error, bottom, top in zip(
+                self.labels, self.values, self.std_error, low, high, strict=True
+            )
+        ]
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """A data frame: value, frequency, std_error, low, high."""
+        import pandas as pd
+
+        name = ",".join(self.attributes)
+        return pd.DataFrame(self.rows(level)).rename(columns={"value": name}).set_index(name)
+
+    def plot(self, path: str | None = None, *, truth: Floats | None = None, most: int = 64) -> Any:
+        """An Altair chart of bars with 95% intervals (and the truth as ticks); written to ``path`` if given."""
+        from sottovoce.plots import bars
+
+        return bars(self, path, truth=truth, most=most)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        head = f"{', '.join(self.attributes):<24} {'frequency':>10} {'std error':>10} {'95% interval':>22}"
+        lines = [
+            f"{label!s:<24.24} {value:>10.4f} {error:>10.4f} {f'[{bottom:.4f}, {top:.4f}]':>22}"
+            for label, value, error, bottom, top in zip(
+                self.labels, self.values, self.std_error, low, high, strict=True
+            )
+        ]
+        repair = "unbiased" if self.is_unbiased else f"repaired by {self.method}, biased"
+        return "\n".join([head, *lines, f"{self.people:,} people, {repair}"])
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a plan's crowd said: one table per set of attributes."""
+
+    tables: Mapping[tuple[str, ...], Table]
+
+    def marginal(self, *attributes: str) -> Table:
+        """The table of these attributes."""
+        if attributes not in self.tables:
+            known = "; ".join(", ".join(names) for names in self.tables)
+            raise InvalidInput(f"marginal ({', '.join(attributes)}) was not asked for (there is: {known})")
+        return self.tables[attributes]
+
+    @property
+    def only(self) -> Table:
+        """The table, if there is just one."""
+        if len(self.tables) != 1:
+            raise InvalidInput("there are several tables; choose one with marginal(...)")
+        return next(iter(self.tables.values()))
+
+    @property
+    def values(self) -> Floats:
+        return self.only.values
+
+    @property
+    def variances(self) -> Floats:
+        return self.only.variances
+
+    @property
+    def std_error(self) -> Floats:
+        return self.only.std_error
+
+    @property
+    def people(self) -> int:
+        return sum(table.people for table in self.tables.values())
+
+    @property
+    def is_unbiased(self) -> bool:
+        return all(table.is_unbiased for table in self.tables.values())
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        return self.only.interval(level)
+
+    def to_pandas(self) -> Any:
+        return self.only.to_pandas()
+
+    def plot(self, path: str | None = None) -> Any:
+        return self.only.plot(path)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables.values())

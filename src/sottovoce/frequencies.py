@@ -1,0 +1,164 @@
+"""How often each value of an attribute occurs: the smallest protocol."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from sottovoce.errors import InvalidInput
+from sottovoce.estimate import Estimate, PureLaw, Table
+from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, oracle
+from sottovoce.oracles.direct import GeneralizedRandomizedResponse
+from sottovoce.oracles.unary import UnaryEncoding
+from sottovoce.plan import Ask, Cells, Cohort, Cohorts, Plan, Question
+from sottovoce.schema import Items, Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+
+SPLITS = ("people", "budget")
+SALTED = ("cms", "hcms", "rappor", "o-rr", "o-rappor")
+
+
+@dataclass(frozen=True, init=False)
+class Frequencies(Question):
+    """The frequency of each value of one attribute, or of several, each by itself.
+
+    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options``. Several attributes share out the people
+    (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
+
+    >>> Frequencies("age", oracle="ss").attributes
+    ('age',)
+    """
+
+    kind: ClassVar[str] = "frequencies"
+    attributes: tuple[str, ...]
+    oracle: str
+    split: str
+    options: Mapping[str, Any] = field(hash=False)
+
+    def __init__(
+        self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Any
+    ) -> None:
+        if not attributes or len(set(attributes)) < len(attributes):
+            raise InvalidInput("attributes must be one or more different names")
+        if split not in SPLITS:
+            raise InvalidInput(f"split ({split}) must be one of {', '.join(SPLITS)}")
+        for name, value in (
+            ("attributes", attributes),
+            ("oracle", oracle),
+            ("split", split),
+            ("options", _without_floats(options)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
+        share = epsilon if self.split == "people" else epsilon / len(self.attributes)
+        asks = [self._ask(schema, name, share) for name in self.attributes]
+        if self.split == "budget":
+            return Cohorts([Cohort(tuple(asks))])
+        return Cohorts([Cohort((ask,)) for ask in asks])
+
+    def _ask(self, schema: Schema, name: str, epsilon: Decimal) -> Ask:
+        attribute = schema[name]
+        if isinstance(attribute, Items):
+            raise InvalidInput(f"attribute {name!r} is a set of items; Frequencies takes a single value")
+        if not attribute.sensitive:
+            raise InvalidInput(f"attribute {name!r} is public; only sensitive attributes are whispered")
+        options = dict(self.options)
+        if self.oracle in SALTED and "salt" not in options:
+            options["salt"] = _salt(schema, name)
+        return Ask(Cells.of(schema, name), oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options))
+
+    def estimate(
+        self,
+        aggregate: Aggregate,
+        candidates: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Estimate:
+        """One table per attribute. ``candidates``: the values to estimate, needed for open alphabets."""
+        if options:
+            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates)")
+        aggregate.require_people()
+        tables = {}
+        for place, name in enumerate(self.attributes):
+            cohort, ask = (0, place) if self.split == "budget" else (place, 0)
+            people, states = aggregate.cohort(cohort)
+            listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
+            source = aggregate.plan.cohorts[cohort].asks[ask].oracle
+            tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed)
+        return Estimate(tables)
+
+    def explain(self, plan: Plan) -> list[str]:
+        lines = [
+            f"Question: the frequency of each value of {', '.join(self.attributes)}",
+            f"People: {plan.round_people:,} in {len(plan.cohorts)} cohort{'s' if len(plan.cohorts) > 1 else ''}",
+        ]
+        for index in range(len(plan.cohorts)):
+            for ask in plan.cohorts[index].asks:
+                lines.append(self._explain_ask(ask, plan.cohort_people(index)))
+        return lines
+
+    def _explain_ask(self, ask: Ask, people: int) -> str:
+        chosen = ask.oracle
+        if chosen.size > 1 << 16 and isinstance(chosen, CohortOracle):
+            error = "predicted error depends on the candidates"
+        else:
+            error = f"predicted standard error {sqrt(chosen.variance(people)):.2g} for a rare value"
+        name = ask.encoding.attributes[0]
+        size = "an open alphabet" if chosen.size >= 1 << 64 else f"{chosen.size:,} values"
+        return (
+            f"  {name}: {size}, oracle {chosen.names[0]} ({chosen.about}), {people:,} people, "
+            f"{chosen.bits:,} bits per report, epsilon {chosen.epsilon:.6g}, {error}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attributes": list(self.attributes),
+            "oracle": self.oracle,
+            "split": self.split,
+            "options": dict(self.options),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
+
+
+def _table(
+    schema: Schema, name: str, source: Oracle, state: Any, people: int, listed: Sequence[Any] | None
+) -> Table:
+    if people == 0:
+        raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
+    codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
+    values, variances = source.estimate(state, people, codes)
+    labels = schema[name].labels() if listed is None else list(listed)
+    law = None
+    if isinstance(source, PureOracle):
+        support = np.rint((values * source.gap + source.q) * people).astype(np.int64)
+        law = PureLaw(support, source.p, source.q, _encoding(source))
+    floor = Noise(float(variances.mean()), 0.0) if isinstance(source, CohortOracle) else source.noise(people)
+    return Table((name,), labels, values, variances, people, floor, law=law)
+
+
+def _encoding(source: PureOracle) -> str:
+    if isinstance(source, GeneralizedRandomizedResponse):
+        return "direct"
+    return "bits" if isinstance(source, UnaryEncoding) else "other"
+
+
+def _salt(schema: Schema, name: str) -> str:
+    """A salt that a survey always gets again, and another survey does not share."""
+    text = json.dumps([schema.to_json(), name], ensure_ascii=False)
+    return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
+
+
+def _without_floats(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: str(value) if isinstance(value, float) else value for key, value in options.items()}

@@ -1,0 +1,55 @@
+"""The front door: the one explicit tuple of questions, and the functions a person starts with."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sottovoce import plan as _plan
+from sottovoce.client import simulate
+from sottovoce.errors import InvalidInput
+from sottovoce.frequencies import Frequencies
+from sottovoce.plan import Question, Series
+from sottovoce.schema import Schema
+
+__all__ = ["QUESTIONS", "Plan", "plan", "simulate"]
+
+# Every question there is. A new protocol is a module that implements Question and a line here.
+QUESTIONS: tuple[type[Question], ...] = (Frequencies,)
+
+
+class Plan(_plan.Plan):
+    """A frozen plan that can be read back: ``Plan.from_json(plan.to_json()) == plan``."""
+
+    @classmethod
+    def from_json(cls, text: str | bytes, id: str | None = None) -> Self:
+        """Read a plan as stored. With ``id`` it is refused unless its bytes hash to it."""
+        return cls.parse(text, QUESTIONS, id)
+
+
+def plan(
+    schema: Schema,
+    question: Question,
+    *,
+    epsilon: Any,
+    people: int,
+    rounds: tuple[int, ...] = (1,),
+    after: _plan.Plan | None = None,
+) -> Plan:
+    """Freeze a question into a plan.
+
+    ``rounds``: shares of the crowd for a series of plans, of which this is the first; nobody answers two.
+    ``after``: the plan of the round before; the shares are its.
+
+    >>> from sottovoce.schema import Boolean
+    >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> Plan.from_json(made.to_json()) == made
+    True
+    """
+    if not isinstance(question, Question):
+        raise InvalidInput("question must be one of sottovoce's questions, such as Frequencies")
+    if after is None:
+        series = Series(tuple(rounds))
+    else:
+        before = after.series
+        series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
+    return Plan.make(schema, question, epsilon, people, series)

@@ -1,0 +1,152 @@
+"""Keyed 64-bit mixing, and local hashing on it. The pure-Python twins below give the same bits on a device."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sottovoce.kernels.draws import below, next_word
+
+Words = NDArray[np.uint64]
+
+
+@njit(inline="always", nogil=True)
+def _mix(word):  # type: ignore[no-untyped-def]
+    """A bijection of 64-bit words in which every input bit moves half of the output bits (Stafford's mix 13)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@njit(inline="always", nogil=True)
+def keyed_hash(key, value):  # type: ignore[no-untyped-def]
+    """64 bits that look random and independent for different (key, value): three mixes, keyed in between."""
+    inner = _mix(value + np.uint64(0x9E3779B97F4A7C15)) ^ _mix(key ^ np.uint64(0xD1B54A32D192ED03))
+    return _mix(_mix(inner) + key)
+
+
+@njit(inline="always", nogil=True)
+def bucket(word, buckets):  # type: ignore[no-untyped-def]
+    """The bucket of a hash: its top 32 bits scaled to ``range(buckets)``."""
+    return ((word >> np.uint64(32)) * buckets) >> np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def hash_buckets(keys, values, buckets):  # type: ignore[no-untyped-def]
+    """The bucket of each value under the key beside it."""
+    out = np.empty(values.size, np.uint64)
+    for row in range(values.size):
+        out[row] = bucket(keyed_hash(keys[row], values[row]), np.uint64(buckets))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def whisper_seeded(values, seeds, answers, buckets, truth, state):  # type: ignore[no-untyped-def]
+    """Local hashing: a uniform 64-bit seed, and generalized randomized response on the bucket it gives."""
+    for row in range(values.size):
+        seed = next_word(state)
+        answer = bucket(keyed_hash(seed, values[row]), np.uint64(buckets))
+        if next_word(state) >= np.uint64(truth):
+            answer = below(state, np.uint64(buckets))
+        seeds[row] = seed
+        answers[row] = answer
+
+
+@njit(cache=True, nogil=True)
+def count_seeded(seeds, answers, values, buckets):  # type: ignore[no-untyped-def]
+    """How many reports support each value."""
+    out = np.zeros(values.size, np.int64)
+    for place in range(values.size):
+        value = values[place]
+        total = 0
+        for row in range(seeds.size):
+            total += bucket(keyed_hash(seeds[row], value), np.uint64(buckets)) == answers[row]
+        out[place] = total
+    return out
+
+
+@njit(inline="always", nogil=True)
+def _parity(word):  # type: ignore[no-untyped-def]
+    word ^= word >> np.uint64(32)
+    word ^= word >> np.uint64(16)
+    word ^= word >> np.uint64(8)
+    word ^= word >> np.uint64(4)
+    return (np.uint64(0x6996) >> (word & np.uint64(15))) & np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def whisper_linear(values, rows, answers, width, truth, state):  # type: ignore[no-untyped-def]
+    """Local hashing on parities: ``rows[i]`` gets uniform words of ``width`` bits, the answer their parities."""
+    count = rows.shape[1]
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for person in range(values.size):
+        answer = np.uint64(0)
+        for place in range(count):
+            row = next_word(state) & mask
+            rows[person, place] = row
+            answer |= _parity(row & values[person]) << np.uint64(place)
+        if next_word(state) >= np.uint64(truth):
+            answer = next_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
+        answers[person] = answer
+
+
+@njit(cache=True, nogil=True)
+def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def]
+    """For each report and each non-empty subset of its rows: table[xor of them] += (-1)^<subset, answer>."""
+    mask = np.uint64((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+    rows = np.zeros(count, np.uint64)
+    for person in range(payload.shape[0]):
+        held = np.uint64(0)
+        holds = np.uint64(0)
+        byte = 0
+        for place in range(count):
+            while holds < np.uint64(width):
+                held |= np.uint64(payload[person, byte]) << holds
+                holds += np.uint64(8)
+                byte += 1
+            rows[place] = held & mask
+            held >>= np.uint64(width)
+            holds -= np.uint64(width)
+        while holds < np.uint64(count):
+            held |= np.uint64(payload[person, byte]) << holds
+            holds += np.uint64(8)
+            byte += 1
+        answer = np.int64(held & ((np.uint64(1) << np.uint64(count)) - np.uint64(1)))
+        where = np.uint64(0)
+        sign = np.int64(1)
+        for step in range(1, 1 << count):
+            place = 0  # Gray code: the row that enters or leaves is the lowest set bit of the step
+            while (step >> place) & 1 == 0:
+                place += 1
+            where ^= rows[place]
+            if (answer >> place) & 1:
+                sign = -sign
+            table[where] += sign
+
+
+@njit(cache=True, nogil=True)
+def count_linear(rows, answers, values):  # type: ignore[no-untyped-def]
+    """How many reports support each value, by testing every pair: brute force, for a few values."""
+    out = np.zeros(values.size, np.int64)
+    for place in range(values.size):
+        total = 0
+        for person in range(answers.size):
+            hashed = np.uint64(0)
+            for bit in range(rows.shape[1]):
+                hashed |= _parity(rows[person, bit] & values[place]) << np.uint64(bit)
+            total += hashed == answers[person]
+        out[place] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def gather_sketch(sketch, keys, values, buckets):  # type: ignore[no-untyped-def]
+    """For each value, the sum over rows of the sketch's cell in the value's bucket."""
+    out = np.zeros(values.size, np.int64)
+    for place in range(values.size):
+        total = np.int64(0)
+        for row in range(keys.size):
+            total += sketch[row, bucket(keyed_hash(keys[row], values[place]), np.uint64(buckets))]
+        out[place] = total
+    return out

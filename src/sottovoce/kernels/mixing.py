@@ -1,0 +1,27 @@
+"""The integer hashes of a device, in plain Python: the same bits as ``kernels.hashing``, nothing to compile."""
+
+from __future__ import annotations
+
+_MASK = (1 << 64) - 1
+
+
+def _mix(word: int) -> int:
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
+    return word ^ (word >> 31)
+
+
+def keyed_hash(key: int, value: int) -> int:
+    """64 bits that look random and independent for different (key, value)."""
+    inner = _mix((value + 0x9E3779B97F4A7C15) & _MASK) ^ _mix(key ^ 0xD1B54A32D192ED03)
+    return _mix((_mix(inner) + key) & _MASK)
+
+
+def bucket(word: int, buckets: int) -> int:
+    """The bucket of a hash: its top 32 bits scaled to ``range(buckets)``."""
+    return ((word >> 32) * buckets) >> 32
+
+
+def keys(salt: int, count: int) -> list[int]:
+    """``count`` keys for hash functions that a plan shares, from its salt."""
+    return [keyed_hash(salt & _MASK, index) for index in range(count)]

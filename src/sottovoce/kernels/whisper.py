@@ -1,0 +1,131 @@
+"""Simulated devices, a column of values at a time, against the same integer thresholds as a real one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sottovoce.kernels.draws import below, below32, coin_word, next_word
+
+
+@njit(cache=True, nogil=True)
+def whisper_direct(values, answers, size, truth, state):  # type: ignore[no-untyped-def]
+    """Generalized randomized response: the truth, or a uniform value of all."""
+    for row in range(values.size):
+        if next_word(state) < np.uint64(truth):
+            answers[row] = values[row]
+        else:
+            answers[row] = below(state, np.uint64(size))
+
+
+@njit(cache=True, nogil=True)
+def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[no-untyped-def]
+    """Bit vectors: coins of threshold ``zero`` everywhere, redrawn with threshold ``one`` at the positions set."""
+    full = width // 64
+    for row in range(payload.shape[0]):
+        for word in range(full + 1):
+            left = width - word * 64
+            if left <= 0:
+                break
+            coins = coin_word(state, np.uint64(zero))
+            if left < 64:
+                coins &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
+            for byte in range((min(left, 64) + 7) // 8):
+                payload[row, word * 8 + byte] |= np.uint8((coins >> np.uint64(8 * byte)) & np.uint64(255))
+        for place in range(positions.shape[1]):
+            position = positions[row, place]
+            repeated = False
+            for earlier in range(place):
+                repeated |= positions[row, earlier] == position
+            if repeated:
+                continue
+            bit = np.uint8(1) << np.uint8(position & np.uint64(7))
+            byte = np.int64(position >> np.uint64(3))
+            payload[row, byte] &= ~bit
+            if next_word(state) < np.uint64(one):
+                payload[row, byte] |= bit
+
+
+@njit(cache=True, nogil=True)
+def whisper_subset(values, payload, size, chosen, include, state):  # type: ignore[no-untyped-def]
+    """Subsets of fixed size: the value joins by a coin, the rest is uniform among the others (Floyd)."""
+    for row in range(values.size):
+        value = np.int64(values[row])
+        others = chosen
+        bits = payload[row]
+        if next_word(state) < np.uint64(include):
+            bits[value >> 3] |= np.uint8(1) << np.uint8(value & 7)
+            others -= 1
+        for last in range(size - 1 - others, size - 1):
+            pick = np.int64(below32(state, np.uint64(last + 1)))
+            pick += pick >= value
+            if (bits[pick >> 3] >> np.uint8(pick & 7)) & np.uint8(1):
+                pick = last + (last >= value)
+            bits[pick >> 3] |= np.uint8(1) << np.uint8(pick & 7)
+
+
+@njit(cache=True, nogil=True)
+def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-untyped-def]
+    """Hadamard response: a uniform column among those where the row has the sign that a coin chose."""
+    for person in range(rows.size):
+        row = rows[person]
+        column = next_word(state) & np.uint64(order - 1)
+        agreed = next_word(state) < np.uint64(truth)
+        crossed = row & column
+        negative = False
+        while crossed:
+            crossed &= crossed - np.uint64(1)
+            negative = not negative
+        if negative == agreed:
+            column ^= row & (~row + np.uint64(1))
+        columns[person] = column
+
+
+@njit(cache=True, nogil=True)
+def whisper_signs(buckets, columns, signs, order, truth, state):  # type: ignore[no-untyped-def]
+    """One Hadamard coefficient of a one-hot vector: a uniform index and its sign through randomized response."""
+    for person in range(buckets.size):
+        column = next_word(state) & np.uint64(order - 1)
+        crossed = buckets[person] & column
+        sign = np.uint64(0)
+        while crossed:
+            crossed &= crossed - np.uint64(1)
+            sign ^= np.uint64(1)
+        if next_word(state) >= np.uint64(truth):
+            sign = next_word(state) & np.uint64(1)
+        columns[person] = column
+        signs[person] = sign
+
+
+@njit(inline="always", nogil=True)
+def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
+    """Heads with probability exp(-numerator/denominator), for a ratio of at most 1, in integers alone."""
+    rounds = np.uint64(1)
+    while below(state, denominator * rounds) < numerator:
+        rounds += np.uint64(1)
+    return rounds & np.uint64(1) == np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def whisper_laplace(values, cells, top, scale, rate, state):  # type: ignore[no-untyped-def]
+    """Histograms: ``top`` at the value, plus discrete Laplace noise with P(z) proportional to exp(-|z| rate/scale).
+
+    The algorithm of Canonne, Kamath and Steinke (2020), in 64-bit integers.
+    """
+    for row in range(cells.shape[0]):
+        for column in range(cells.shape[1]):
+            while True:
+                part = below(state, np.uint64(scale))
+                if not _survives(state, part, np.uint64(scale)):
+                    continue
+                whole = np.uint64(0)
+                while _survives(state, np.uint64(1), np.uint64(1)):
+                    whole += np.uint64(1)
+                size = (part + np.uint64(scale) * whole) // np.uint64(rate)
+                negative = next_word(state) & np.uint64(1) == np.uint64(1)
+                if negative and size == np.uint64(0):
+                    continue
+                noise = min(np.int64(size), np.int64(1 << 30))
+                cells[row, column] = -noise if negative else noise
+                break
+        cells[row, np.int64(values[row])] += top

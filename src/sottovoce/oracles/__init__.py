@@ -1,0 +1,115 @@
+"""Frequency oracles: one report each, an unbiased estimate from the crowd. One file per family of encodings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from sottovoce.errors import InvalidInput
+from sottovoce.oracles.base import Noise, Oracle, PureOracle
+from sottovoce.oracles.cohorts import CohortOracle, OpenRandomizedResponse, OpenRappor, Rappor
+from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedResponse
+from sottovoce.oracles.hadamard import HadamardResponse
+from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing
+from sottovoce.oracles.histogram import SummedHistogramEncoding, ThresholdedHistogramEncoding
+from sottovoce.oracles.sketch import CountMeanSketch, HadamardCountMeanSketch
+from sottovoce.oracles.subset import SubsetSelection
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
+
+__all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "oracle"]
+
+# Every oracle there is. A new one is a class in a file of this folder and a line here.
+ORACLES: tuple[type[Oracle], ...] = (
+    RandomizedResponse,
+    GeneralizedRandomizedResponse,
+    SummedHistogramEncoding,
+    ThresholdedHistogramEncoding,
+    SymmetricUnaryEncoding,
+    OptimizedUnaryEncoding,
+    SubsetSelection,
+    BinaryLocalHashing,
+    LocalHashing,
+    SeededLocalHashing,
+    HadamardResponse,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    Rappor,
+    OpenRandomizedResponse,
+    OpenRappor,
+)
+
+ADAPTIVE = "adaptive"
+TARGETS = ("cell", "half-sum")
+DEFAULT_BYTES = 64  # what an adaptive report may weigh unless told otherwise
+
+
+def find(name: str) -> type[Oracle]:
+    """The class of an oracle by name or alias."""
+    for kind in ORACLES:
+        if name in kind.names:
+            return kind
+    known = ", ".join([*(kind.names[0] for kind in ORACLES), ADAPTIVE])
+    raise InvalidInput(f"oracle ({name}) must be one of {known}")
+
+
+def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
+    """The oracle called ``name`` for ``range(size)`` at ``epsilon``.
+
+    ``adaptive`` chooses the one with the least variance for (size, epsilon): ``bytes`` limits its report,
+    ``target`` says what should vary least, one ``cell`` or a ``half-sum`` of cells.
+
+    >>> grr = oracle("grr", size=8, epsilon=1.0)
+    >>> round(grr.p, 4), round(grr.q, 4), grr.bits
+    (0.2797, 0.1029, 3)
+    >>> oracle("adaptive", size=1024, epsilon=1.0).names[0]
+    'olh'
+    """
+    exact = parse_epsilon(epsilon)
+    if isinstance(size, bool) or not isinstance(size, int) or size < 2:
+        raise InvalidInput(f"size ({size}) must be an integer of at least 2")
+    if name == ADAPTIVE:
+        return _best(size, epsilon, **options)
+    kind = find(name)
+    if not kind.smallest <= size <= kind.largest:
+        raise InvalidInput(f"size ({size}) must be at most {kind.largest} for {name}")
+    allowed = [key for key in inspect.signature(kind.build).parameters if key not in ("size", "epsilon")]
+    for key in options:
+        if key not in allowed:
+            raise InvalidInput(f"option {key!r} is not one of {name}'s ({', '.join(allowed) or 'it has none'})")
+    return kind.build(size, exact, **options)
+
+
+def _best(size: int, epsilon: Any, bytes: int = DEFAULT_BYTES, target: str = "cell") -> Oracle:
+    if target not in TARGETS:
+        raise InvalidInput(f"target ({target}) must be one of {', '.join(TARGETS)}")
+    choices = []
+    for name in ("grr", "ss", "oue", "olh", "hr", "olh-seeded"):
+        if size <= find(name).largest:
+            choice = oracle(name, size=size, epsilon=epsilon)
+            if choice.layout.bytes <= bytes:
+                choices.append(choice)
+    if not choices:
+        raise InvalidInput(f"bytes ({bytes}) leaves no oracle for size {size}; hashing needs at most 10")
+    # rounded, so that a tie goes to the simpler one, which stands first
+    return min(choices, key=lambda choice: float(f"{_error(choice, target):.9g}"))
+
+
+def _error(choice: Oracle, target: str) -> float:
+    return choice.variance(1) if target == "cell" else choice.sum_variance(1, choice.size // 2)
+
+
+def from_json(data: Mapping[str, Any]) -> Oracle:
+    """The oracle that a plan describes; refused unless its thresholds are the ones its epsilon gives."""
+    try:
+        built = oracle(
+            data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"])
+        )
+    except (KeyError, TypeError, ValueError) as wrong:
+        if isinstance(wrong, InvalidInput):
+            raise
+        raise InvalidInput("plan: an oracle must have name, size, epsilon and options") from None
+    if built.to_json() != dict(data):
+        raise InvalidInput(f"plan: the thresholds of oracle {built.names[0]!r} are not those of its epsilon")
+    return built

@@ -1,0 +1,318 @@
+"""What every frequency oracle is: a randomizer for one device, its column form, integer state, an estimator."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import sqrt
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sottovoce.entropy import Entropy, Seeded, enumerate_outcomes
+from sottovoce.errors import CorruptReport, InvalidInput, NotEnumerable
+from sottovoce.guarantee import Guarantee
+from sottovoce.oracles.layout import Layout, Payload
+from sottovoce.oracles.thresholds import log_ratio
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+MOST_OUTCOMES = 1 << 17  # ways a randomizer may go before it counts as not enumerable
+MOST_LISTED = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The law of an estimated frequency's error: its variance is ``floor + slope * frequency``."""
+
+    floor: float
+    slope: float
+
+    def variance(self, frequency: ArrayLike) -> Floats:
+        return np.asarray(self.floor + self.slope * np.asarray(frequency, dtype=float))
+
+
+@dataclass(frozen=True)
+class Oracle(ABC):
+    """A frequency oracle for ``range(size)`` at ``requested`` epsilon. Its coins are the integers it is built of."""
+
+    names: ClassVar[tuple[str, ...]]  # the name in plans, then the aliases
+    about: ClassVar[str]  # one line for tables
+    smallest: ClassVar[int] = 2  # sizes the oracle takes
+    largest: ClassVar[int] = MOST_LISTED
+
+    size: int
+    requested: Decimal
+
+    # -- building
+
+    @classmethod
+    @abstractmethod
+    def build(cls, size: int, epsilon: Decimal) -> Self:
+        """The oracle for this size and epsilon. Further keyword arguments are its options."""
+
+    def options(self) -> dict[str, Any]:
+        """The options that :meth:`build` was given, as JSON without floats."""
+        return {}
+
+    def to_json(self) -> dict[str, Any]:
+        """What a plan says of this oracle. Thresholds are decimal strings, so that any language can toss the coins."""
+        coins = {
+            field.name: str(getattr(self, field.name)) for field in fields(self) if field.metadata.get("coin")
+        }
+        return {
+            "name": self.names[0],
+            "size": str(self.size),
+            "epsilon": str(self.requested),
+            "options": self.options(),
+            "thresholds": coins,
+            "bits": self.bits,
+        }
+
+    # -- privacy
+
+    @property
+    @abstractmethod
+    def worst_ratio(self) -> Fraction:
+        """The largest ratio of the chances of one report under two values, exactly."""
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The realised epsilon of one report: at most the one asked for."""
+        return log_ratio(self.worst_ratio)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Per report and per lifetime; a device that answers once has one report in its life."""
+        return Guarantee(self.epsilon, self.epsilon)
+
+    @abstractmethod
+    def randomize(self, value: int, entropy: Entropy) -> Any:
+        """One person's report on ``value``: the only place where privacy happens."""
+
+    def memorize(self, value: int, entropy: Entropy) -> Any:
+        """What a device keeps, so that answering again reveals nothing new: by default the report itself."""
+        return self.randomize(value, entropy)
+
+    def recall(self, memo: Any, entropy: Entropy) -> Any:
+        """The report to send for a kept memo; memos have the shape of reports."""
+        return memo
+
+    def check(self, value: int) -> int:
+        """``value`` if it is a code of this oracle; one clear error otherwise."""
+        if not 0 <= value < self.size:
+            raise InvalidInput(f"value must lie in range({self.size})")
+        return int(value)
+
+    def outputs(self) -> list[Any]:
+        """Every report that can be sent, in order."""
+        return self._law[0]
+
+    def channel(self) -> Floats:
+        """The chance of each output (columns) for each input (rows), from all ways the randomizer can go."""
+        outputs, laws = self._law
+        return np.array([[float(law.get(output, 0)) for output in outputs] for law in laws])
+
+    def exact_channel(self) -> list[dict[Any, Fraction]]:
+        """The same as fractions: for each input, the exact chance of each output."""
+        return self._law[1]
+
+    @cached_property
+    def _law(self) -> tuple[list[Any], list[dict[Any, Fraction]]]:
+        if self.size > 64:
+            raise NotEnumerable(f"size ({self.size}) must be at most 64 to enumerate; use a sampling audit")
+        laws: list[dict[Any, Fraction]] = []
+        for value in range(self.size):
+            law: dict[Any, Fraction] = {}
+            for output, chance in enumerate_outcomes(self._randomizer(value), MOST_OUTCOMES):
+                law[output] = law.get(output, Fraction(0)) + chance
+            laws.append(law)
+        return sorted(set().union(*laws)), laws
+
+    def _randomizer(self, value: int) -> Any:
+        return lambda entropy: self.randomize(value, entropy)
+
+    # -- the report
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """The bit fields of one report."""
+
+    @property
+    def bits(self) -> int:
+        """Bits per report."""
+        return self.layout.bits
+
+    def pack(self, output: Any) -> bytes:
+        """One report as bytes."""
+        return self.layout.pack(output)
+
+    def unpack(self, data: bytes) -> Any:
+        """One report from bytes; impossible ones are refused."""
+        return self.layout.unpack(data)
+
+    def validate(self, payload: Payload) -> None:
+        """Refuse a batch that holds an impossible report."""
+        if payload.ndim != 2 or payload.dtype != np.uint8 or payload.shape[1] != self.layout.bytes:
+            raise CorruptReport(f"payload must be rows of {self.layout.bytes} bytes")
+        self.layout.validate(payload)
+
+    def simulate(self, values: ArrayLike, seed: int) -> Payload:
+        """The packed reports of many devices, one row each, with the law of :meth:`randomize`."""
+        column = self._column(values)
+        payload = np.zeros((column.size, self.layout.bytes), np.uint8)
+        self._simulate(column, payload, seed)
+        return payload
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        entropy = Seeded(seed)
+        for row, value in enumerate(values.tolist()):
+            payload[row] = np.frombuffer(self.pack(self.randomize(value, entropy)), np.uint8)
+
+    def _column(self, values: ArrayLike) -> NDArray[np.uint64]:
+        column = np.asarray(values)
+        if column.size == 0:
+            return np.zeros(0, np.uint64)
+        if column.dtype.kind not in "iub" or column.ndim != 1:
+            raise InvalidInput("values must be a column of integers")
+        if int(column.min()) < 0 or int(column.max()) >= self.size:
+            raise InvalidInput(f"values must lie in range({self.size})")
+        return column.astype(np.uint64)
+
+    # -- the state: integers that merge by addition
+
+    @property
+    @abstractmethod
+    def state_shape(self) -> tuple[int, ...]:
+        """The shape of the integer state."""
+
+    def empty(self) -> Integers:
+        """The state of nobody."""
+        return np.zeros(self.state_shape, np.int64)
+
+    def accumulate(self, state: Integers, payload: Payload) -> Integers:
+        """The state with a validated batch of reports added."""
+        self.validate(payload)
+        self._accumulate(state, payload)
+        return state
+
+    @abstractmethod
+    def _accumulate(self, state: Integers, payload: Payload) -> None: ...
+
+    def merge(self, one: Integers, other: Integers) -> Integers:
+        """The state of both crowds together."""
+        return one + other
+
+    def canonical(self, state: Integers) -> Integers:
+        """The one form of a state that equal crowds share, whatever the order of their reports."""
+        return state
+
+    # -- the estimate
+
+    @abstractmethod
+    def estimate(
+        self, state: Integers, people: int, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
+        """Unbiased frequencies of ``values`` (all of them by default) and the variances of their errors."""
+
+    @abstractmethod
+    def noise(self, people: int) -> Noise:
+        """The error's law at ``people`` reports, for post-processing and prediction."""
+
+    def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
+        """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people asked.
+
+        ``population=True`` adds f(1 - f)/n: the people asked are themselves a sample.
+        """
+        frequency = np.asarray(f, dtype=float)
+        total = self.noise(n).variance(frequency)
+        if population:
+            total = total + frequency * (1 - frequency) / n
+        return float(total) if total.ndim == 0 else total
+
+    def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
+        """Square root of :meth:`variance`, with ``f`` clipped to [0, 1]."""
+        total = self.variance(n, np.clip(np.asarray(f, dtype=float), 0, 1), population=population)
+        return sqrt(total) if isinstance(total, float) else np.sqrt(total)
+
+    def sum_variance(self, n: int, count: int) -> float:
+        """Variance of the summed frequency of ``count`` values that nobody holds; cells are independent here."""
+        return float(count * self.variance(n, 0.0))
+
+    def support(self, reports: Payload, values: ArrayLike) -> Integers:
+        """How many of the packed reports support each value asked for."""
+        return self.support_of(self.accumulate(self.empty(), reports), self._column(values))
+
+    @abstractmethod
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        """How many reports of the state support each value (all values for None)."""
+
+    @abstractmethod
+    def supports(self, output: Any, value: int) -> bool:
+        """Whether one report speaks for ``value``."""
+
+    def _asked(self, values: ArrayLike | None) -> NDArray[np.uint64] | None:
+        if values is not None:
+            return self._column(values)
+        if self.size > MOST_LISTED:
+            raise InvalidInput(f"size ({self.size}) is too large to estimate every value; name the values")
+        return None
+
+
+@dataclass(frozen=True)
+class PureOracle(Oracle):
+    """A report supports the true value with chance p and any other with chance q (wang2021thesis, definition 3.2.1)."""
+
+    @property
+    @abstractmethod
+    def exact_p(self) -> Fraction: ...
+
+    @property
+    @abstractmethod
+    def exact_q(self) -> Fraction: ...
+
+    @cached_property
+    def p(self) -> float:
+        """The realised chance that a report supports the true value."""
+        return float(self.exact_p)
+
+    @cached_property
+    def q(self) -> float:
+        """The realised chance that a report supports another value."""
+        return float(self.exact_q)
+
+    @cached_property
+    def gap(self) -> float:
+        return float(self.exact_p - self.exact_q)
+
+    def estimate(
+        self, state: Integers, people: int, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
+        # c(v) = (sum over reports of [v in support] - n q) / (p - q)        wang2021thesis, eq. (3.1)
+        support = self.support_of(state, self._asked(values))
+        frequencies = (support / people - self.q) / self.gap
+        return frequencies, self._variances(people, frequencies)
+
+    def _variances(self, people: int, frequencies: Floats) -> Floats:
+        return self.noise(people).variance(np.clip(frequencies, 0, 1))
+
+    def noise(self, people: int) -> Noise:
+        # Var[c(v)/n] = q(1 - q)/(n (p - q)^2) + f (1 - p - q)/(n (p - q))   wang2021thesis, eq. (3.2)
+        p, q, gap = self.p, self.q, self.gap
+        return Noise(q * (1 - q) / (people * gap**2), (1 - p - q) / (people * gap))
+
+
+def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
+    """The entries asked for, of a vector that holds all."""
+    return everything if values is None else everything[values.astype(np.int64)]
+
+
+def as_codes(values: Sequence[int] | NDArray[Any]) -> NDArray[np.uint64]:
+    """Integers as codes."""
+    return np.asarray(values, dtype=np.uint64)

@@ -1,0 +1,111 @@
+"""Direct encoding: the value itself, or a random one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.entropy import Entropy
+from sottovoce.errors import InvalidInput
+from sottovoce.oracles.base import Integers, PureOracle, in_order
+from sottovoce.oracles.layout import Field, Layout, Payload
+from sottovoce.oracles.thresholds import chance, truth_threshold
+
+
+@dataclass(frozen=True)
+class GeneralizedRandomizedResponse(PureOracle):
+    """Report the value with a chance of E times that of any other.
+
+    Guarantee: epsilon-LDP for one report.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    wang2021thesis, section 3.3.1, eq. (3.4); kairouz2016discrete, eq. (4).
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("grr", "de", "k-rr", "ps")
+    about = "generalized randomized response"
+    largest = 1 << 24
+
+    truth: int = field(metadata={"coin": True})
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal) -> Self:
+        return cls(size, epsilon, truth_threshold(size, epsilon))
+
+    @property
+    def exact_p(self) -> Fraction:
+        return chance(self.truth) + self.exact_q
+
+    @property
+    def exact_q(self) -> Fraction:
+        return (1 - chance(self.truth)) / self.size
+
+    @property
+    def worst_ratio(self) -> Fraction:
+        return self.exact_p / self.exact_q
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("answer", (self.size - 1).bit_length(), self.size),))
+
+    def randomize(self, value: int, entropy: Entropy) -> int:
+        value = self.check(value)
+        return value if entropy.coin(self.truth) else entropy.below(self.size)
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        from sottovoce.kernels.draws import in_chunks
+        from sottovoce.kernels.whisper import whisper_direct
+
+        answers = np.empty_like(values)
+
+        def work(rows: slice, state: NDArray[np.uint64]) -> None:
+            whisper_direct(values[rows], answers[rows], self.size, np.uint64(self.truth), state)
+
+        in_chunks(values.size, seed, work)
+        self.layout.write(payload, "answer", answers)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        answers = self.layout.read(payload, "answer").astype(np.int64)
+        state += np.bincount(answers, minlength=self.size)
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        return in_order(values, state)
+
+    def supports(self, output: Any, value: int) -> bool:
+        return bool(output == value)
+
+    def sum_variance(self, n: int, count: int) -> float:
+        # |S| (E + L - 1 - |S|) / ((E - 1)^2 n), since the cells are negatively correlated: docs/errata, 14
+        share = count * self.q
+        return share * (1 - share) / (n * self.gap**2)
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(GeneralizedRandomizedResponse):
+    """Warner's randomized response for a yes-or-no question.
+
+    Guarantee: epsilon-LDP for one report.
+    Assumes:   uniform entropy; value 0 or 1.
+    Source:    kairouz2016discrete, section 3, eq. (3), corrected, see docs/errata.
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("rr",)
+    about = "Warner's randomized response, two values"
+    largest = 2
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal) -> Self:
+        if size != 2:
+            raise InvalidInput(f"size ({size}) must be 2 for rr; grr takes more values")
+        return cls(2, epsilon, truth_threshold(2, epsilon))

@@ -1,0 +1,280 @@
+"""Local hashing: each device draws its own hash function, reports it, and answers in its small range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sottovoce.entropy import Entropy
+from sottovoce.errors import InvalidInput
+from sottovoce.kernels.mixing import bucket, keyed_hash
+from sottovoce.oracles.base import Integers, PureOracle
+from sottovoce.oracles.layout import Field, Layout, Payload
+from sottovoce.oracles.thresholds import chance, exp, truth_threshold
+from sottovoce.schema import OPEN
+
+MOST_HASH_BITS = 12
+
+
+def best_hash_bits(epsilon: Decimal) -> int:
+    """The whole b that minimises the variance of eq. (3.11) for hashes to 2^b values."""
+    odds = float(exp(epsilon))
+    return min(range(1, MOST_HASH_BITS + 1), key=lambda b: (odds - 1 + 2**b) ** 2 / (2**b - 1))
+
+
+def scrambled(values: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
+    """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line of the space."""
+    mask = np.uint64((1 << width) - 1)
+    shift = np.uint64((width + 1) // 2)
+    out = values & mask
+    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
+        out = (out * np.uint64(factor)) & mask
+        out ^= out >> shift
+    return out
+
+
+def _scramble_one(value: int, width: int) -> int:
+    mask = (1 << width) - 1
+    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
+        value = (value * factor) & mask
+        value ^= value >> ((width + 1) // 2)
+    return value
+
+
+@dataclass(frozen=True)
+class _HashedResponse(PureOracle):
+    """Generalized randomized response on a hash of ``buckets`` values: p is its own, q = 1/buckets."""
+
+    truth: int = field(metadata={"coin": True})
+
+    @property
+    def buckets(self) -> int:
+        raise AttributeError
+
+    @property
+    def exact_p(self) -> Fraction:
+        return chance(self.truth) + (1 - chance(self.truth)) / self.buckets
+
+    @property
+    def exact_q(self) -> Fraction:
+        # q* = p/g + (g - 1) q/g = 1/g, since two values collide with chance 1/g    wang2021thesis, 3.3.5
+        return Fraction(1, self.buckets)
+
+    @property
+    def worst_ratio(self) -> Fraction:
+        return self.exact_p * self.buckets / (1 - chance(self.truth))
+
+
+@dataclass(frozen=True)
+class LocalHashing(_HashedResponse):
+    """Hash by parities of random subsets of the value's bits, to 2^b values; decode all values by one transform.
+
+    Guarantee: epsilon-LDP for one report, for every hash function.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    wang2021thesis, section 3.3.5, eq. (3.11), on a linear hash family over GF(2).
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("olh",)
+    about = "local hashing, optimized, on a linear hash"
+
+    hash_bits: int
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
+        """``hash_bits``: b, for hashes to 2^b values; the best b by default."""
+        count = best_hash_bits(epsilon) if hash_bits is None else int(hash_bits)
+        if not 1 <= count <= MOST_HASH_BITS:
+            raise InvalidInput(f"hash_bits ({hash_bits}) must lie between 1 and {MOST_HASH_BITS}")
+        return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
+
+    def options(self) -> dict[str, Any]:
+        return {"hash_bits": self.hash_bits}
+
+    @property
+    def buckets(self) -> int:
+        return 1 << self.hash_bits
+
+    @cached_property
+    def width(self) -> int:
+        """Bits of a value."""
+        return (self.size - 1).bit_length()
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("rows", self.width * self.hash_bits), Field("answer", self.hash_bits)))
+
+    def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
+        point = _scramble_one(self.check(value), self.width)
+        rows = entropy.bits(self.width * self.hash_bits)
+        if entropy.coin(self.truth):
+            return rows, self._hash(rows, point)
+        return rows, entropy.bits(self.hash_bits)
+
+    def _hash(self, rows: int, point: int) -> int:
+        return sum(
+            ((rows >> place * self.width & point).bit_count() & 1) << place
+            for place in range(self.hash_bits)
+        )
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        from sottovoce.kernels.bits import write_field
+        from sottovoce.kernels.draws import in_chunks
+        from sottovoce.kernels.hashing import whisper_linear
+
+        points = scrambled(values, self.width)
+        shape = (values.size, self.hash_bits)
+        rows, answers = np.empty(shape, np.uint64), np.empty(values.size, np.uint64)
+
+        def work(part: slice, state: NDArray[np.uint64]) -> None:
+            whisper_linear(
+                points[part], rows[part], answers[part], self.width, np.uint64(self.truth), state
+            )
+
+        in_chunks(values.size, seed, work)
+        for place in range(self.hash_bits):
+            write_field(payload, place * self.width, self.width, np.ascontiguousarray(rows[:, place]))
+        self.layout.write(payload, "answer", answers)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (1 << self.width,)
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        from sottovoce.kernels.hashing import scatter_linear
+
+        state[0] += len(payload)
+        scatter_linear(payload, self.width, self.hash_bits, state)
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its first cell
+        from sottovoce.kernels.transform import walsh_hadamard
+
+        everything = walsh_hadamard(state) >> self.hash_bits
+        asked = np.arange(self.size, dtype=np.uint64) if values is None else values
+        return everything[scrambled(asked, self.width).astype(np.int64)]
+
+    def supports(self, output: Any, value: int) -> bool:
+        rows, answer = output
+        return bool(self._hash(rows, _scramble_one(value, self.width)) == answer)
+
+
+@dataclass(frozen=True)
+class BinaryLocalHashing(LocalHashing):
+    """Local hashing to one bit: the random matrix projection of Bassily and Smith.
+
+    Guarantee: epsilon-LDP for one report, for every hash function.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    wang2021thesis, section 3.3.4 and 3.1.3.
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("blh", "random-projection")
+    about = "local hashing to one bit, on a linear hash"
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
+        if hash_bits not in (None, 1):
+            raise InvalidInput(f"hash_bits ({hash_bits}) must be 1 for blh; olh takes more")
+        return super().build(size, epsilon, 1)
+
+
+@dataclass(frozen=True)
+class SeededLocalHashing(_HashedResponse):
+    """Hash with a 64-bit seed as the key of a pseudo-random function, to any number of values near E + 1.
+
+    The reports themselves are the state: any value can be asked for later, one by one.
+
+    Guarantee: epsilon-LDP for one report, for every seed.
+    Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function.
+    Source:    wang2021thesis, section 3.3.5, eq. (3.11).
+    Checked:   tests/exact/test_sampling_audit.py
+    """
+
+    names = ("olh-seeded",)
+    about = "local hashing with a seeded hash, for values asked one by one"
+    largest = OPEN
+
+    hash_size: int
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal, hash_size: int | None = None) -> Self:
+        """``hash_size``: g, the range of the hash; E + 1 rounded by default."""
+        count = max(2, round(float(exp(epsilon)) + 1)) if hash_size is None else int(hash_size)
+        if not 2 <= count <= 1 << 16:
+            count = 1 << 16 if hash_size is None else count
+        if not 2 <= count <= 1 << 16:
+            raise InvalidInput(f"hash_size ({hash_size}) must lie between 2 and 65536")
+        return cls(size, epsilon, truth_threshold(count, epsilon), count)
+
+    def options(self) -> dict[str, Any]:
+        return {"hash_size": self.hash_size}
+
+    @property
+    def buckets(self) -> int:
+        return self.hash_size
+
+    @cached_property
+    def layout(self) -> Layout:
+        answer = Field("answer", (self.hash_size - 1).bit_length(), self.hash_size)
+        return Layout((Field("seed", 64), answer))
+
+    def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
+        seed = entropy.bits(64)
+        answer = bucket(keyed_hash(seed, self.check(value)), self.hash_size)
+        return seed, answer if entropy.coin(self.truth) else entropy.below(self.hash_size)
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        from sottovoce.kernels.draws import in_chunks
+        from sottovoce.kernels.hashing import whisper_seeded
+
+        seeds, answers = np.empty_like(values), np.empty_like(values)
+
+        def work(rows: slice, state: NDArray[np.uint64]) -> None:
+            whisper_seeded(
+                values[rows], seeds[rows], answers[rows], self.hash_size, np.uint64(self.truth), state
+            )
+
+        in_chunks(values.size, seed, work)
+        self.layout.write(payload, "seed", seeds)
+        self.layout.write(payload, "answer", answers)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (0, 2)
+
+    def accumulate(self, state: Integers, payload: Payload) -> Integers:
+        self.validate(payload)
+        seeds = self.layout.read(payload, "seed").view(np.int64)
+        answers = self.layout.read(payload, "answer").view(np.int64)
+        return self.merge(state, np.stack([seeds, answers], axis=1))
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        raise AssertionError("reports are kept, not summed")
+
+    def merge(self, one: Integers, other: Integers) -> Integers:
+        return np.concatenate([one, other])
+
+    def canonical(self, state: Integers) -> Integers:
+        return state[np.lexsort((state[:, 1], state[:, 0]))]
+
+    def support(self, reports: Payload, values: ArrayLike) -> Integers:
+        return self.support_of(self.accumulate(self.empty(), reports), self._column(values))
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        from sottovoce.kernels.hashing import count_seeded
+
+        asked = np.arange(self.size, dtype=np.uint64) if values is None else values
+        seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
+        counts: Integers = count_seeded(seeds, answers, asked, self.hash_size)
+        return counts
+
+    def supports(self, output: Any, value: int) -> bool:
+        seed, answer = output
+        return bool(bucket(keyed_hash(seed, value), self.hash_size) == answer)

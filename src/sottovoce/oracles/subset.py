@@ -1,0 +1,135 @@
+"""Subset selection: a set of fixed size that is more likely to hold the value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.entropy import Entropy
+from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.oracles.base import Integers, PureOracle, in_order
+from sottovoce.oracles.layout import Field, Layout, Payload
+from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_down
+
+
+@dataclass(frozen=True)
+class SubsetSelection(PureOracle):
+    """Report a set of exactly ``chosen`` values; sets that hold the true value are E times as likely as others.
+
+    Guarantee: epsilon-LDP for one report.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    ye2018optimal; wang2016mutual. p = wE/(wE + d - w), w near d/(E + 1).
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("ss",)
+    about = "subset selection"
+    largest = 1 << 20
+
+    include: int = field(metadata={"coin": True})
+    chosen: int
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal, chosen: int | None = None) -> Self:
+        """``chosen``: values in a report; the count with the least variance by default."""
+        if chosen is not None:
+            return cls._with(size, epsilon, int(chosen))
+        best = float(size / (exp(epsilon) + 1))
+        counts = {max(1, int(best)), min(size - 1, max(1, int(best) + 1))}
+        return min((cls._with(size, epsilon, count) for count in sorted(counts)), key=lambda o: o.variance(1, 1 / size))
+
+    @classmethod
+    def _with(cls, size: int, epsilon: Decimal, chosen: int) -> Self:
+        if not 1 <= chosen < size:
+            raise InvalidInput(f"chosen ({chosen}) must lie between 1 and size - 1 ({size - 1})")
+        weight = chosen * exp(epsilon)
+        include = rounded_down(ratio(weight, weight + size - chosen))
+        if chance(include) * (size - chosen) <= (1 - chance(include)) * chosen:
+            raise InvalidInput(f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing")
+        return cls(size, epsilon, include, chosen)
+
+    def options(self) -> dict[str, Any]:
+        return {"chosen": self.chosen}
+
+    @property
+    def exact_p(self) -> Fraction:
+        return chance(self.include)
+
+    @property
+    def exact_q(self) -> Fraction:
+        p, w = self.exact_p, self.chosen
+        return (p * (w - 1) + (1 - p) * w) / (self.size - 1)
+
+    @property
+    def worst_ratio(self) -> Fraction:
+        # p / C(d-1, w-1) against (1 - p) / C(d-1, w)
+        p = self.exact_p
+        return p * (self.size - self.chosen) / ((1 - p) * self.chosen)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("members", self.size),))
+
+    def randomize(self, value: int, entropy: Entropy) -> int:
+        own = 1 << self.check(value)
+        joins = entropy.coin(self.include)
+        others = entropy.subset(self.size - 1, self.chosen - joins)
+        spread = (others & (own - 1)) | (others >> value << (value + 1))
+        return spread | own if joins else spread
+
+    def unpack(self, data: bytes) -> Any:
+        members = super().unpack(data)
+        if members.bit_count() != self.chosen:
+            raise CorruptReport(f"payload: a report must hold exactly {self.chosen} values")
+        return members
+
+    def validate(self, payload: Payload) -> None:
+        from sottovoce.kernels.bits import ones_per_row
+
+        super().validate(payload)
+        if len(payload) and bool((ones_per_row(payload) != self.chosen).any()):
+            raise CorruptReport(f"payload: a report must hold exactly {self.chosen} values")
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        from sottovoce.kernels.draws import in_chunks
+        from sottovoce.kernels.whisper import whisper_subset
+
+        def work(rows: slice, state: NDArray[np.uint64]) -> None:
+            whisper_subset(
+                values[rows], payload[rows], self.size, self.chosen, np.uint64(self.include), state
+            )
+
+        in_chunks(values.size, seed, work)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        from sottovoce.kernels.bits import add_columns
+
+        add_columns(payload, state)
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        return in_order(values, state)
+
+    def supports(self, output: Any, value: int) -> bool:
+        return bool(output >> value & 1)
+
+    def sum_variance(self, n: int, count: int) -> float:
+        # members of S among w drawn from the d - 1 others: hypergeometric, with w - 1 draws if the value joined
+        rest, p = self.size - 1, self.p
+        means = [draws * count / rest for draws in (self.chosen - 1, self.chosen)]
+        spreads = [
+            mean * (1 - count / rest) * (rest - draws) / max(rest - 1, 1)
+            for mean, draws in zip(means, (self.chosen - 1, self.chosen), strict=True)
+        ]
+        within = p * spreads[0] + (1 - p) * spreads[1]
+        between = p * (1 - p) * (means[1] - means[0]) ** 2
+        return (within + between) / (n * self.gap**2)

@@ -1,0 +1,131 @@
+"""Unary encoding: one bit per value, each through its own coin. Thresholded histograms are of this form too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.entropy import WHOLE, Entropy
+from sottovoce.errors import InvalidInput
+from sottovoce.oracles.base import Integers, PureOracle, in_order
+from sottovoce.oracles.layout import Field, Layout, Payload
+from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_up
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(PureOracle):
+    """Report a bit vector: the value's own bit is 1 with chance p, every other bit with chance q.
+
+    Guarantee: epsilon-LDP for one report.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    wang2021thesis, section 3.3.3, eq. (3.6).
+    Checked:   tests/exact/test_channels.py
+    """
+
+    largest = 1 << 20
+
+    one: int = field(metadata={"coin": True})
+    zero: int = field(metadata={"coin": True})
+
+    def __post_init__(self) -> None:
+        if not self.zero < self.one < WHOLE:
+            raise InvalidInput(f"epsilon ({self.requested}) is too small or too large for exact coins")
+
+    @property
+    def exact_p(self) -> Fraction:
+        return chance(self.one)
+
+    @property
+    def exact_q(self) -> Fraction:
+        return chance(self.zero)
+
+    @property
+    def worst_ratio(self) -> Fraction:
+        # e^epsilon = p (1 - q) / ((1 - p) q)                                wang2021thesis, eq. (3.6)
+        p, q = self.exact_p, self.exact_q
+        return p * (1 - q) / ((1 - p) * q)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("bits", self.size),))
+
+    def randomize(self, value: int, entropy: Entropy) -> int:
+        own = 1 << self.check(value)
+        others = entropy.coins(self.zero, self.size - 1)
+        # the coins of the other values, with a gap at the value's own place
+        spread = (others & (own - 1)) | (others >> value << (value + 1))
+        return spread | own if entropy.coin(self.one) else spread
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        simulate_bits(values[:, None], payload, self.size, self.one, self.zero, seed)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        from sottovoce.kernels.bits import add_columns
+
+        add_columns(payload, state)
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        return in_order(values, state)
+
+    def supports(self, output: Any, value: int) -> bool:
+        return bool(output >> value & 1)
+
+
+@dataclass(frozen=True)
+class SymmetricUnaryEncoding(UnaryEncoding):
+    """Unary encoding with p + q = 1: basic RAPPOR.
+
+    Guarantee: epsilon-LDP for one report.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    wang2021thesis, section 3.3.3; kairouz2016discrete, section 4.2.
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("sue", "k-rappor", "prr")
+    about = "unary encoding, symmetric (basic RAPPOR)"
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal) -> Self:
+        zero = rounded_up(ratio(Decimal(1), exp(epsilon / 2) + 1))
+        return cls(size, epsilon, WHOLE - zero, zero)
+
+
+@dataclass(frozen=True)
+class OptimizedUnaryEncoding(UnaryEncoding):
+    """Unary encoding with p = 1/2 and q = 1/(E + 1): the least variance for rare values.
+
+    Guarantee: epsilon-LDP for one report.
+    Assumes:   uniform entropy; value in range(size).
+    Source:    wang2021thesis, section 3.3.3, eq. (3.10).
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names = ("oue",)
+    about = "unary encoding, optimized"
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal) -> Self:
+        return cls(size, epsilon, WHOLE // 2, rounded_up(ratio(Decimal(1), exp(epsilon) + 1)))
+
+
+def simulate_bits(
+    positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int
+) -> None:
+    """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row of them per person)."""
+    from sottovoce.kernels.draws import in_chunks
+    from sottovoce.kernels.whisper import whisper_bits
+
+    def work(rows: slice, state: NDArray[np.uint64]) -> None:
+        whisper_bits(positions[rows], payload[rows], width, np.uint64(one), np.uint64(zero), state)
+
+    in_chunks(len(payload), seed, work)

@@ -1,0 +1,379 @@
+"""The plan: public, frozen, named by its hash. Cohorts of people answer asks through frequency oracles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput, PlanMismatch
+from sottovoce.guarantee import Guarantee
+from sottovoce.oracles import Oracle
+from sottovoce.oracles import from_json as oracle_from_json
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.schema import Codes, Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+    from sottovoce.estimate import Estimate
+
+FORMAT = 1
+LARGEST_JSON_INTEGER = 1 << 53
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The encoding of a record as the cell of a table over ``attributes``, the last one varying fastest."""
+
+    attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    kind: ClassVar[str] = "cells"
+
+    @classmethod
+    def of(cls, schema: Schema, *attributes: str) -> Cells:
+        return cls(attributes, tuple(schema[name].size for name in attributes))
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for size in self.sizes:
+            total *= size
+        return total
+
+    def encode(self, codes: Mapping[str, int]) -> int:
+        """The cell of one record."""
+        cell = 0
+        for name, size in zip(self.attributes, self.sizes, strict=True):
+            cell = cell * size + codes[name]
+        return cell
+
+    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
+        """The cells of many records."""
+        cell = codes[self.attributes[0]]
+        for name, size in zip(self.attributes[1:], self.sizes[1:], strict=True):
+            cell = cell * np.uint64(size) + codes[name]
+        return cell
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "attributes": list(self.attributes)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cells:
+        if data.get("kind") != cls.kind:
+            raise InvalidInput(f"plan: encoding ({data.get('kind')}) must be {cls.kind}")
+        return cls.of(schema, *data["attributes"])
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One thing a cohort is asked: a record becomes a value of a finite domain, an oracle whispers it."""
+
+    encoding: Cells
+    oracle: Oracle
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.oracle.guarantee
+
+    def to_json(self) -> dict[str, Any]:
+        return {"encoding": self.encoding.to_json(), "oracle": self.oracle.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Ask:
+        ask = cls(Cells.from_json(data["encoding"], schema), oracle_from_json(data["oracle"]))
+        if ask.encoding.size != ask.oracle.size:
+            raise InvalidInput(f"plan: an oracle of size {ask.oracle.size} cannot take {ask.encoding.size} values")
+        return ask
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """People who get the same asks; ``weight`` is their share of the crowd, in parts of the plan's total."""
+
+    asks: tuple[Ask, ...]
+    weight: int = 1
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """All asks are answered, so their losses add."""
+        total = Guarantee(0.0, 0.0)
+        for ask in self.asks:
+            total = total + ask.guarantee
+        return total
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for ask in self.asks for name in ask.encoding.attributes))
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of a report's payload: the asks' payloads one after another."""
+        return sum(ask.oracle.layout.bytes for ask in self.asks)
+
+    @property
+    def bits(self) -> int:
+        return sum(ask.oracle.bits for ask in self.asks)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where each ask's payload lies."""
+        ends = np.cumsum([0, *(ask.oracle.layout.bytes for ask in self.asks)]).tolist()
+        return tuple(slice(start, end) for start, end in zip(ends, ends[1:], strict=False))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"weight": self.weight, "asks": [ask.to_json() for ask in self.asks]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohort:
+        return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), int(data["weight"]))
+
+
+class Cohorts(Sequence[Cohort]):
+    """A family of cohorts: index -> asks. This one lists them; a family with a rule answers without a list."""
+
+    def __init__(self, listed: Sequence[Cohort]) -> None:
+        if not listed:
+            raise InvalidInput("a plan must have at least one cohort")
+        self._listed = tuple(listed)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._listed[index]
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cohorts) and self._listed == other._listed
+
+    def __hash__(self) -> int:
+        return hash(self._listed)
+
+    @cached_property
+    def weight(self) -> int:
+        return sum(cohort.weight for cohort in self._listed)
+
+    def at(self, ticket: int) -> int:
+        """The cohort of a uniform ticket of ``range(weight)``."""
+        for index, cohort in enumerate(self._listed):
+            ticket -= cohort.weight
+            if ticket < 0:
+                return index
+        raise InvalidInput("a ticket must be below the total weight")
+
+    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cohorts of many tickets."""
+        ends = np.cumsum([cohort.weight for cohort in self._listed])
+        return np.searchsorted(ends, tickets, side="right").astype(np.int64)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The largest over cohorts: which cohort a person is in does not depend on her record."""
+        total = self._listed[0].guarantee
+        for cohort in self._listed[1:]:
+            total = total | cohort.guarantee
+        return total
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for cohort in self._listed for name in cohort.attributes))
+
+    @cached_property
+    def bytes(self) -> int:
+        """The widest payload."""
+        return max(cohort.bytes for cohort in self._listed)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [cohort.to_json() for cohort in self._listed]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Mapping[str, Any]], schema: Schema) -> Cohorts:
+        return cls([Cohort.from_json(cohort, schema) for cohort in data])
+
+
+@dataclass(frozen=True)
+class Series:
+    """The rounds a plan belongs to. A person's round is drawn once; a later plan names its parent.
+
+    ``shares``: how the crowd is split over the rounds; ``number``: this plan's round, from 0.
+    """
+
+    shares: tuple[int, ...] = (1,)
+    number: int = 0
+    origin: str | None = None  # the id of the first round's plan
+    parent: str | None = None  # the id of the round before
+
+    def __post_init__(self) -> None:
+        if not self.shares or any(not isinstance(share, int) or share < 1 for share in self.shares):
+            raise InvalidInput(f"rounds {self.shares} must be whole shares of at least 1")
+        if not 0 <= self.number < len(self.shares):
+            raise InvalidInput(f"round ({self.number}) must lie in range({len(self.shares)})")
+        if (self.number > 0) != (self.parent is not None and self.origin is not None):
+            raise InvalidInput("every round but the first must name its parent and origin")
+
+    def at(self, ticket: int) -> int:
+        """The round of a uniform ticket of ``range(sum(shares))``."""
+        for number, share in enumerate(self.shares):
+            ticket -= share
+            if ticket < 0:
+                return number
+        raise InvalidInput("a ticket must be below the sum of the shares")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "shares": list(self.shares),
+            "round": self.number,
+            "origin": self.origin,
+            "parent": self.parent,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Series:
+        return cls(tuple(data["shares"]), data["round"], data["origin"], data["parent"])
+
+
+class Question(ABC):
+    """What is to be learnt. A protocol implements three things: its cohorts, its estimate, its own description."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
+        """Who is asked what."""
+
+    @abstractmethod
+    def estimate(self, aggregate: Aggregate, **options: Any) -> Estimate:
+        """What the crowd's integers say."""
+
+    @abstractmethod
+    def explain(self, plan: Plan) -> list[str]:
+        """Lines for a person who wants to know what will be asked and how well it will be known."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The question as JSON without floats; ``kind`` is added by the plan."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A frozen plan. Two plans are equal if their bytes are; ``id`` is the SHA-256 of those bytes."""
+
+    text: str
+    schema: Schema = field(compare=False, repr=False)
+    question: Question = field(compare=False, repr=False)
+    epsilon: Decimal = field(compare=False, repr=False)
+    people: int = field(compare=False, repr=False)
+    cohorts: Cohorts = field(compare=False, repr=False)
+    series: Series = field(compare=False, repr=False)
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the plan's UTF-8 bytes, as 64 hexadecimal digits."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Computed from the structure: the largest over cohorts of the sum over their asks."""
+        return self.cohorts.guarantee
+
+    @property
+    def round_people(self) -> int:
+        """How many people this round expects."""
+        return max(1, self.people * self.series.shares[self.series.number] // sum(self.series.shares))
+
+    def cohort_people(self, index: int) -> int:
+        """How many people one cohort expects."""
+        return max(1, self.round_people * self.cohorts[index].weight // self.cohorts.weight)
+
+    def to_json(self) -> str:
+        """The plan as it is stored, byte for byte."""
+        return self.text
+
+    def __str__(self) -> str:
+        lines = [f"Plan {self.id[:16]}", *self.question.explain(self), f"Guarantee: {self.guarantee}"]
+        if len(self.series.shares) > 1:
+            lines.insert(1, f"Round {self.series.number + 1} of {len(self.series.shares)}; nobody answers two rounds")
+        return "\n".join(lines)
+
+    @classmethod
+    def make(
+        cls, schema: Schema, question: Question, epsilon: Any, people: int, series: Series | None = None
+    ) -> Self:
+        """Freeze a question into a plan."""
+        exact = parse_epsilon(epsilon)
+        if isinstance(people, bool) or not isinstance(people, int) or not 1 <= people <= LARGEST_JSON_INTEGER:
+            raise InvalidInput(f"people ({people}) must be a whole number of at least 1")
+        series = series or Series()
+        cohorts = question.cohorts(schema, exact, people)
+        body = {
+            "sottovoce": FORMAT,
+            "schema": schema.to_json(),
+            "question": {"kind": question.kind, **question.to_json()},
+            "epsilon": str(exact),
+            "people": people,
+            "coin": "device",
+            "series": series.to_json(),
+            "cohorts": cohorts.to_json(),
+        }
+        text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+        return cls(text, schema, question, exact, people, cohorts, series)
+
+    @classmethod
+    def parse(cls, text: str | bytes, questions: Sequence[type[Question]], id: str | None = None) -> Self:
+        """Read a plan; refuse it unless it hashes to ``id`` (if given) and its coins are what its epsilon gives."""
+        try:
+            text = text.decode() if isinstance(text, bytes) else text
+            if id is not None and hashlib.sha256(text.encode()).hexdigest() != id.lower():
+                raise PlanMismatch("plan: its hash is not the id expected; it was changed or is another plan")
+            body = json.loads(text, parse_float=_no_float)
+        except (UnicodeDecodeError, json.JSONDecodeError):
+            raise InvalidInput("plan: the file is not JSON in UTF-8") from None
+        if not isinstance(body, dict) or body.get("sottovoce") != FORMAT:
+            raise InvalidInput(f"plan: the format version must be {FORMAT}")
+        if body.get("coin") != "device":
+            raise InvalidInput(f"plan: coin ({body.get('coin')}) must be device")
+        try:
+            return cls._from_body(text, body, questions)
+        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+            if isinstance(wrong, InvalidInput):
+                raise
+            raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__}: {wrong})") from None
+
+    @classmethod
+    def _from_body(cls, text: str, body: Mapping[str, Any], questions: Sequence[type[Question]]) -> Self:
+        schema = Schema.from_json(body["schema"])
+        asked = dict(body["question"])
+        kind = asked.pop("kind")
+        known = {question.kind: question for question in questions}
+        if kind not in known:
+            raise InvalidInput(f"plan: question ({kind}) must be one of {', '.join(known)}")
+        plan = cls(
+            text,
+            schema,
+            known[kind].from_json(asked),
+            parse_epsilon(body["epsilon"]),
+            body["people"],
+            Cohorts.from_json(body["cohorts"], schema),
+            Series.from_json(body["series"]),
+        )
+        if plan.guarantee.per_report > float(plan.epsilon) * (1 + 1e-12):
+            raise InvalidInput(
+                f"plan: its asks cost epsilon {plan.guarantee.per_report:.6g}, more than the {plan.epsilon} it promises"
+            )
+        return plan
+
+
+def _no_float(text: str) -> Any:
+    raise InvalidInput("plan: a plan holds no JSON floats; numbers that are not whole are decimal strings")
