@@ -12,7 +12,7 @@ import numpy as np
 from sottovoce.client import _groups
 from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.oracles.base import Integers
-from sottovoce.plan import Plan
+from sottovoce.plans import Plan
 from sottovoce.reports import Report, Reports
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.entropy import Entropy, System
 from sottovoce.errors import InvalidInput, NotInThisRound
-from sottovoce.plan import Plan
+from sottovoce.plans import Plan
 from sottovoce.reports import Report, Reports
 
 
@@ -76,8 +76,7 @@ class Client:
             packed = [ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)]
             self.state.memos[plan.id] = (index, packed)
         payload = b"".join(
-            ask.oracle.pack(ask.oracle.recall(kept, entropy))
-            for ask, kept in zip(cohort.asks, memos, strict=True)
+            ask.oracle.pack(ask.oracle.recall(kept, entropy)) for ask, kept in zip(cohort.asks, memos, strict=True)
         )
         return Report(plan.id, index, payload)
 

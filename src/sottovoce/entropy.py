@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 from typing import TypeVar
 
@@ -107,14 +107,20 @@ class Tape(Entropy):
 
 
 class _Branching(Entropy):
-    """Replays one path of outcomes and notes the alternatives it passes. See :func:`enumerate_outcomes`."""
+    """Replays one path of outcomes and notes the alternatives it passes. See :func:`exact_law`."""
 
-    def __init__(self, path: list[int]) -> None:
+    def __init__(self, path: list[int], limit: int) -> None:
         self._path = path
+        self._limit = limit
+        self._passed = 1  # alternatives multiplied along this path
         self.widths: list[int] = []
-        self.chance = Fraction(1)
+        self.top = 1  # the path's chance is top / bottom
+        self.bottom = 1
 
     def _choose(self, count: int) -> int:
+        self._passed *= count
+        if self._passed > 64 * self._limit:  # each path tosses about as many coins as any other
+            raise NotEnumerable(f"the draws have more than {self._limit} outcomes; use a sampling audit")
         depth = len(self.widths)
         if depth == len(self._path):
             self._path.append(0)
@@ -125,14 +131,15 @@ class _Branching(Entropy):
         return self.below(1 << count)
 
     def below(self, limit: int) -> int:
-        self.chance /= limit
+        self.bottom *= limit
         return self._choose(limit)
 
     def coin(self, threshold: int) -> bool:
         if threshold <= 0 or threshold >= WHOLE:
             return threshold > 0
         heads = self._choose(2) == 1
-        self.chance *= Fraction(threshold if heads else WHOLE - threshold, WHOLE)
+        self.top *= threshold if heads else WHOLE - threshold
+        self.bottom *= WHOLE
         return heads
 
     def coins(self, threshold: int, count: int) -> int:
@@ -140,26 +147,28 @@ class _Branching(Entropy):
 
     def subset(self, total: int, chosen: int) -> int:
         choice = self.below(comb(total, chosen))
-        for position, members in enumerate(combinations(range(total), chosen)):
-            if position == choice:
-                return sum(1 << member for member in members)
-        raise AssertionError("the choice is below the number of subsets")
+        members = next(islice(combinations(range(total), chosen), choice, None))
+        return sum(1 << member for member in members)
 
 
-def enumerate_outcomes(draw: Callable[[Entropy], T], limit: int) -> Iterator[tuple[T, Fraction]]:
-    """Every way that ``draw`` can go, with its exact probability: the law of the code itself.
+def exact_law(draw: Callable[[Entropy], T], limit: int) -> dict[T, Fraction]:
+    """The law of ``draw``, from every way that its code can go (at most ``limit`` of them).
 
-    >>> law = dict(enumerate_outcomes(lambda entropy: entropy.coin(1 << 62), limit=10))
-    >>> law
+    >>> exact_law(lambda entropy: entropy.coin(1 << 62), limit=10)
     {False: Fraction(3, 4), True: Fraction(1, 4)}
     """
+    law: dict[T, dict[int, int]] = {}  # output -> denominator -> sum of numerators
     path: list[int] = []
     for _ in range(limit):
-        entropy = _Branching(path)
-        yield draw(entropy), entropy.chance
+        entropy = _Branching(path, limit)
+        chances = law.setdefault(draw(entropy), {})
+        chances[entropy.bottom] = chances.get(entropy.bottom, 0) + entropy.top
         while path and path[-1] == entropy.widths[len(path) - 1] - 1:
             path.pop()
         if not path:
-            return
+            return {
+                output: sum((Fraction(top, bottom) for bottom, top in chances.items()), Fraction(0))
+                for output, chances in law.items()
+            }
         path[-1] += 1
     raise NotEnumerable(f"the randomizer has more than {limit} ways to go; use a sampling audit")

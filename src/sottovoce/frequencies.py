@@ -17,7 +17,7 @@ from sottovoce.estimate import Estimate, PureLaw, Table
 from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, oracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.unary import UnaryEncoding
-from sottovoce.plan import Ask, Cells, Cohort, Cohorts, Plan, Question
+from sottovoce.plans import Ask, Cells, Cohort, Cohorts, Plan, Question
 from sottovoce.schema import Items, Schema
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ class Frequencies(Question):
     split: str
     options: Mapping[str, Any] = field(hash=False)
 
-    def __init__(
-        self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Any
-    ) -> None:
+    def __init__(self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Any) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
         if split not in SPLITS:
@@ -87,7 +85,7 @@ class Frequencies(Question):
         if options:
             raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates)")
         aggregate.require_people()
-        tables = {}
+        tables: dict[tuple[str, ...], Table] = {}
         for place, name in enumerate(self.attributes):
             cohort, ask = (0, place) if self.split == "budget" else (place, 0)
             people, states = aggregate.cohort(cohort)
@@ -132,9 +130,7 @@ class Frequencies(Question):
         return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
 
 
-def _table(
-    schema: Schema, name: str, source: Oracle, state: Any, people: int, listed: Sequence[Any] | None
-) -> Table:
+def _table(schema: Schema, name: str, source: Oracle, state: Any, people: int, listed: Sequence[Any] | None) -> Table:
     if people == 0:
         raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
     codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)

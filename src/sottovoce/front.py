@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sottovoce import plan as _plan
+from sottovoce import plans
 from sottovoce.client import simulate
 from sottovoce.errors import InvalidInput
 from sottovoce.frequencies import Frequencies
-from sottovoce.plan import Question, Series
+from sottovoce.plans import Question, Series
 from sottovoce.schema import Schema
 
 __all__ = ["QUESTIONS", "Plan", "plan", "simulate"]
@@ -17,7 +17,7 @@ __all__ = ["QUESTIONS", "Plan", "plan", "simulate"]
 QUESTIONS: tuple[type[Question], ...] = (Frequencies,)
 
 
-class Plan(_plan.Plan):
+class Plan(plans.Plan):
     """A frozen plan that can be read back: ``Plan.from_json(plan.to_json()) == plan``."""
 
     @classmethod
@@ -33,7 +33,7 @@ def plan(
     epsilon: Any,
     people: int,
     rounds: tuple[int, ...] = (1,),
-    after: _plan.Plan | None = None,
+    after: plans.Plan | None = None,
 ) -> Plan:
     """Freeze a question into a plan.
 

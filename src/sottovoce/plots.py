@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 FORMATS = (".svg", ".png", ".html", ".json")
 
 
-def bars(
-    table: Table, path: str | None = None, *, truth: NDArray[np.float64] | None = None, most: int = 64
-) -> Any:
+def bars(table: Table, path: str | None = None, *, truth: NDArray[np.float64] | None = None, most: int = 64) -> Any:
     """Bars with 95% intervals, the ``most`` largest if there are more; the truth as ticks where it is known."""
     import altair as alt
 
@@ -41,7 +39,9 @@ def bars(
         chart = chart + base.mark_tick(color="#d1495b", thickness=2, size=14).encode(y="truth:Q")
     note = "bars: estimate, lines: 95% interval" + (", red: truth" if truth is not None else "")
     size = max(240, min(900, 22 * len(data)))
-    chart = chart.properties(width=size, height=240, title={"text": f"{name} ({table.people:,} people)", "subtitle": note})
+    chart = chart.properties(
+        width=size, height=240, title={"text": f"{name} ({table.people:,} people)", "subtitle": note}
+    )
     if path is not None:
         save(chart, path)
     return chart

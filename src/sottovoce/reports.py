@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.files import replacing
-from sottovoce.plan import Plan
+from sottovoce.plans import Plan
 
 WIRE_VERSION = 1
 _ID_BYTES = 8
-_PLAN_KEY = b"sottovoce.plan"
+_PLAN_KEY = b"sottovoce.plans"
 BATCH = 1 << 17  # reports that are held at once when a file streams
 
 
@@ -117,6 +117,8 @@ class Reports:
             and np.array_equal(self.cohorts, other.cohorts)
             and np.array_equal(self.payload, other.payload)
         )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, rows: slice) -> Reports:
         return Reports(self.plan_id, self.cohorts[rows], self.payload[rows])

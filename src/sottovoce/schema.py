@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -180,10 +181,7 @@ class Ordinal(Attribute):
             return list(range(self.low, self.high + 1))
         span = self.high - self.low + 1
         first = [self.low - (-code * span // self.bins) for code in range(self.bins + 1)]
-        return [
-            str(start) if end - start == 1 else f"{start} to {end - 1}"
-            for start, end in zip(first, first[1:], strict=False)
-        ]
+        return [str(start) if end - start == 1 else f"{start} to {end - 1}" for start, end in pairwise(first)]
 
     def options(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high, "bins": self.bins}
@@ -389,10 +387,7 @@ def _whole(value: Any) -> int:
 def _array(column: Any) -> NDArray[Any]:
     if hasattr(column, "null_count") and column.null_count:
         raise InvalidInput("a column must have no missing values")
-    if hasattr(column, "to_numpy"):
-        array = np.asarray(column.to_numpy())
-    else:
-        array = np.asarray(column)
+    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if array.dtype.kind == "f" and array.size and bool(np.isnan(array).any()):
         raise InvalidInput("a column must have no missing values")
     if array.dtype == object:

@@ -35,9 +35,7 @@ def write_field(payload, offset, width, values):  # type: ignore[no-untyped-def]
         value = np.uint64(values[row])
         payload[row, first] |= np.uint8((value << skip) & np.uint64(255))
         for piece in range(1, pieces):
-            payload[row, first + piece] |= np.uint8(
-                (value >> (np.uint64(8 * piece) - skip)) & np.uint64(255)
-            )
+            payload[row, first + piece] |= np.uint8((value >> (np.uint64(8 * piece) - skip)) & np.uint64(255))
 
 
 @njit(cache=True, nogil=True)

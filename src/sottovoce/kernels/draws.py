@@ -78,7 +78,7 @@ def in_chunks(count: int, seed: int, work: Callable[[slice, NDArray[np.uint64]],
     """Call ``work(rows, generator state)`` for each chunk of people, on all cores; the result ignores the order."""
 
     def one(start: int) -> None:
-        state = np.random.SeedSequence([seed, start]).generate_state(4, np.uint64)
+        state = np.random.SeedSequence([seed, start]).generate_state(4, np.uint64).astype(np.uint64)
         work(slice(start, min(start + CHUNK, count)), state)
 
     starts = range(0, count, CHUNK)

@@ -40,10 +40,10 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
             if repeated:
                 continue
             bit = np.uint8(1) << np.uint8(position & np.uint64(7))
-            byte = np.int64(position >> np.uint64(3))
-            payload[row, byte] &= ~bit
+            where = np.int64(position >> np.uint64(3))
+            payload[row, where] &= ~bit
             if next_word(state) < np.uint64(one):
-                payload[row, byte] |= bit
+                payload[row, where] |= bit
 
 
 @njit(cache=True, nogil=True)
@@ -58,9 +58,9 @@ def whisper_subset(values, payload, size, chosen, include, state):  # type: igno
             others -= 1
         for last in range(size - 1 - others, size - 1):
             pick = np.int64(below32(state, np.uint64(last + 1)))
-            pick += pick >= value
+            pick += np.int64(pick >= value)
             if (bits[pick >> 3] >> np.uint8(pick & 7)) & np.uint8(1):
-                pick = last + (last >= value)
+                pick = np.int64(last + (last >= value))
             bits[pick >> 3] |= np.uint8(1) << np.uint8(pick & 7)
 
 

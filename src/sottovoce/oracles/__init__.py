@@ -103,9 +103,7 @@ def _error(choice: Oracle, target: str) -> float:
 def from_json(data: Mapping[str, Any]) -> Oracle:
     """The oracle that a plan describes; refused unless its thresholds are the ones its epsilon gives."""
     try:
-        built = oracle(
-            data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"])
-        )
+        built = oracle(data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"]))
     except (KeyError, TypeError, ValueError) as wrong:
         if isinstance(wrong, InvalidInput):
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.entropy import Entropy, Seeded, enumerate_outcomes
+from sottovoce.entropy import Entropy, Seeded, exact_law
 from sottovoce.errors import CorruptReport, InvalidInput, NotEnumerable
 from sottovoce.guarantee import Guarantee
 from sottovoce.oracles.layout import Layout, Payload
@@ -45,6 +45,7 @@ class Oracle(ABC):
     about: ClassVar[str]  # one line for tables
     smallest: ClassVar[int] = 2  # sizes the oracle takes
     largest: ClassVar[int] = MOST_LISTED
+    is_finite: ClassVar[bool] = True  # whether its outputs are finitely many
 
     size: int
     requested: Decimal
@@ -62,9 +63,7 @@ class Oracle(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """What a plan says of this oracle. Thresholds are decimal strings, so that any language can toss the coins."""
-        coins = {
-            field.name: str(getattr(self, field.name)) for field in fields(self) if field.metadata.get("coin")
-        }
+        coins = {field.name: str(getattr(self, field.name)) for field in fields(self) if field.metadata.get("coin")}
         return {
             "name": self.names[0],
             "size": str(self.size),
@@ -124,17 +123,12 @@ class Oracle(ABC):
 
     @cached_property
     def _law(self) -> tuple[list[Any], list[dict[Any, Fraction]]]:
-        if self.size > 64:
-            raise NotEnumerable(f"size ({self.size}) must be at most 64 to enumerate; use a sampling audit")
-        laws: list[dict[Any, Fraction]] = []
-        for value in range(self.size):
-            law: dict[Any, Fraction] = {}
-            for output, chance in enumerate_outcomes(self._randomizer(value), MOST_OUTCOMES):
-                law[output] = law.get(output, Fraction(0)) + chance
-            laws.append(law)
+        if self.size > 64 or not self.is_finite:
+            raise NotEnumerable(f"{self.names[0]} of size {self.size} cannot be enumerated; use a sampling audit")
+        laws = [exact_law(self._randomizer(value), MOST_OUTCOMES) for value in range(self.size)]
         return sorted(set().union(*laws)), laws
 
-    def _randomizer(self, value: int) -> Any:
+    def _randomizer(self, value: int) -> Callable[[Entropy], Any]:
         return lambda entropy: self.randomize(value, entropy)
 
     # -- the report
@@ -216,9 +210,7 @@ class Oracle(ABC):
     # -- the estimate
 
     @abstractmethod
-    def estimate(
-        self, state: Integers, people: int, values: ArrayLike | None = None
-    ) -> tuple[Floats, Floats]:
+    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Unbiased frequencies of ``values`` (all of them by default) and the variances of their errors."""
 
     @abstractmethod
@@ -291,9 +283,7 @@ class PureOracle(Oracle):
     def gap(self) -> float:
         return float(self.exact_p - self.exact_q)
 
-    def estimate(
-        self, state: Integers, people: int, values: ArrayLike | None = None
-    ) -> tuple[Floats, Floats]:
+    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
         # c(v) = (sum over reports of [v in support] - n q) / (p - q)        wang2021thesis, eq. (3.1)
         support = self.support_of(state, self._asked(values))
         frequencies = (support / people - self.q) / self.gap

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stay
 class CohortOracle(Oracle):
     """Values hashed into ``buckets`` by each of ``cohorts`` families; closed alphabets are permuted instead."""
 
-    largest = OPEN
+    largest: ClassVar[int] = OPEN
 
     cohorts: int
     buckets: int
@@ -79,22 +79,19 @@ class CohortOracle(Oracle):
         own = self._keys[cohort * self.hashes : (cohort + 1) * self.hashes]
         return [bucket(keyed_hash(key, value), self.buckets) for key in own]
 
-    def _all_places(
-        self, cohorts: NDArray[np.uint64], values: NDArray[np.uint64]
-    ) -> NDArray[np.uint64]:
+    def _all_places(self, cohorts: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The same for a column of people: one row each."""
         if self.alphabet == "closed":
             self.places(0, 0)
             for cohort in np.unique(cohorts).tolist():
                 self.places(cohort, 0)
-            table = np.stack([self._permuted.get(c, self._permuted[0]) for c in range(self.cohorts)])
-            return table[cohorts.astype(np.int64), values.astype(np.int64)].astype(np.uint64)[:, None]
+            permuted = np.stack([self._permuted.get(c, self._permuted[0]) for c in range(self.cohorts)])
+            return permuted[cohorts.astype(np.int64), values.astype(np.int64)].astype(np.uint64)[:, None]
         from sottovoce.kernels.hashing import hash_buckets
 
         table = np.array(self._keys, np.uint64).reshape(self.cohorts, self.hashes)[cohorts.astype(np.int64)]
         columns = [
-            hash_buckets(np.ascontiguousarray(table[:, place]), values, self.buckets)
-            for place in range(self.hashes)
+            hash_buckets(np.ascontiguousarray(table[:, place]), values, self.buckets) for place in range(self.hashes)
         ]
         return np.stack(columns, axis=1)
 
@@ -145,9 +142,7 @@ class CohortOracle(Oracle):
         design = self.design(self.candidates(None))
         return design, self.person_variance(design)
 
-    def estimate(
-        self, state: Integers, people: int, values: ArrayLike | None = None
-    ) -> tuple[Floats, Floats]:
+    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
         if values is None and self.size <= MOST_CANDIDATES:
             design, spread = self._whole
         else:
@@ -157,9 +152,7 @@ class CohortOracle(Oracle):
         plausible = np.clip(frequencies, 0, 1)
         return frequencies, spread @ (plausible / max(float(plausible.sum()), 1e-12)) / people
 
-    def decode(
-        self, state: Integers, people: int, method: str, values: ArrayLike | None = None
-    ) -> Floats:
+    def decode(self, state: Integers, people: int, method: str, values: ArrayLike | None = None) -> Floats:
         """Frequencies that are biased on purpose: ``nnls`` (never negative) or ``lasso`` (sparse, never negative)."""
         design = self.design(self.candidates(values))
         seen = self.seen(state, people)
@@ -176,7 +169,9 @@ class CohortOracle(Oracle):
     def noise(self, people: int) -> Noise:
         """The law averaged over the alphabet, other values sharing what is left evenly."""
         if self.size > MOST_CANDIDATES:
-            raise InvalidInput("the error over an open alphabet depends on the candidates; see the estimate's variances")
+            raise InvalidInput(
+                "the error over an open alphabet depends on the candidates; see the estimate's variances"
+            )
         spread = self._whole[1]
         own = float(np.diag(spread).mean())
         other = float((spread.sum() - np.trace(spread)) / (self.size * (self.size - 1)))
@@ -193,8 +188,8 @@ class OpenRandomizedResponse(CohortOracle):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("o-rr",)
-    about = "hashing and cohorts, then randomized response"
+    names: ClassVar[tuple[str, ...]] = ("o-rr",)
+    about: ClassVar[str] = "hashing and cohorts, then randomized response"
 
     truth: int = field(metadata={"coin": True})
 
@@ -216,9 +211,7 @@ class OpenRandomizedResponse(CohortOracle):
         if buckets is None and size <= LARGEST_CLOSED:
             wanted = min(wanted, size)
         shape = cls._shape(size, cohorts, wanted, alphabet, 4096)
-        return cls(
-            size, epsilon, shape[0], shape[1], 1, int(salt), shape[2], truth_threshold(shape[1], epsilon)
-        )
+        return cls(size, epsilon, shape[0], shape[1], 1, int(salt), shape[2], truth_threshold(shape[1], epsilon))
 
     @property
     def worst_ratio(self) -> Fraction:
@@ -306,8 +299,8 @@ class OpenRappor(CohortOracle):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("o-rappor",)
-    about = "Bloom filters and cohorts, one-time"
+    names: ClassVar[tuple[str, ...]] = ("o-rappor",)
+    about: ClassVar[str] = "Bloom filters and cohorts, one-time"
 
     zero: int = field(metadata={"coin": True})
 
@@ -431,8 +424,8 @@ class Rappor(OpenRappor):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("rappor",)
-    about = "Bloom filters and cohorts, permanent and instantaneous response"
+    names: ClassVar[tuple[str, ...]] = ("rappor",)
+    about: ClassVar[str] = "Bloom filters and cohorts, permanent and instantaneous response"
 
     loud: int = field(metadata={"coin": True})
     quiet: int = field(metadata={"coin": True})

@@ -27,7 +27,7 @@ class Design:
 
     @property
     def candidates(self) -> int:
-        return self.touched.shape[2]
+        return int(self.touched.shape[2])
 
     def matrix(self) -> Floats:
         """Rows: cells of cohorts; columns: candidates."""
@@ -40,9 +40,7 @@ class Design:
         gram = centred.T @ centred
         values, vectors = np.linalg.eigh(gram)
         if self.candidates > 1 and values[1] < 1e-9 * values[-1]:
-            raise InvalidInput(
-                f"candidates ({self.candidates}) cannot all be told apart: use more cohorts or buckets, or fewer candidates"
-            )
+            raise InvalidInput(f"candidates ({self.candidates}) cannot all be told apart: use more cohorts or buckets")
         inverse = (vectors[:, 1:] / values[1:]) @ vectors[:, 1:].T
         solved: Floats = inverse @ centred.T
         return solved
@@ -71,9 +69,7 @@ class Design:
         design = self.matrix()
         target = seen.reshape(-1)
         penalty = sigma * np.sqrt(2 * np.log(max(self.candidates, 2)) * (design**2).sum(axis=0).mean())
-        model: Any = Lasso(
-            alpha=penalty / len(target), positive=True, fit_intercept=False, max_iter=20_000, tol=1e-6
-        )
+        model: Any = Lasso(alpha=penalty / len(target), positive=True, fit_intercept=False, max_iter=20_000, tol=1e-6)
         picked = np.flatnonzero(model.fit(design, target).coef_ > 0)
         out = np.zeros(self.candidates)
         if picked.size:

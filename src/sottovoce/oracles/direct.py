@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,9 @@ class GeneralizedRandomizedResponse(PureOracle):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("grr", "de", "k-rr", "ps")
-    about = "generalized randomized response"
-    largest = 1 << 24
+    names: ClassVar[tuple[str, ...]] = ("grr", "de", "k-rr", "ps")
+    about: ClassVar[str] = "generalized randomized response"
+    largest: ClassVar[int] = 1 << 24
 
     truth: int = field(metadata={"coin": True})
 
@@ -100,9 +100,9 @@ class RandomizedResponse(GeneralizedRandomizedResponse):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("rr",)
-    about = "Warner's randomized response, two values"
-    largest = 2
+    names: ClassVar[tuple[str, ...]] = ("rr",)
+    about: ClassVar[str] = "Warner's randomized response, two values"
+    largest: ClassVar[int] = 2
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ class HadamardResponse(PureOracle):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("hr",)
-    about = "Hadamard response"
+    names: ClassVar[tuple[str, ...]] = ("hr",)
+    about: ClassVar[str] = "Hadamard response"
 
     agree: int = field(metadata={"coin": True})
 
@@ -95,9 +95,8 @@ class HadamardResponse(PureOracle):
         from sottovoce.kernels.transform import walsh_hadamard
 
         transformed = walsh_hadamard(state)
-        everything = (transformed[0] + transformed[1 : self.size + 1]) >> 1
+        everything: Integers = (transformed[0] + transformed[1 : self.size + 1]) >> 1
         return everything if values is None else everything[values.astype(np.int64)]
 
     def supports(self, output: Any, value: int) -> bool:
         return bool((output & (value + 1)).bit_count() & 1 == 0)
-

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,8 +81,8 @@ class LocalHashing(_HashedResponse):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("olh",)
-    about = "local hashing, optimized, on a linear hash"
+    names: ClassVar[tuple[str, ...]] = ("olh",)
+    about: ClassVar[str] = "local hashing, optimized, on a linear hash"
 
     hash_bits: int
 
@@ -118,10 +118,7 @@ class LocalHashing(_HashedResponse):
         return rows, entropy.bits(self.hash_bits)
 
     def _hash(self, rows: int, point: int) -> int:
-        return sum(
-            ((rows >> place * self.width & point).bit_count() & 1) << place
-            for place in range(self.hash_bits)
-        )
+        return sum(((rows >> place * self.width & point).bit_count() & 1) << place for place in range(self.hash_bits))
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         from sottovoce.kernels.bits import write_field
@@ -133,9 +130,7 @@ class LocalHashing(_HashedResponse):
         rows, answers = np.empty(shape, np.uint64), np.empty(values.size, np.uint64)
 
         def work(part: slice, state: NDArray[np.uint64]) -> None:
-            whisper_linear(
-                points[part], rows[part], answers[part], self.width, np.uint64(self.truth), state
-            )
+            whisper_linear(points[part], rows[part], answers[part], self.width, np.uint64(self.truth), state)
 
         in_chunks(values.size, seed, work)
         for place in range(self.hash_bits):
@@ -175,8 +170,8 @@ class BinaryLocalHashing(LocalHashing):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("blh", "random-projection")
-    about = "local hashing to one bit, on a linear hash"
+    names: ClassVar[tuple[str, ...]] = ("blh", "random-projection")
+    about: ClassVar[str] = "local hashing to one bit, on a linear hash"
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
@@ -197,9 +192,9 @@ class SeededLocalHashing(_HashedResponse):
     Checked:   tests/exact/test_sampling_audit.py
     """
 
-    names = ("olh-seeded",)
-    about = "local hashing with a seeded hash, for values asked one by one"
-    largest = OPEN
+    names: ClassVar[tuple[str, ...]] = ("olh-seeded",)
+    about: ClassVar[str] = "local hashing with a seeded hash, for values asked one by one"
+    largest: ClassVar[int] = OPEN
 
     hash_size: int
 
@@ -237,9 +232,7 @@ class SeededLocalHashing(_HashedResponse):
         seeds, answers = np.empty_like(values), np.empty_like(values)
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_seeded(
-                values[rows], seeds[rows], answers[rows], self.hash_size, np.uint64(self.truth), state
-            )
+            whisper_seeded(values[rows], seeds[rows], answers[rows], self.hash_size, np.uint64(self.truth), state)
 
         in_chunks(values.size, seed, work)
         self.layout.write(payload, "seed", seeds)

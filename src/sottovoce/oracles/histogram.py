@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,9 +64,10 @@ class SummedHistogramEncoding(Oracle):
     Checked:   tests/exact/test_laplace.py
     """
 
-    names = ("she",)
-    about = "histogram encoding, summed"
-    largest = 1 << 16
+    names: ClassVar[tuple[str, ...]] = ("she",)
+    about: ClassVar[str] = "histogram encoding, summed"
+    is_finite: ClassVar[bool] = False
+    largest: ClassVar[int] = 1 << 16
 
     scale: int = field(metadata={"coin": True})
     rate: int = field(metadata={"coin": True})
@@ -116,9 +117,7 @@ class SummedHistogramEncoding(Oracle):
         cells = payload.view("<i4")
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_laplace(
-                values[rows], cells[rows], GRID, np.uint64(self.scale), np.uint64(self.rate), state
-            )
+            whisper_laplace(values[rows], cells[rows], GRID, np.uint64(self.scale), np.uint64(self.rate), state)
 
         in_chunks(values.size, seed, work)
 
@@ -129,9 +128,7 @@ class SummedHistogramEncoding(Oracle):
     def _accumulate(self, state: Integers, payload: Payload) -> None:
         state += np.ascontiguousarray(payload).view("<i4").sum(axis=0, dtype=np.int64)
 
-    def estimate(
-        self, state: Integers, people: int, values: ArrayLike | None = None
-    ) -> tuple[Floats, Floats]:
+    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
         frequencies = in_order(self._asked(values), state) / (people * GRID)
         return frequencies, self.noise(people).variance(np.zeros_like(frequencies))
 
@@ -183,8 +180,8 @@ class ThresholdedHistogramEncoding(UnaryEncoding):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("the",)
-    about = "histogram encoding, thresholded at the best theta"
+    names: ClassVar[tuple[str, ...]] = ("the",)
+    about: ClassVar[str] = "histogram encoding, thresholded at the best theta"
 
     theta: int  # in grid steps
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -41,7 +42,7 @@ class Layout:
     def bytes(self) -> int:
         return (self.bits + 7) // 8
 
-    def pack(self, output: Any) -> bytes:
+    def pack(self, output: Any) -> builtins.bytes:
         """The bytes of an output."""
         parts = (output,) if len(self.fields) == 1 else output
         total = 0
@@ -51,7 +52,7 @@ class Layout:
             offset += field.width
         return total.to_bytes(self.bytes, "little")
 
-    def unpack(self, data: bytes) -> Any:
+    def unpack(self, data: builtins.bytes) -> Any:
         """The output that ``data`` holds; refuses what no device can have sent."""
         if len(data) != self.bytes:
             raise CorruptReport(f"payload ({len(data)} bytes) must have {self.bytes} bytes")
@@ -94,11 +95,7 @@ class Layout:
     def validate(self, payload: Payload) -> None:
         """Refuse a batch with an impossible row, as :meth:`unpack` refuses a single one."""
         for field in self.fields:
-            if (
-                field.limit is not None
-                and len(payload)
-                and int(self.read(payload, field.name).max()) >= field.limit
-            ):
+            if field.limit is not None and len(payload) and int(self.read(payload, field.name).max()) >= field.limit:
                 raise CorruptReport(f"payload: field {field.name!r} must be below {field.limit}")
         spare = self.bytes * 8 - self.bits
         if spare and len(payload) and int(payload[:, -1].max()) >> (8 - spare):

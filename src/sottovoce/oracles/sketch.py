@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ class _Sketch(PureOracle):
     (sum of the others' squared frequencies) (p - q0)^2 (1 - 1/width)/(hashes width (p - q)^2).
     """
 
-    largest = OPEN
+    largest: ClassVar[int] = OPEN
 
     hashes: int
     width: int
@@ -82,9 +82,7 @@ class _Sketch(PureOracle):
         factor = own**2 * (1 - 1 / self.width) / (self.hashes * self.width * self.gap**2)
         return np.asarray(spread, dtype=float) * factor
 
-    def variance(
-        self, n: int, f: ArrayLike = 0.0, *, population: bool = False, spread: ArrayLike | None = None
-    ) -> Any:
+    def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False, spread: ArrayLike | None = None) -> Any:
         """As for every oracle, with the collision term; ``spread``: the sum of the others' squared frequencies.
 
         By default the others share what is left evenly.
@@ -110,16 +108,14 @@ class CountMeanSketch(_Sketch):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("cms",)
-    about = "count-mean sketch"
+    names: ClassVar[tuple[str, ...]] = ("cms",)
+    about: ClassVar[str] = "count-mean sketch"
 
     one: int = field(metadata={"coin": True})
     zero: int = field(metadata={"coin": True})
 
     @classmethod
-    def build(
-        cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0
-    ) -> Self:
+    def build(cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0) -> Self:
         """``hashes`` functions onto ``width`` buckets (powers of two), chosen by ``salt``."""
         zero = rounded_up(ratio(Decimal(1), exp(epsilon / 2) + 1))
         if zero >= WHOLE - zero:
@@ -180,15 +176,13 @@ class HadamardCountMeanSketch(_Sketch):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("hcms",)
-    about = "count-mean sketch, Hadamard form"
+    names: ClassVar[tuple[str, ...]] = ("hcms",)
+    about: ClassVar[str] = "count-mean sketch, Hadamard form"
 
     truth: int = field(metadata={"coin": True})
 
     @classmethod
-    def build(
-        cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0
-    ) -> Self:
+    def build(cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0) -> Self:
         """``hashes`` functions onto ``width`` buckets (powers of two), chosen by ``salt``."""
         return cls(size, epsilon, *cls._shape(hashes, width), int(salt), truth_threshold(2, epsilon))
 
@@ -224,9 +218,7 @@ class HadamardCountMeanSketch(_Sketch):
         places, signs = np.empty_like(values), np.empty_like(values)
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_signs(
-                buckets[rows], places[rows], signs[rows], self.width, np.uint64(self.truth), state
-            )
+            whisper_signs(buckets[rows], places[rows], signs[rows], self.width, np.uint64(self.truth), state)
 
         in_chunks(values.size, seed, work)
         self.layout.write(payload, "sign", signs)

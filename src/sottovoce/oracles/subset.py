@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,9 @@ class SubsetSelection(PureOracle):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("ss",)
-    about = "subset selection"
-    largest = 1 << 20
+    names: ClassVar[tuple[str, ...]] = ("ss",)
+    about: ClassVar[str] = "subset selection"
+    largest: ClassVar[int] = 1 << 20
 
     include: int = field(metadata={"coin": True})
     chosen: int
@@ -42,7 +42,10 @@ class SubsetSelection(PureOracle):
             return cls._with(size, epsilon, int(chosen))
         best = float(size / (exp(epsilon) + 1))
         counts = {max(1, int(best)), min(size - 1, max(1, int(best) + 1))}
-        return min((cls._with(size, epsilon, count) for count in sorted(counts)), key=lambda o: o.variance(1, 1 / size))
+        return min(
+            (cls._with(size, epsilon, count) for count in sorted(counts)),
+            key=lambda o: o.variance(1, 1 / size),
+        )
 
     @classmethod
     def _with(cls, size: int, epsilon: Decimal, chosen: int) -> Self:
@@ -101,9 +104,7 @@ class SubsetSelection(PureOracle):
         from sottovoce.kernels.whisper import whisper_subset
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_subset(
-                values[rows], payload[rows], self.size, self.chosen, np.uint64(self.include), state
-            )
+            whisper_subset(values[rows], payload[rows], self.size, self.chosen, np.uint64(self.include), state)
 
         in_chunks(values.size, seed, work)
 

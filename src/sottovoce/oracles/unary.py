@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class UnaryEncoding(PureOracle):
     Checked:   tests/exact/test_channels.py
     """
 
-    largest = 1 << 20
+    largest: ClassVar[int] = 1 << 20
 
     one: int = field(metadata={"coin": True})
     zero: int = field(metadata={"coin": True})
@@ -91,8 +91,8 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("sue", "k-rappor", "prr")
-    about = "unary encoding, symmetric (basic RAPPOR)"
+    names: ClassVar[tuple[str, ...]] = ("sue", "k-rappor", "prr")
+    about: ClassVar[str] = "unary encoding, symmetric (basic RAPPOR)"
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
@@ -110,17 +110,15 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     Checked:   tests/exact/test_channels.py
     """
 
-    names = ("oue",)
-    about = "unary encoding, optimized"
+    names: ClassVar[tuple[str, ...]] = ("oue",)
+    about: ClassVar[str] = "unary encoding, optimized"
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
         return cls(size, epsilon, WHOLE // 2, rounded_up(ratio(Decimal(1), exp(epsilon) + 1)))
 
 
-def simulate_bits(
-    positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int
-) -> None:
+def simulate_bits(positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int) -> None:
     """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row of them per person)."""
     from sottovoce.kernels.draws import in_chunks
     from sottovoce.kernels.whisper import whisper_bits

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -126,7 +127,7 @@ class Cohort:
     def slices(self) -> tuple[slice, ...]:
         """Where each ask's payload lies."""
         ends = np.cumsum([0, *(ask.oracle.layout.bytes for ask in self.asks)]).tolist()
-        return tuple(slice(start, end) for start, end in zip(ends, ends[1:], strict=False))
+        return tuple(slice(start, end) for start, end in pairwise(ends))
 
     def to_json(self) -> dict[str, Any]:
         return {"weight": self.weight, "asks": [ask.to_json() for ask in self.asks]}
@@ -295,7 +296,8 @@ class Plan:
 
     def cohort_people(self, index: int) -> int:
         """How many people one cohort expects."""
-        return max(1, self.round_people * self.cohorts[index].weight // self.cohorts.weight)
+        weight: int = self.cohorts[index].weight
+        return max(1, self.round_people * weight // self.cohorts.weight)
 
     def to_json(self) -> str:
         """The plan as it is stored, byte for byte."""
@@ -308,9 +310,7 @@ class Plan:
         return "\n".join(lines)
 
     @classmethod
-    def make(
-        cls, schema: Schema, question: Question, epsilon: Any, people: int, series: Series | None = None
-    ) -> Self:
+    def make(cls, schema: Schema, question: Question, epsilon: Any, people: int, series: Series | None = None) -> Self:
         """Freeze a question into a plan."""
         exact = parse_epsilon(epsilon)
         if isinstance(people, bool) or not isinstance(people, int) or not 1 <= people <= LARGEST_JSON_INTEGER:

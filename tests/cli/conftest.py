@@ -1,0 +1,35 @@
+"""What every test of the command line starts from: a survey, its plan, and a way to run commands in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.helpers import COLOURS, SURVEY, Command, Files, Outcome, write_csv
+
+from sottovoce.cli import run
+
+
+@pytest.fixture
+def sottovoce(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command line here and say how it ended."""
+
+    def command(*arguments: object) -> Outcome:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    return command
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """A survey that went well, with a fixed seed."""
+    here = Files(tmp_path)
+    here.survey.write_text(SURVEY, encoding="utf-8")
+    write_csv(here.people, colour=COLOURS, age=[18 + place % 80 for place in range(len(COLOURS))])
+    assert run(["plan", str(here.survey), "-o", str(here.plan)]) == 0
+    whispered = ["whisper", str(here.plan), str(here.people), "-o", str(here.reports), "--seed", "7", "-q"]
+    assert run(whispered) == 0
+    return here

@@ -1,0 +1,102 @@
+"""The installed command as a process: start-up, help, interruption, pipes, and the demo."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter, sleep
+
+import pytest
+from tests.cli.helpers import Command, Files, write_csv
+
+import sottovoce as sv
+
+COMMAND = str(Path(sys.executable).with_name("sottovoce"))
+COMMANDS = ("plan", "whisper", "estimate", "audit", "oracles", "demo", "compare oracles")
+
+
+def test_help_answers_at_once() -> None:
+    times = []
+    for _ in range(3):
+        start = perf_counter()
+        subprocess.run([COMMAND, "--help"], check=True, capture_output=True)
+        times.append(perf_counter() - start)
+    assert min(times) < 0.6
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, sottovoce.cli; sottovoce.cli.run(['--help']); "
+        "print(sorted({'numpy', 'pyarrow', 'pandas', 'altair', 'numba', 'scipy'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example(sottovoce: Command, name: str) -> None:
+    example = f"sottovoce {name}"
+    own = sottovoce(*name.split(), "--help")
+    assert own.code == 0
+    assert example in own.out
+    assert example in sottovoce("--help").out
+
+
+def test_version_and_bare_command(sottovoce: Command) -> None:
+    assert sottovoce("--version").out == f"sottovoce {sv.__version__}\n"
+    assert sottovoce() == sottovoce("--help")
+
+
+def test_bad_input_of_the_process(tmp_path: Path) -> None:
+    ended = subprocess.run([COMMAND, "plan", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == f"error: {tmp_path / 'none.toml'}: No such file or directory\n"
+
+
+def test_interruption_leaves_the_good_file(files: Files) -> None:
+    good = files.reports.read_bytes()
+    crowd = write_csv(files.folder / "crowd.csv", colour=["red"] * 1_000_000)
+    arguments = [COMMAND, "whisper", str(files.plan), str(crowd), "-o", str(files.reports)]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(files.folder.glob(".reports*")):
+        sleep(0.02)
+    sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, "Traceback" in err) == ("", False)
+    assert files.reports.read_bytes() == good
+    assert not list(files.folder.glob(".reports*"))
+
+
+def test_a_reader_that_leaves_early() -> None:
+    line = f"{COMMAND} oracles --size 32 --epsilon 1 | head -n 1"
+    ended = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in ended.stderr
+
+
+def test_demo(sottovoce: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "demo"
+    start = perf_counter()
+    outcome = sottovoce("demo", "--output", folder, "--seed", 5)
+    assert perf_counter() - start < 30
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert outcome.out.splitlines()[-1] == str(folder / "report.html")
+    for words in ("3 cohorts", "bits per report", "predicted standard error", "95% interval", "std error"):
+        assert words in outcome.out
+    found = re.search(r"(\d+) of 30 intervals hold the truth", outcome.out)
+    assert found
+    assert int(found[1]) >= 26
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 3
+    assert "layer_2_marks" in page  # the truth's ticks
+    plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
+    assert plan.id[:16] in page
+    assert "prefers-color-scheme: dark" in page
+    for trace in ("http://", "https://", "<script", "<link", "@import", "url(http", "src="):
+        assert trace not in page
+    assert sum(len(batch) for batch in [sv.Reports.read(folder / "reports.parquet")]) == plan.people

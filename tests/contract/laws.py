@@ -1,0 +1,152 @@
+"""The laws that every oracle obeys. A new oracle passes them all: call :func:`check` on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sottovoce.entropy import Seeded
+from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.oracles import Oracle
+from tests.statistics import chi_limit
+
+PEOPLE = 3000
+
+
+def crowd(oracle: Oracle, people: int = PEOPLE, seed: int = 1) -> np.ndarray:
+    """Values that lean to the small ones."""
+    share = np.random.default_rng(seed).random(people) ** 3
+    return (share * min(oracle.size, 64)).astype(np.int64)
+
+
+def nobody_changes_nothing(oracle: Oracle) -> None:
+    state = oracle.accumulate(oracle.empty(), oracle.simulate(crowd(oracle), seed=2))
+    same = oracle.canonical(oracle.merge(state, oracle.empty()))
+    assert np.array_equal(same, oracle.canonical(state))
+    nothing = oracle.simulate(np.zeros(0, int), seed=2)
+    assert nothing.shape == (0, oracle.layout.bytes)
+    assert np.array_equal(oracle.accumulate(oracle.empty(), nothing), oracle.empty())
+
+
+def merging_commutes_and_associates(oracle: Oracle) -> None:
+    payload = oracle.simulate(crowd(oracle), seed=3)
+    a, b, c = (oracle.accumulate(oracle.empty(), payload[start::3]) for start in range(3))
+    left = oracle.merge(oracle.merge(a, b), c)
+    right = oracle.merge(a, oracle.merge(c, b))
+    assert np.array_equal(oracle.canonical(left), oracle.canonical(right))
+    whole = oracle.accumulate(oracle.empty(), payload)
+    assert np.array_equal(oracle.canonical(left), oracle.canonical(whole))
+
+
+def a_batch_equals_one_by_one(oracle: Oracle) -> None:
+    payload = oracle.simulate(crowd(oracle, 40), seed=4)
+    state = oracle.empty()
+    for row in payload:
+        state = oracle.accumulate(state, row[None, :])
+    assert np.array_equal(
+        oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload))
+    )
+
+
+def reports_survive_packing(oracle: Oracle) -> None:
+    entropy = Seeded(5)
+    for value in crowd(oracle, 50).tolist():
+        output = oracle.randomize(value, entropy)
+        data = oracle.pack(output)
+        assert len(data) == oracle.layout.bytes == (oracle.bits + 7) // 8
+        assert oracle.unpack(data) == output
+        assert oracle.recall(oracle.unpack(oracle.pack(oracle.memorize(value, entropy))), entropy) is not None
+    for row in oracle.simulate(crowd(oracle, 50), seed=5):
+        assert oracle.pack(oracle.unpack(row.tobytes())) == row.tobytes()
+
+
+def support_is_brute_force(oracle: Oracle) -> None:
+    """Counting report by report gives the same integers, bit for bit (summed or Bloom cells count by weight)."""
+    if oracle.names[0] in ("she", "rappor", "o-rappor"):
+        return
+    payload = oracle.simulate(crowd(oracle, 300), seed=6)
+    asked = np.arange(min(oracle.size, 16))
+    outputs = [oracle.unpack(row.tobytes()) for row in payload]
+    brute = [sum(oracle.supports(output, int(value)) for output in outputs) for value in asked]
+    assert oracle.support(payload, asked).tolist() == brute
+
+
+def asking_some_values_is_asking_all(oracle: Oracle) -> None:
+    if oracle.names[0] in ("rappor", "o-rr", "o-rappor"):
+        return  # there the candidates are the model: a shorter list is another estimate
+    state = oracle.accumulate(oracle.empty(), oracle.simulate(crowd(oracle), seed=7))
+    everything, _ = oracle.estimate(state, PEOPLE)
+    some, _ = oracle.estimate(state, PEOPLE, np.array([1, 0]))
+    assert np.array_equal(some, everything[[1, 0]])
+
+
+def device_and_simulation_share_one_law(oracle: Oracle) -> None:
+    """The support of each value, counted over devices and over simulated ones, differs by chance alone."""
+    values = crowd(oracle, 4000, seed=8)
+    asked = np.arange(min(oracle.size, 8))
+    entropy = Seeded(9)
+    rows = [np.frombuffer(oracle.pack(oracle.randomize(v, entropy)), np.uint8) for v in values.tolist()]
+    device = oracle.accumulate(oracle.empty(), np.stack(rows))
+    crowd_state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=10))
+    ours, spread = oracle.estimate(device, len(values), None if oracle.size <= 4096 else asked)
+    theirs, _ = oracle.estimate(crowd_state, len(values), None if oracle.size <= 4096 else asked)
+    squares = (ours - theirs)[: len(asked)] ** 2 / (2 * spread[: len(asked)])
+    assert squares.max() < chi_limit(1, 16 * len(asked))
+
+
+def impossible_reports_are_refused(oracle: Oracle) -> None:
+    width = oracle.layout.bytes
+    for wrong in (np.zeros((2, width + 1), np.uint8), np.zeros((2, width), np.uint16), np.zeros(width, np.uint8)):
+        _refused(lambda wrong=wrong: oracle.accumulate(oracle.empty(), wrong), CorruptReport)  # type: ignore[misc]
+    _refused(lambda: oracle.unpack(bytes(width + 1)), CorruptReport)
+    spare = width * 8 - oracle.bits
+    if spare:
+        payload = oracle.simulate(crowd(oracle, 3), seed=1)
+        payload[1, -1] |= 0x80
+        _refused(lambda: oracle.accumulate(oracle.empty(), payload), CorruptReport)
+        _refused(lambda: oracle.unpack(payload[1].tobytes()), CorruptReport)
+
+
+def values_outside_are_refused_without_an_echo(oracle: Oracle) -> None:
+    if oracle.size >= 1 << 64:
+        return
+    for value in (-1, oracle.size):
+        message = _refused(lambda value=value: oracle.randomize(value, Seeded(1)), InvalidInput)  # type: ignore[misc]
+        assert "range" in message
+    _refused(lambda: oracle.simulate(np.array([oracle.size]), seed=1), InvalidInput)
+    _refused(lambda: oracle.simulate(np.array([0.5]), seed=1), InvalidInput)
+
+
+def a_seed_means_the_same_twice(oracle: Oracle) -> None:
+    values = crowd(oracle)
+    assert np.array_equal(oracle.simulate(values, seed=11), oracle.simulate(values, seed=11))
+    assert not np.array_equal(oracle.simulate(values, seed=11), oracle.simulate(values, seed=12))
+
+
+LAWS: tuple[Callable[[Oracle], None], ...] = (
+    nobody_changes_nothing,
+    merging_commutes_and_associates,
+    a_batch_equals_one_by_one,
+    reports_survive_packing,
+    support_is_brute_force,
+    asking_some_values_is_asking_all,
+    device_and_simulation_share_one_law,
+    impossible_reports_are_refused,
+    values_outside_are_refused_without_an_echo,
+    a_seed_means_the_same_twice,
+)
+
+
+def check(oracle: Oracle) -> None:
+    """All laws."""
+    for law in LAWS:
+        law(oracle)
+
+
+def _refused(call: Callable[[], object], kind: type[Exception]) -> str:
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError("it was not refused")

@@ -1,0 +1,52 @@
+"""One suite of laws for every oracle, and for the one that CONTRIBUTING shows how to add."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.oracles import Oracle
+from sottovoce.schema import OPEN
+from tests.contract.laws import LAWS, check
+from tests.oracles import NAMES, ordinary
+
+OPEN_TO_ALL = ("olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor")
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("epsilon", [0.5, 2.5])
+def test_law(name: str, law: object, epsilon: float) -> None:
+    law(ordinary(name, epsilon, size=37))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", OPEN_TO_ALL)
+def test_open_alphabets_pack_merge_and_refuse(name: str) -> None:
+    oracle = sv.oracle(name, size=OPEN, epsilon=1.0)
+    for law in LAWS:
+        if law.__name__ not in ("asking_some_values_is_asking_all", "device_and_simulation_share_one_law"):
+            law(oracle)
+
+
+def test_the_oracle_that_contributing_adds_obeys_the_laws() -> None:
+    """It is one file of fewer than 60 lines, and one line in a tuple."""
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+    block = re.search(r"```python\n(# src/sottovoce/oracles/.*?)```", text, re.DOTALL)
+    assert block is not None
+    code = block.group(1)
+    assert len(code.splitlines()) < 60
+    space: dict[str, object] = {"__name__": "sottovoce.oracles.example"}
+    exec(compile(code, "CONTRIBUTING.md", "exec", dont_inherit=True), space)
+    kind = next(
+        value
+        for value in space.values()
+        if isinstance(value, type) and issubclass(value, Oracle) and value.__module__ == "sottovoce.oracles.example"
+    )
+    from sottovoce import audit
+    from sottovoce.oracles.thresholds import parse_epsilon
+
+    check(kind.build(9, parse_epsilon(1.0)))
+    assert audit.exact(kind.build(5, parse_epsilon(1.0))).passed

@@ -1,0 +1,101 @@
+"""Measured error against the stated variance, and no bias, for every oracle: size 64, 200,000 people."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from sottovoce.oracles import Oracle
+from sottovoce.oracles.sketch import _Sketch
+from tests.oracles import NAMES, ordinary
+from tests.statistics import ALPHA, z_limit, zipf_people
+
+PEOPLE = 200_000
+RUNS = 20
+EPSILONS = (0.5, 1.0, 3.0)
+CASES = len(NAMES) * len(EPSILONS)
+
+
+def errors(name: str, epsilon: float, runs: int = RUNS) -> tuple[np.ndarray, Oracle, np.ndarray]:
+    """Standardised errors (runs x values), each run with its own people, coins and salt."""
+    rows = []
+    for run in range(runs):
+        oracle = ordinary(name, epsilon, salt=1000 + run)
+        values = zipf_people(oracle.size, PEOPLE, seed=run)
+        truth = np.bincount(values, minlength=oracle.size) / PEOPLE
+        state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=50 + run))
+        estimate, _ = oracle.estimate(state, PEOPLE)
+        rows.append((estimate - truth) / np.sqrt(stated(oracle, truth)))
+    return np.array(rows), oracle, truth
+
+
+def stated(oracle: Oracle, truth: np.ndarray) -> np.ndarray:
+    if isinstance(oracle, _Sketch):
+        return np.asarray(oracle.variance(PEOPLE, truth, spread=(truth**2).sum() - truth**2))
+    return np.asarray(oracle.variance(PEOPLE, truth))
+
+
+def ratio_limits(runs: int, size: int, comparisons: int) -> tuple[float, float]:
+    """Bounds of the mean squared standardised error.
+
+    Errors are normal; were all values independent, runs * size * ratio would be chi-squared with as many degrees.
+    Values that are estimated together are correlated, so degrees are counted at half (for two values: once).
+    """
+    degrees = runs * (size / 2)
+    reach = norm.isf(ALPHA / (2 * comparisons))
+    cube = 2 / (9 * degrees)  # Wilson and Hilferty
+    low, high = ((1 - cube + sign * reach * np.sqrt(cube)) ** 3 for sign in (-1, 1))
+    return float(low), float(high)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_error_is_as_stated_and_centred(name: str, epsilon: float) -> None:
+    standard, oracle, _ = errors(name, epsilon)
+    low, high = ratio_limits(RUNS, oracle.size, CASES)
+    ratio = float((standard**2).mean())
+    assert low < ratio < high
+    # cohorts' values are averaged over the alphabet when the variance is asked for a frequency alone
+    bias = standard.mean(axis=0) * np.sqrt(RUNS)
+    slack = 1.5 if name in ("rappor", "o-rr", "o-rappor") else 1.0
+    assert np.abs(bias).max() < slack * z_limit(CASES * oracle.size)
+
+
+def test_the_bounds_reject_a_wrong_variance_and_a_wrong_p() -> None:
+    standard, oracle, truth = errors("olh", 1.0)
+    low, high = ratio_limits(RUNS, oracle.size, CASES)
+    assert float((standard**2 * 1.35).mean()) > high
+    assert float((standard**2 / 1.35).mean()) < low
+    # decoding with a p too large by 5% shrinks every estimate: the top value's bias shows
+    gap = oracle.gap  # type: ignore[attr-defined]
+    shrunk = gap / (gap + 0.05 * oracle.p)  # type: ignore[attr-defined]
+    lost = truth.max() * (1 - shrunk) / np.sqrt(stated(oracle, truth)[truth.argmax()])
+    mutant = (standard[:, truth.argmax()] * shrunk - lost).mean() * np.sqrt(RUNS)
+    assert abs(mutant) > z_limit(CASES * oracle.size)
+
+
+@pytest.mark.parametrize("name", ["rappor", "o-rr", "o-rappor"])
+def test_cohorts_state_each_value_its_own_variance(name: str) -> None:
+    """Given the hashes each candidate has a variance of its own: measured over runs at one salt."""
+    oracle = ordinary(name, 2.0, size=16, salt=5)
+    values = zipf_people(16, 20_000, seed=1)
+    truth = np.bincount(values, minlength=16) / 20_000
+    runs = 150
+    standard = []
+    for run in range(runs):
+        state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=run))
+        estimate, _ = oracle.estimate(state, 20_000)
+        exact = oracle._whole[1] @ truth / 20_000  # type: ignore[attr-defined]
+        standard.append((estimate - truth) / np.sqrt(exact))
+    ratios = (np.array(standard) ** 2).mean(axis=0)
+    low, high = ratio_limits(runs, 2, 3 * 16)
+    assert low < ratios.min()
+    assert ratios.max() < high
+    assert np.abs(np.mean(standard, axis=0)).max() * np.sqrt(runs) < z_limit(3 * 16)
+
+
+def test_population_adds_the_sampling_of_people() -> None:
+    oracle = ordinary("grr", 3.0, size=4)
+    assert oracle.variance(100, 0.3, population=True) == pytest.approx(oracle.variance(100, 0.3) + 0.3 * 0.7 / 100)
+    assert oracle.std_error(100, 1.7) == pytest.approx(np.sqrt(oracle.variance(100, 1.0)))

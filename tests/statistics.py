@@ -1,0 +1,50 @@
+"""Thresholds from theory for sampled tests: fixed seeds, exact quantiles, a shared error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
+ALPHA = 1e-6  # chance that one whole family of comparisons rejects code that is right
+
+
+def chi_squared(outputs: list[Any], expected: NDArray[np.float64], drawn: Iterable[Any]) -> tuple[float, int]:
+    """(statistic, degrees of freedom) of draws against the chances of ``outputs``; rare outputs are pooled."""
+    counts = Counter(drawn)
+    total = sum(counts.values())
+    assert set(counts) <= set(outputs), "a draw is not among the outputs"
+    observed = np.array([counts.get(output, 0) for output in outputs], float)
+    mean = expected * total
+    rare = mean < 10
+    if rare.any():
+        observed = np.append(observed[~rare], observed[rare].sum())
+        mean = np.append(mean[~rare], mean[rare].sum())
+    keep = mean > 0
+    statistic = float(((observed[keep] - mean[keep]) ** 2 / mean[keep]).sum())
+    return statistic, int(keep.sum()) - 1
+
+
+def chi_limit(degrees: int, comparisons: int = 1) -> float:
+    """What a chi-squared statistic exceeds with chance ALPHA over all comparisons."""
+    return float(chi2.isf(ALPHA / comparisons, degrees))
+
+
+def z_limit(comparisons: int) -> float:
+    """What the largest of many standard normal errors exceeds with chance ALPHA."""
+    return float(norm.isf(ALPHA / (2 * comparisons)))
+
+
+def zipf(size: int, exponent: float = 1.1) -> NDArray[np.float64]:
+    """Frequencies of a Zipf law."""
+    weights = 1 / np.arange(1, size + 1) ** exponent
+    return weights / weights.sum()
+
+
+def zipf_people(size: int, people: int, seed: int) -> NDArray[np.int64]:
+    """People whose values follow a Zipf law."""
+    return np.random.default_rng(seed).choice(size, people, p=zipf(size))
