@@ -134,7 +134,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
         for place, (ask, part) in enumerate(zip(cohort.asks, cohort.slices, strict=True)):
             values = ask.encoding.encode_columns({name: codes[name][rows] for name in ask.encoding.attributes})
             packed = ask.oracle.simulate(values, _subseed(seed, index, place))
-            if rows == slice(None) and packed.shape == payload.shape:
+            if isinstance(rows, slice) and packed.shape == payload.shape:
                 payload = packed
             else:
                 payload[rows, part] = packed

@@ -86,9 +86,9 @@ class Table:
         """The same table with repaired values, marked."""
         return replace(self, values=values, method=method, is_unbiased=is_unbiased)
 
-    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+    def rows(self, level: float = 0.95, *, population: bool = False) -> list[dict[str, Any]]:
         """One mapping per value, ready for JSON."""
-        low, high = self.interval(level)
+        low, high = self.interval(level, population=population)
         return [
             {
                 "value": label,
@@ -102,18 +102,26 @@ class Table:
             )
         ]
 
-    def to_pandas(self, level: float = 0.95) -> Any:
+    def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
         """A data frame: value, frequency, std_error, low, high."""
         import pandas as pd
 
         name = ",".join(self.attributes)
-        return pd.DataFrame(self.rows(level)).rename(columns={"value": name}).set_index(name)
+        return pd.DataFrame(self.rows(level, population=population)).rename(columns={"value": name}).set_index(name)
 
-    def plot(self, path: str | None = None, *, truth: Floats | None = None, most: int = 64) -> Any:
-        """An Altair chart of bars with 95% intervals (and the truth as ticks); written to ``path`` if given."""
+    def plot(
+        self,
+        path: str | None = None,
+        *,
+        truth: Floats | None = None,
+        level: float = 0.95,
+        population: bool = False,
+        most: int = 64,
+    ) -> Any:
+        """An Altair chart of bars with intervals (and the truth as ticks); written to ``path`` if given."""
         from sottovoce.plots import bars
 
-        return bars(self, path, truth=truth, most=most)
+        return bars(self, path, truth=truth, level=level, population=population, most=most)
 
     def __str__(self) -> str:
         low, high = self.interval()

@@ -114,7 +114,7 @@ class Frequencies(Question):
         size = "an open alphabet" if chosen.size >= 1 << 64 else f"{chosen.size:,} values"
         return (
             f"  {name}: {size}, oracle {chosen.names[0]} ({chosen.about}), {people:,} people, "
-            f"{chosen.bits:,} bits per report, epsilon {chosen.epsilon:.6g}, {error}"
+            f"{chosen.bits:,} bit{'s' if chosen.bits > 1 else ''} per report, epsilon {chosen.epsilon:.6g}, {error}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -157,4 +157,4 @@ def _salt(schema: Schema, name: str) -> str:
 
 
 def _without_floats(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: str(value) if isinstance(value, float) else value for key, value in options.items()}
+    return {key: str(value) if isinstance(value, float | Decimal) else value for key, value in options.items()}

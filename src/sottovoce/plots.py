@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 FORMATS = (".svg", ".png", ".html", ".json")
 
 
-def bars(table: Table, path: str | None = None, *, truth: NDArray[np.float64] | None = None, most: int = 64) -> Any:
-    """Bars with 95% intervals, the ``most`` largest if there are more; the truth as ticks where it is known."""
+def bars(
+    table: Table,
+    path: str | None = None,
+    *,
+    truth: NDArray[np.float64] | None = None,
+    level: float = 0.95,
+    population: bool = False,
+    most: int = 64,
+) -> Any:
+    """Bars with intervals, the ``most`` largest if there are more; the truth as ticks where it is known."""
     import altair as alt
 
     order = list(range(len(table.values)))
     if len(order) > most:
         order = sorted(np.argsort(-table.values, kind="stable")[:most].tolist())
-    rows = table.rows()
+    rows = table.rows(level, population=population)
     data = [{**rows[place], "value": str(rows[place]["value"]), "place": place} for place in order]
     if truth is not None:
         for row in data:
@@ -37,7 +45,7 @@ def bars(table: Table, path: str | None = None, *, truth: NDArray[np.float64] | 
     chart = bar + whisker
     if truth is not None:
         chart = chart + base.mark_tick(color="#d1495b", thickness=2, size=14).encode(y="truth:Q")
-    note = "bars: estimate, lines: 95% interval" + (", red: truth" if truth is not None else "")
+    note = f"bars: estimate, lines: {level:.0%} interval" + (", red: truth" if truth is not None else "")
     size = max(240, min(900, 22 * len(data)))
     chart = chart.properties(
         width=size, height=240, title={"text": f"{name} ({table.people:,} people)", "subtitle": note}

@@ -228,7 +228,7 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
         try:
             for batch in batches:
                 table = batch.to_arrow()
-                writer = writer or pq.ParquetWriter(draft, table.schema, compression="zstd")
+                writer = writer or pq.ParquetWriter(draft, table.schema, compression="zstd", write_page_checksum=True)
                 writer.write_table(table)
                 total += len(batch)
         finally:
@@ -247,7 +247,7 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports
     if not Path(path).is_file():
         raise InvalidInput(f"reports ({path}) must be a file that exists")
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
         metadata = file.schema_arrow.metadata
         empty = True
         for rows in file.iter_batches(batch_size=batch):
@@ -255,7 +255,7 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports
             yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
         if empty:
             yield Reports.from_arrow(file.schema_arrow.empty_table())
-    except pa.ArrowException:
+    except (pa.ArrowException, OSError):
         raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
 
 

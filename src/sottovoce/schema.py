@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isnan
 from typing import Any, ClassVar
 
 import numpy as np
@@ -316,12 +317,11 @@ class Schema(Mapping[str, Attribute]):
         return {name: self._column(name, table) for name in names}
 
     def _column(self, name: str, table: Any) -> Codes:
-        present = list(getattr(table, "column_names", None) or getattr(table, "columns", None) or table)
-        if name not in present:
+        present = next((getattr(table, key) for key in ("column_names", "columns") if hasattr(table, key)), table)
+        if name not in list(present):
             raise InvalidInput(f"attribute {name!r} is missing from the table")
-        column = _array(table[name])
         try:
-            return self[name].codes(column)
+            return self[name].codes(_array(name, table[name]))
         except (ValueError, TypeError, KeyError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
@@ -384,14 +384,18 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def _array(column: Any) -> NDArray[Any]:
-    if hasattr(column, "null_count") and column.null_count:
-        raise InvalidInput("a column must have no missing values")
+def _array(name: str, column: Any) -> NDArray[Any]:
+    missing = InvalidInput(f"attribute {name!r}: the column must have no missing values")
+    if getattr(column, "null_count", 0):
+        raise missing
     array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if array.dtype.kind == "f" and array.size and bool(np.isnan(array).any()):
-        raise InvalidInput("a column must have no missing values")
+        raise missing
     if array.dtype == object:
-        array = np.array(["" if value is None else value for value in array.tolist()])
+        listed = array.tolist()
+        if any(value is None or (isinstance(value, float) and isnan(value)) for value in listed):
+            raise missing
+        array = np.array(listed)
     if array.ndim != 1:
-        raise InvalidInput("a column must be one value per person")
+        raise InvalidInput(f"attribute {name!r}: the column must hold one value per person")
     return array

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.helpers import COLOURS, SURVEY, Command, Files, Outcome, write_csv
 
 from sottovoce.cli import run
+from tests.cli.helpers import COLOURS, SURVEY, Command, Files, Outcome, write_csv
 
 
 @pytest.fixture

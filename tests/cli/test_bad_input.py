@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from tests.cli.helpers import Command, Files, refused, write_csv
 
 SECRET = "mauve-4711"

@@ -10,9 +10,9 @@ from pathlib import Path
 from time import perf_counter, sleep
 
 import pytest
-from tests.cli.helpers import Command, Files, write_csv
 
 import sottovoce as sv
+from tests.cli.helpers import Command, Files, write_csv
 
 COMMAND = str(Path(sys.executable).with_name("sottovoce"))
 COMMANDS = ("plan", "whisper", "estimate", "audit", "oracles", "demo", "compare oracles")

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.helpers import COLOURS, Command, Files, write_csv
 
 import sottovoce as sv
+from tests.cli.helpers import COLOURS, Command, Files, write_csv
 
 TRUTH = {"red": 0.5, "green": 0.3, "blue": 500 / 3000, "grey": 100 / 3000}
 

@@ -44,9 +44,7 @@ def a_batch_equals_one_by_one(oracle: Oracle) -> None:
     state = oracle.empty()
     for row in payload:
         state = oracle.accumulate(state, row[None, :])
-    assert np.array_equal(
-        oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload))
-    )
+    assert np.array_equal(oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload)))
 
 
 def reports_survive_packing(oracle: Oracle) -> None:

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 PEER_SECONDS = 107.0  # a general optimizer's maximum likelihood at d = 1024 from n = 1e5
 
 
-def table_of(support: Floats | list[int], people: int, p: float, q: float, encoding: str) -> sv.Table:
+def table_of(support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str) -> sv.Table:
     counts = np.asarray(support, np.int64)
     values = (counts / people - q) / (p - q)
     noise = Noise(q * (1 - q) / (people * (p - q) ** 2), (1 - p - q) / (people * (p - q)))
@@ -204,12 +204,29 @@ def test_composite_likelihood_meets_the_conditions(support: list[int], chances: 
 # -- mle-apx
 
 
-def printed_mle_apx(table: sv.Table, p: float, q: float) -> Floats:
-    """As wang2021thesis prints it: x_v, gamma and delta of section 8.1.4, with its iteration over D0."""
+def printed_x(table: sv.Table, kept: NDArray[np.bool_], p: float, q: float) -> float:
+    """x_v as wang2021thesis prints it below eq. (8.6)."""
+    total = float(table.values[kept].sum())
+    return (total * (p - q) - (p - q)) / ((p - q) * (1 - p - q) - int(kept.sum()) * q * (1 - q))
+
+
+def printed_equation(table: sv.Table, p: float, q: float) -> Floats:
+    """Eq. (8.6) with the printed x_v, and the thesis's iteration over D0."""
     kept = np.ones(table.values.size, bool)
     while True:
-        total = table.values[kept].sum()
-        x = (total * (p - q) - (p - q)) / ((p - q) * (1 - p - q) - kept.sum() * q * (1 - q))
+        x = printed_x(table, kept, p, q)
+        f = (q * (1 - q) * x + table.values * (p - q)) / (p - q - (p - q) * (1 - p - q) * x)
+        f = np.where(kept, f, 0.0)
+        if f.min() >= 0:
+            return f
+        kept &= f > 0
+
+
+def printed_hybrid(table: sv.Table, p: float, q: float) -> Floats:
+    """gamma f~ + delta as printed: here the two wrong signs cancel in the sum."""
+    kept = np.ones(table.values.size, bool)
+    while True:
+        x = printed_x(table, kept, p, q)
         below = p - q + (p - q) * (1 - p - q) * x
         f = np.where(kept, table.values * (p - q) / below + q * (1 - q) * x / below, 0.0)
         if f.min() >= 0:
@@ -243,7 +260,11 @@ def test_mle_apx_as_printed_misses_one_and_corrected_does_not(p: float, q: float
     assert abs(repaired.sum() - 1) < 1e-12
     np.testing.assert_allclose(repaired, corrected_mle_apx(table, p, q), atol=1e-12)
     if not np.isclose(p + q, 1):  # there the slope is 0, and all forms are norm-sub
-        assert abs(printed_mle_apx(table, p, q).sum() - 1) > 1e-3
+        assert abs(printed_equation(table, p, q).sum() - 1) > 1e-3
+        hybrid = printed_hybrid(table, p, q)
+        assert abs(hybrid.sum() - 1) < 1e-12
+        assert normal_distance(table, hybrid) > normal_distance(table, repaired) + 1e-9
+        assert not np.allclose(hybrid, repaired, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("p", "q"), LAWS)

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Payload = NDArray[np.uint8]
+_ROWS = 1 << 14  # rows that are widened to words at once
 
 
 @njit(cache=True, nogil=True)
@@ -63,41 +64,40 @@ def _add_columns(words, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _grouped_columns(payload, groups, counts):  # type: ignore[no-untyped-def]
-    """The same per group of rows, one byte at a time: for tables of cohorts, where each has few rows."""
-    for row in range(payload.shape[0]):
-        group = groups[row]
-        for byte in range(payload.shape[1]):
-            bits = payload[row, byte]
-            while bits:
-                low = bits & (~bits + np.uint8(1))
-                place = 0
-                while (low >> place) > 1:
-                    place += 1
-                counts[group, byte * 8 + place] += 1
-                bits &= bits - np.uint8(1)
+def _grouped_columns(words, ends, counts):  # type: ignore[no-untyped-def]
+    """The same for groups of rows that stand one after another, group g ending before row ``ends[g]``."""
+    start = 0
+    for group in range(ends.size):
+        if ends[group] > start:
+            _add_columns(words[start : ends[group]], counts[group])
+        start = ends[group]
+
+
+def _words(payload: Payload) -> NDArray[np.uint64]:
+    """Rows of bytes as rows of 64-bit words, padded with zeros where they do not fit."""
+    if payload.shape[1] % 8 == 0 and payload.flags.c_contiguous:
+        return payload.view(np.uint64)
+    padded = np.zeros((len(payload), (payload.shape[1] + 7) // 8 * 8), np.uint8)
+    padded[:, : payload.shape[1]] = payload
+    return padded.view(np.uint64)
 
 
 def add_columns(payload: Payload, counts: NDArray[np.int64]) -> None:
     """Add to ``counts`` how many rows have each of its bits set (bits beyond it are not looked at)."""
-    width = (payload.shape[1] + 7) // 8
-    for start in range(0, len(payload), 1 << 14):
-        rows = payload[start : start + (1 << 14)]
-        if rows.shape[1] % 8 == 0 and rows.flags.c_contiguous:
-            words = rows.view(np.uint64)
-        else:
-            padded = np.zeros((len(rows), width * 8), np.uint8)
-            padded[:, : rows.shape[1]] = rows
-            words = padded.view(np.uint64)
-        found = np.zeros(width * 64, np.int64)
+    for start in range(0, len(payload), _ROWS):
+        words = _words(payload[start : start + _ROWS])
+        found = np.zeros(words.shape[1] * 64, np.int64)
         _add_columns(words, found)
         counts += found[: counts.size]
 
 
 def add_grouped_columns(payload: Payload, groups: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     """Add to ``counts[group]`` how many of the group's rows have each bit set."""
-    found = np.zeros((counts.shape[0], payload.shape[1] * 8), np.int64)
-    _grouped_columns(payload, groups, found)
+    order = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups, minlength=counts.shape[0]))
+    words = _words(payload[order])
+    found = np.zeros((counts.shape[0], words.shape[1] * 64), np.int64)
+    _grouped_columns(words, ends, found)
     counts += found[:, : counts.shape[1]]
 
 

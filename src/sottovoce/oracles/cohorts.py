@@ -23,6 +23,7 @@ from sottovoce.oracles.thresholds import chance, exp, log_ratio, ratio, rounded_
 from sottovoce.oracles.unary import simulate_bits
 from sottovoce.schema import OPEN
 
+MOST_COHORTS = 8192
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
 
 
@@ -39,9 +40,14 @@ class CohortOracle(Oracle):
     alphabet: str
 
     @staticmethod
-    def _shape(size: int, cohorts: int, buckets: int, alphabet: str | None, most: int) -> tuple[int, int, str]:
-        if not (1 <= cohorts <= 4096 and cohorts & (cohorts - 1) == 0):
-            raise InvalidInput(f"cohorts ({cohorts}) must be a power of two between 1 and 4096")
+    def _shape(
+        size: int, cohorts: int | None, buckets: int, alphabet: str | None, most: int, least: int
+    ) -> tuple[int, int, str]:
+        if cohorts is None:  # enough cells, twice over, to tell a closed alphabet's values apart
+            cells = 2 * size if size <= LARGEST_CLOSED else 0
+            cohorts = min(max(least, 1 << (cells // max(buckets - 1, 1)).bit_length()), MOST_COHORTS)
+        if not (1 <= cohorts <= MOST_COHORTS and cohorts & (cohorts - 1) == 0):
+            raise InvalidInput(f"cohorts ({cohorts}) must be a power of two between 1 and {MOST_COHORTS}")
         if not 2 <= buckets <= most:
             raise InvalidInput(f"buckets ({buckets}) must lie between 2 and {most}")
         if alphabet is None:
@@ -198,7 +204,7 @@ class OpenRandomizedResponse(CohortOracle):
         cls,
         size: int,
         epsilon: Decimal,
-        cohorts: int = 256,
+        cohorts: int | None = None,
         buckets: int | None = None,
         hashes: int = 1,
         salt: int | str = 0,
@@ -210,7 +216,7 @@ class OpenRandomizedResponse(CohortOracle):
         wanted = min(max(2, round(float(exp(epsilon)) + 1)), 4096) if buckets is None else buckets
         if buckets is None and size <= LARGEST_CLOSED:
             wanted = min(wanted, size)
-        shape = cls._shape(size, cohorts, wanted, alphabet, 4096)
+        shape = cls._shape(size, cohorts, wanted, alphabet, 4096, least=256)
         return cls(size, epsilon, shape[0], shape[1], 1, int(salt), shape[2], truth_threshold(shape[1], epsilon))
 
     @property
@@ -309,7 +315,7 @@ class OpenRappor(CohortOracle):
         cls,
         size: int,
         epsilon: Decimal,
-        cohorts: int = 16,
+        cohorts: int | None = None,
         buckets: int = 128,
         hashes: int = 1,
         salt: int | str = 0,
@@ -322,7 +328,7 @@ class OpenRappor(CohortOracle):
             alphabet = "open"
         if alphabet == "closed" and hashes > 1:
             raise InvalidInput(f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted")
-        shape = cls._shape(size, cohorts, buckets, alphabet, 1 << 16)
+        shape = cls._shape(size, cohorts, buckets, alphabet, 1 << 16, least=16)
         zero = rounded_up(ratio(Decimal(1), exp(epsilon / (2 * hashes)) + 1))
         if zero >= WHOLE - zero:
             raise InvalidInput(f"epsilon ({epsilon}) is too small: a report would say nothing")
@@ -435,7 +441,7 @@ class Rappor(OpenRappor):
         cls,
         size: int,
         epsilon: Decimal,
-        cohorts: int = 16,
+        cohorts: int | None = None,
         buckets: int = 128,
         hashes: int = 2,
         salt: int | str = 0,

@@ -1,0 +1,46 @@
+"""The command line. Nothing heavy loads before a command needs it, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from sottovoce.cli.commands import app
+from sottovoce.errors import SottovoceError
+
+__all__ = ["app", "main", "run"]
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """The ``sottovoce`` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code: 0 well, 1 an audit failed, 2 bad input, 130 interrupted."""
+    try:
+        outcome = app(args=list(arguments) or ["--help"], prog_name="sottovoce", standalone_mode=False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as wrong:
+        message = _explained(wrong)
+        if message is None:
+            raise
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+        return BAD_INPUT
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _explained(wrong: Exception) -> str | None:
+    """One sentence for an error that the caller can mend; None for a mistake of ours."""
+    if isinstance(wrong, SottovoceError):
+        return str(wrong)
+    if isinstance(wrong, OSError):
+        named = f"{wrong.filename}: " if wrong.filename else ""
+        return f"{named}{wrong.strerror or 'the file cannot be read; it was cut or damaged'}"
+    # A wrong option: typer carries its own click or uses the installed one, by version; both explain themselves.
+    explain = getattr(wrong, "format_message", None)
+    return str(explain()) if explain else None

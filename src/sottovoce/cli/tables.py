@@ -1,0 +1,170 @@
+"""Rows for a person's eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    from sottovoce.compare import Comparison, Figures
+    from sottovoce.estimate import Floats, Table
+
+MOST_SHOWN = 64  # values of one table that are printed; JSON and files hold all
+NARROWEST = 110  # columns to assume where nobody says how wide the screen is
+
+
+def console() -> Console:
+    """Standard output; wide enough for every table when it is not a terminal."""
+    import shutil
+
+    from rich.console import Console
+
+    plain = Console(highlight=False)
+    if plain.is_terminal:
+        return plain
+    return Console(highlight=False, width=max(NARROWEST, shutil.get_terminal_size((160, 24)).columns))
+
+
+def shown(values: Floats) -> list[int]:
+    """The places of the values to print, in order: all, or the largest if there are too many."""
+    if len(values) <= MOST_SHOWN:
+        return list(range(len(values)))
+    import numpy as np
+
+    return sorted(np.argsort(-values, kind="stable")[:MOST_SHOWN].tolist())
+
+
+def estimate_table(table: Table, level: float) -> RichTable:
+    """Values with standard errors and intervals."""
+    from rich.markup import escape
+
+    low, high = table.interval(level)
+    out = _grid(
+        f"{', '.join(table.attributes)}: {table.people:,} people, {_repair(table)}",
+        ["value", "frequency", "std error", f"{100 * level:.4g}% interval"],
+    )
+    for place in shown(table.values):
+        out.add_row(
+            escape(str(table.labels[place])),
+            f"{table.values[place]:.4f}",
+            f"{table.std_error[place]:.4f}",
+            _interval(low[place], high[place]),
+        )
+    if len(table.values) > MOST_SHOWN:
+        out.caption = f"the {MOST_SHOWN} largest of {len(table.values):,}; --json has them all"
+    return out
+
+
+def _repair(table: Table) -> str:
+    return "unbiased" if table.is_unbiased else f"repaired by {table.method}, biased"
+
+
+def truth_table(table: Table, truth: Floats) -> RichTable:
+    """Estimates beside the truth, with 95% intervals; a mark where the interval misses."""
+    from rich.markup import escape
+
+    low, high = table.interval()
+    out = _grid(
+        f"{', '.join(table.attributes)}: {table.people:,} whispers heard",
+        ["value", "truth", "estimate", "std error", "95% interval", "holds"],
+    )
+    for place, label in enumerate(table.labels):
+        holds = low[place] <= truth[place] <= high[place]
+        out.add_row(
+            escape(str(label)),
+            f"{truth[place]:.4f}",
+            f"{table.values[place]:.4f}",
+            f"{table.std_error[place]:.4f}",
+            _interval(low[place], high[place]),
+            "yes" if holds else "[bold]no[/bold]",
+        )
+    return out
+
+
+def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable:
+    """Thesis tables 3.1 and 3.2 for one size and epsilon, beside what the integer coins realise."""
+    out = _grid(
+        f"size {size:,}, epsilon {epsilon}: variance of a rare value's count, per person",
+        [
+            "oracle",
+            "thesis cost",
+            "thesis Var/n",
+            "bits",
+            "Var/n",
+            "half-sum",
+            "epsilon",
+            "p",
+            "q",
+        ],
+        padding=0,  # nine columns fit into eighty characters
+    )
+    for row in rows:
+        out.add_row(
+            f"{row.oracle} *" if row.recommended else row.oracle,
+            row.thesis_communication or "",
+            "" if row.thesis_variance is None else _two_decimals(row.thesis_variance),
+            f"{row.bits:,}",
+            _figure(row.variance),
+            _figure(row.half_sum_variance, 3),
+            f"{row.epsilon:.4g}",
+            _figure(row.p, 3),
+            _figure(row.q, 3),
+            style="bold" if row.recommended else None,
+        )
+    out.caption = (
+        "* recommended. Thesis: tables 3.1 and 3.2, real d' and theta = 1. Then realised: g a power of two, best "
+        "theta, integer coins; half-sum: the summed count of half the values; blank where the candidates decide"
+    )
+    return out
+
+
+def comparison_table(rows: Sequence[Comparison]) -> RichTable:
+    """Measured error beside theory."""
+    first = rows[0]
+    out = _grid(
+        f"size {first.size:,}, {first.people:,} people (Zipf), {first.runs} runs: mean squared error of a frequency",
+        ["epsilon", "oracle", "measured", "theory", "ratio", "whisper s", "estimate s", "bytes"],
+    )
+    for row in rows:
+        out.add_row(
+            f"{row.epsilon:g}",
+            row.oracle,
+            f"{row.measured:.4g}",
+            f"{row.theory:.4g}",
+            f"{row.ratio:.3f} ± {row.ratio_spread:.3f}",
+            f"{row.simulate_seconds:.4f}",
+            f"{row.estimate_seconds:.4f}",
+            f"{row.bytes:,}",
+        )
+    out.caption = "ratio: measured / theory, 1 expected, ± one standard deviation"
+    return out
+
+
+def _grid(title: str, columns: Sequence[str], padding: int = 1) -> RichTable:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    grid = RichTable(
+        title=escape(title), box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left"
+    )
+    words = ("value", "oracle", "thesis cost", "holds")
+    for name in columns:
+        grid.add_column(name, justify="left" if name in words else "right", overflow="fold")
+    return grid
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.4f} to {high:.4f}"
+
+
+def _two_decimals(number: float) -> str:
+    """As the thesis prints it, unless nothing would be left."""
+    return f"{number:.2f}" if number >= 0.005 else f"{number:.2g}"
+
+
+def _figure(number: float | None, digits: int = 4) -> str:
+    return "" if number is None else f"{number:.{digits}g}"

@@ -1,0 +1,143 @@
+"""The one explicit table of methods, and the function that applies one of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+from sottovoce.errors import InvalidInput
+from sottovoce.estimate import Estimate, Floats, Table
+from sottovoce.postprocess.baseline import base_cut, base_pos
+from sottovoce.postprocess.likelihood import (
+    composite_likelihood,
+    expectation_maximization,
+    is_complete,
+    maximum_likelihood,
+    mle_apx,
+)
+from sottovoce.postprocess.power import power, power_ns
+from sottovoce.postprocess.simplex import norm, norm_cut, norm_mul, norm_sub
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to repair a table: what it does, and what then holds (wang2021thesis, table 8.1).
+
+    >>> METHODS["norm-sub"].about
+    'add one amount to all and set negatives to 0, to sum to one'
+    >>> METHODS["base-cut"].options
+    ('alpha',)
+    """
+
+    about: str  # one line for help and docs
+    repair: Callable[..., Floats]  # the table's new values
+    is_non_negative: bool = True
+    sums_to_one: bool = True
+    is_unbiased: bool = False  # an unbiased table stays so
+    encoding: str | None = None  # the reports it needs the counts of (PureLaw.encoding); None for any table
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of the options it takes."""
+        return tuple(inspect.signature(self.repair).parameters)[1:]
+
+    def fits(self, table: Table) -> bool:
+        """Whether the method can be applied to this table."""
+        return self.encoding is None or is_complete(table, self.encoding)
+
+
+def _untouched(table: Table) -> Floats:
+    return table.values
+
+
+def _of_values(repair: Callable[[Floats], Floats]) -> Callable[[Table], Floats]:
+    """A repair that looks at nothing but the values."""
+
+    def of_table(table: Table) -> Floats:
+        return repair(table.values)
+
+    return of_table
+
+
+# Every method there is. A new one is a function in a file of this folder and a line here.
+METHODS: dict[str, Method] = {
+    "base": Method("leave the estimates as they are", _untouched, False, False, is_unbiased=True),
+    "base-pos": Method("set negative estimates to 0", _of_values(base_pos), sums_to_one=False),
+    "post-pos": Method("set negative sums of queries to 0, not the estimates", _untouched, False, False),
+    "base-cut": Method("set estimates that may be noise to 0", base_cut, sums_to_one=False),
+    "norm": Method("add one amount to all, to sum to one", _of_values(norm), False, is_unbiased=True),
+    "norm-mul": Method("set negatives to 0 and scale the rest, to sum to one", _of_values(norm_mul)),
+    "norm-sub": Method("add one amount to all and set negatives to 0, to sum to one", _of_values(norm_sub)),
+    "norm-cut": Method("set the smallest to 0 until the rest sum to at most one", _of_values(norm_cut), True, False),
+    "mle-apx": Method("the likeliest frequencies if errors are normal", mle_apx),
+    "power": Method("expected frequencies under a fitted power law", power, sums_to_one=False),
+    "power-ns": Method("power, then norm-sub", power_ns),
+    "maximum-likelihood": Method(
+        "the likeliest frequencies behind grr reports, exactly", maximum_likelihood, encoding="direct"
+    ),
+    "em": Method(
+        "the same by expectation maximization, from the uniform on", expectation_maximization, encoding="direct"
+    ),
+    "composite-likelihood": Method(
+        "the likeliest frequencies behind unary reports, columns taken as independent",
+        composite_likelihood,
+        encoding="bits",
+    ),
+}
+
+# The decoders of kairouz2016, section 4.4.
+ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
+
+
+def find(name: str) -> tuple[str, Method]:
+    """A method by name or alias, with the name that marks its tables.
+
+    >>> find("projected")[0]
+    'norm-sub'
+    """
+    known = ALIASES.get(name, name)
+    if known not in METHODS:
+        raise InvalidInput(f"method ({name}) must be one of {', '.join([*METHODS, *ALIASES])}")
+    return known, METHODS[known]
+
+
+@overload
+def postprocess(estimate: Estimate, method: str, **options: Any) -> Estimate: ...
+
+
+@overload
+def postprocess(estimate: Table, method: str, **options: Any) -> Table: ...
+
+
+def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Estimate | Table:
+    """Repair a table, or every table of an estimate, by the named method, and mark it.
+
+    Methods that make sums one assume that the table lists every value. Variances stay those of the unrepaired values.
+
+    >>> import numpy as np
+    >>> from sottovoce.oracles import Noise
+    >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.2]), np.full(3, 0.01), 100, Noise(0.01, 0.0))
+    >>> repaired = postprocess(table, "norm-sub")
+    >>> repaired.values.round(6).tolist(), repaired.method, repaired.is_unbiased
+    ([0.8, 0.2, 0.0], 'norm-sub', False)
+    """
+    name, chosen = find(method)
+    for option in options:
+        if option not in chosen.options:
+            allowed = ", ".join(chosen.options) or "it has none"
+            raise InvalidInput(f"option {option!r} is not one of {name}'s ({allowed})")
+    if isinstance(estimate, Estimate):
+        return replace(
+            estimate, tables={key: _repaired(table, name, options) for key, table in estimate.tables.items()}
+        )
+    return _repaired(estimate, name, options)
+
+
+def _repaired(table: Table, name: str, options: dict[str, Any]) -> Table:
+    if name == "base":
+        return table
+    chosen = METHODS[name]
+    values = chosen.repair(table, **options)
+    return table.repaired(values, name, is_unbiased=chosen.is_unbiased and table.is_unbiased)

@@ -1,0 +1,124 @@
+"""The device: it answers once, keeps a memo and never the answer, and stays silent in other rounds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.entropy import Seeded
+from tests.statistics import z_limit
+
+SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())
+
+
+def plan(oracle: str = "grr", **changes: Any) -> sv.Plan:
+    asked: dict[str, Any] = {"epsilon": 1.0, "people": 1000, **changes}
+    return sv.plan(SCHEMA, sv.Frequencies("x", oracle=oracle), **asked)
+
+
+def test_with_a_state_answering_again_sends_the_same_report() -> None:
+    state = sv.ClientState()
+    client = sv.Client(plan("oue"), state)
+    first = client.report({"x": 3})
+    assert all(client.report({"x": value % 8}) == first for value in range(20))
+    restored = sv.ClientState.from_json(state.to_json())
+    assert sv.Client(plan("oue"), restored).report({"x": 5}) == first
+
+
+def test_rappor_draws_fresh_noise_on_a_kept_memo() -> None:
+    state = sv.ClientState()
+    made = plan("rappor", epsilon=4)
+    client = sv.Client(made, state, Seeded(1))
+    reports = [client.report({"x": 3}) for _ in range(400)]
+    assert len({report.payload for report in reports}) > 100
+    oracle = made.cohorts[0].asks[0].oracle
+    kept, cohort = oracle.unpack(bytes.fromhex(state.memos[made.id][1][0]))
+    seen = [oracle.unpack(report.payload) for report in reports]
+    assert {where for _, where in seen} == {cohort}
+    ones = np.array([sum(bits >> place & 1 for bits, _ in seen) for place in range(oracle.buckets)])
+    expected = np.array([0.75 if kept >> place & 1 else 0.25 for place in range(oracle.buckets)])
+    errors = (ones - 400 * expected) / np.sqrt(400 * expected * (1 - expected))
+    assert np.abs(errors).max() < z_limit(oracle.buckets)
+    mutant = (ones - 400 * (1 - expected)) / np.sqrt(400 * expected * (1 - expected))
+    assert np.abs(mutant).max() > z_limit(oracle.buckets)
+
+
+def test_the_state_never_holds_the_answer() -> None:
+    """States after two different answers and the same coins differ only in what the oracle sent."""
+    states = []
+    for value in (0, 7):
+        state = sv.ClientState()
+        sv.Client(plan(epsilon="0.01"), state, Seeded(4)).report({"x": value})
+        states.append(json.loads(state.to_json()))
+    assert set(states[0]) == {"rounds", "memos"}
+    memo = next(iter(states[0]["memos"].values()))
+    assert memo == next(iter(states[1]["memos"].values()))  # at epsilon 0.01 these coins hide both
+
+
+def test_a_device_answers_in_one_round_only() -> None:
+    first = plan(rounds=(1, 1))
+    second = sv.plan(SCHEMA, sv.Frequencies("y"), epsilon=1.0, people=1000, after=first)
+    answered = {0: 0, 1: 0, 2: 0}
+    for seed in range(400):
+        state = sv.ClientState()
+        count = 0
+        for made, record in ((first, {"x": 1}), (second, {"y": True})):
+            try:
+                sv.Client(made, state, Seeded(seed)).report(record)
+                count += 1
+            except sv.NotInThisRound:
+                pass
+        answered[count] += 1
+    assert answered == {0: 0, 1: 400, 2: 0}
+    with pytest.raises(sv.InvalidInput, match="state is required"):
+        sv.Client(first).report({"x": 1})
+
+
+def test_records_are_checked_whatever_the_cohort() -> None:
+    both = sv.plan(SCHEMA, sv.Frequencies("x", "y"), epsilon=1.0, people=1000)
+    client = sv.Client(both)
+    for _ in range(20):
+        with pytest.raises(sv.InvalidInput, match="'y' is missing"):
+            client.report({"x": 3})
+        with pytest.raises(sv.InvalidInput, match="attribute 'x'"):
+            client.report({"x": 8, "y": True})
+
+
+def test_several_asks_and_several_cohorts_estimate_what_they_should() -> None:
+    people = 60_000
+    table = {"x": np.arange(people) % 4, "y": np.arange(people) % 3 == 0}
+    for split in ("people", "budget"):
+        made = sv.plan(SCHEMA, sv.Frequencies("x", "y", split=split), epsilon=2.0, people=people)
+        estimate = sv.Aggregate(made).add(sv.simulate(made, table, seed=3)).estimate()
+        for name, truth in (("x", [0.25] * 4 + [0.0] * 4), ("y", [2 / 3, 1 / 3])):
+            found = estimate.marginal(name)
+            share = found.people / people
+            assert share == (1 if split == "budget" else pytest.approx(0.5, abs=0.02))
+            # a cohort is a sample of the crowd, so its own sampling counts too
+            spread = np.sqrt(found.variances + np.array(truth) * (1 - np.array(truth)) / found.people)
+            assert np.abs((found.values - truth) / spread).max() < z_limit(20)
+
+
+def test_device_reports_estimate_like_simulated_ones() -> None:
+    made = plan("olh", epsilon=3)
+    client = sv.Client(made, entropy=Seeded(8))
+    reports = sv.Reports.collect(made, (client.report({"x": value % 3}) for value in range(6000)))
+    found = sv.Aggregate(made).add(reports).estimate().marginal("x")
+    truth = np.array([1 / 3] * 3 + [0] * 5)
+    assert np.abs((found.values - truth) / found.std_error).max() < z_limit(8)
+
+
+def test_damaged_states_are_refused() -> None:
+    for text in ("", "{}", "[1]", '{"rounds": 3, "memos": {}}'):
+        with pytest.raises(sv.InvalidInput, match="client state"):
+            sv.ClientState.from_json(text)
+
+
+def test_bad_seeds_are_refused() -> None:
+    for seed in (-1, 1.5, True, "x"):
+        with pytest.raises(sv.InvalidInput, match="seed"):
+            sv.simulate(plan(), {"x": [1]}, seed=seed)  # type: ignore[arg-type]
