@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.front import Plan, plan
     from sottovoce.guarantee import Guarantee
     from sottovoce.oracles import oracle
-    from sottovoce.postprocess import choose_postprocess, postprocess
+    from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.reports import Report, Reports
     from sottovoce.schema import Boolean, Categorical, Items, Ordinal, Schema, Text
 
@@ -52,7 +52,7 @@ _HOMES = {
     "front": ("Plan", "plan"),
     "guarantee": ("Guarantee",),
     "oracles": ("oracle",),
-    "postprocess": ("choose_postprocess", "postprocess"),
+    "postprocessing": ("choose_postprocess", "postprocess"),
     "reports": ("Report", "Reports"),
     "schema": ("Boolean", "Categorical", "Items", "Ordinal", "Schema", "Text"),
 }

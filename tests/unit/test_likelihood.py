@@ -16,13 +16,13 @@ from scipy.optimize import minimize
 import sottovoce as sv
 from sottovoce.estimate import PureLaw
 from sottovoce.oracles import Noise
-from sottovoce.postprocess.likelihood import (
+from sottovoce.postprocessing.likelihood import (
     composite_likelihood,
     expectation_maximization,
     maximum_likelihood,
     mle_apx,
 )
-from sottovoce.postprocess.simplex import norm_sub
+from sottovoce.postprocessing.simplex import norm_sub
 
 Floats = NDArray[np.float64]
 PEER_SECONDS = 107.0  # a general optimizer's maximum likelihood at d = 1024 from n = 1e5

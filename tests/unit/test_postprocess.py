@@ -19,9 +19,9 @@ from scipy.stats import chi2
 import sottovoce as sv
 from sottovoce.estimate import PureLaw
 from sottovoce.oracles import Noise
-from sottovoce.postprocess.methods import ALIASES, METHODS
-from sottovoce.postprocess.power import EXPONENTS, _posterior, _span, power
-from sottovoce.postprocess.simplex import norm, norm_cut, norm_mul, norm_sub
+from sottovoce.postprocessing.methods import ALIASES, METHODS
+from sottovoce.postprocessing.power import EXPONENTS, _posterior, _span, power
+from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
 
 Floats = NDArray[np.float64]
 ALPHA = 1e-4  # chance that a sampled test here fails although all is well
@@ -343,7 +343,7 @@ def test_the_package_can_be_called_whoever_imported_it_first() -> None:
     """`sv.postprocess` is the package if a module of it was imported before, the function otherwise."""
     use = "assert sv.postprocess(t, 'norm-sub').method == 'norm-sub'"
     made = "import numpy as np; t = sv.Table(('x',), 'ab', np.ones(2), np.ones(2), 9, None)"
-    for first in ("import sottovoce as sv", "import sottovoce as sv; import sottovoce.postprocess.simplex"):
+    for first in ("import sottovoce as sv", "import sottovoce as sv; import sottovoce.postprocessing.simplex"):
         subprocess.run([sys.executable, "-c", f"{first}; {made}; {use}"], check=True)
 
 

@@ -209,7 +209,7 @@ def estimate(
     words = None if candidates is None else _candidates(made, candidates)
     found = listen(made, reports, quiet, **({} if words is None else {"candidates": words}))
     if postprocess is not None:
-        from sottovoce.postprocess import postprocess as repair
+        from sottovoce.postprocessing import postprocess as repair
 
         found = repair(found, postprocess)
     if plot is not None:

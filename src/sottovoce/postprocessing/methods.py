@@ -9,16 +9,16 @@ from typing import Any, overload
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, Floats, Table
-from sottovoce.postprocess.baseline import base_cut, base_pos
-from sottovoce.postprocess.likelihood import (
+from sottovoce.postprocessing.baseline import base_cut, base_pos
+from sottovoce.postprocessing.likelihood import (
     composite_likelihood,
     expectation_maximization,
     is_complete,
     maximum_likelihood,
     mle_apx,
 )
-from sottovoce.postprocess.power import power, power_ns
-from sottovoce.postprocess.simplex import norm, norm_cut, norm_mul, norm_sub
+from sottovoce.postprocessing.power import power, power_ns
+from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats, PureLaw, Table
-from sottovoce.postprocess.methods import METHODS, postprocess
-from sottovoce.postprocess.simplex import ROUNDING, norm, norm_sub
+from sottovoce.postprocessing.methods import METHODS, postprocess
+from sottovoce.postprocessing.simplex import ROUNDING, norm, norm_sub
 from sottovoce.schema import Label
 
 Integers = NDArray[np.int64]

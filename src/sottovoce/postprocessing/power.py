@@ -21,8 +21,8 @@ from scipy.optimize import brentq
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats, Table
-from sottovoce.postprocess.likelihood import noise_floor
-from sottovoce.postprocess.simplex import norm_sub
+from sottovoce.postprocessing.likelihood import noise_floor
+from sottovoce.postprocessing.simplex import norm_sub
 
 EXPONENTS = tuple(1 + float(excess) for excess in np.geomspace(0.2, 20.0, 16))
 NEGLIGIBLE = 72.0  # an integral leaves out what is e^-72 of its largest part

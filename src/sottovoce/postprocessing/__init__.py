@@ -1,0 +1,11 @@
+"""Repair: estimates become non-negative, sum to one or grow sparse, by a named and marked step.
+
+The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016, and the choice among them for given queries.
+"""
+
+from __future__ import annotations
+
+from sottovoce.postprocessing.choice import Choice, choose_postprocess
+from sottovoce.postprocessing.methods import ALIASES, METHODS, Method, postprocess
+
+__all__ = ["ALIASES", "METHODS", "Choice", "Method", "choose_postprocess", "postprocess"]
