@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,38 @@ FORMAT = 1
 LARGEST_JSON_INTEGER = 1 << 53
 
 
+class Encoding(ABC):
+    """How a record becomes one value of a finite domain."""
+
+    kind: ClassVar[str]
+    attributes: tuple[str, ...]  # the attributes it reads
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many values there are."""
+
+    @abstractmethod
+    def encode(self, codes: Mapping[str, int]) -> int:
+        """The value of one record."""
+
+    @abstractmethod
+    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
+        """The values of many records."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What a device needs to know."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Encoding:
+        """The inverse of :meth:`to_json`."""
+
+
 @dataclass(frozen=True)
-class Cells:
-    """The encoding of a record as the cell of a table over ``attributes``, the last one varying fastest."""
+class Cells(Encoding):
+    """The cell of a table over ``attributes``, the last one varying fastest; one attribute is its own table."""
 
     attributes: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -50,14 +79,12 @@ class Cells:
         return total
 
     def encode(self, codes: Mapping[str, int]) -> int:
-        """The cell of one record."""
         cell = 0
         for name, size in zip(self.attributes, self.sizes, strict=True):
             cell = cell * size + codes[name]
         return cell
 
     def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
-        """The cells of many records."""
         cell = codes[self.attributes[0]]
         for name, size in zip(self.attributes[1:], self.sizes[1:], strict=True):
             cell = cell * np.uint64(size) + codes[name]
@@ -68,16 +95,17 @@ class Cells:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cells:
-        if data.get("kind") != cls.kind:
-            raise InvalidInput(f"plan: encoding ({data.get('kind')}) must be {cls.kind}")
         return cls.of(schema, *data["attributes"])
+
+
+ENCODINGS: tuple[type[Encoding], ...] = (Cells,)
 
 
 @dataclass(frozen=True)
 class Ask:
     """One thing a cohort is asked: a record becomes a value of a finite domain, an oracle whispers it."""
 
-    encoding: Cells
+    encoding: Encoding
     oracle: Oracle
 
     @property
@@ -89,7 +117,8 @@ class Ask:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Ask:
-        ask = cls(Cells.from_json(data["encoding"], schema), oracle_from_json(data["oracle"]))
+        encoding = _of_kind("encoding", data["encoding"]["kind"], ENCODINGS)
+        ask = cls(encoding.from_json(data["encoding"], schema), oracle_from_json(data["oracle"]))
         if ask.encoding.size != ask.oracle.size:
             raise InvalidInput(f"plan: an oracle of size {ask.oracle.size} cannot take {ask.encoding.size} values")
         return ask
@@ -138,7 +167,9 @@ class Cohort:
 
 
 class Cohorts(Sequence[Cohort]):
-    """A family of cohorts: index -> asks. This one lists them; a family with a rule answers without a list."""
+    """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
+
+    kind: ClassVar[str] = "listed"
 
     def __init__(self, listed: Sequence[Cohort]) -> None:
         if not listed:
@@ -191,12 +222,15 @@ class Cohorts(Sequence[Cohort]):
         """The widest payload."""
         return max(cohort.bytes for cohort in self._listed)
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return [cohort.to_json() for cohort in self._listed]
+    def to_json(self) -> dict[str, Any]:
+        return {"family": self.kind, "cohorts": [cohort.to_json() for cohort in self._listed]}
 
     @classmethod
-    def from_json(cls, data: Sequence[Mapping[str, Any]], schema: Schema) -> Cohorts:
-        return cls([Cohort.from_json(cohort, schema) for cohort in data])
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohorts:
+        return cls([Cohort.from_json(cohort, schema) for cohort in data["cohorts"]])
+
+
+FAMILIES: tuple[type[Cohorts], ...] = (Cohorts,)
 
 
 @dataclass(frozen=True)
@@ -355,17 +389,15 @@ class Plan:
     def _from_body(cls, text: str, body: Mapping[str, Any], questions: Sequence[type[Question]]) -> Self:
         schema = Schema.from_json(body["schema"])
         asked = dict(body["question"])
-        kind = asked.pop("kind")
-        known = {question.kind: question for question in questions}
-        if kind not in known:
-            raise InvalidInput(f"plan: question ({kind}) must be one of {', '.join(known)}")
+        question = _of_kind("question", asked.pop("kind"), questions)
+        family = _of_kind("family", body["cohorts"]["family"], FAMILIES)
         plan = cls(
             text,
             schema,
-            known[kind].from_json(asked),
+            question.from_json(asked),
             parse_epsilon(body["epsilon"]),
             body["people"],
-            Cohorts.from_json(body["cohorts"], schema),
+            family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
         )
         if plan.guarantee.per_report > float(plan.epsilon) * (1 + 1e-12):
@@ -373,6 +405,17 @@ class Plan:
                 f"plan: its asks cost epsilon {plan.guarantee.per_report:.6g}, more than the {plan.epsilon} it promises"
             )
         return plan
+
+
+K = TypeVar("K", Encoding, Cohorts, Question)
+
+
+def _of_kind(part: str, kind: Any, known: Sequence[type[K]]) -> type[K]:
+    """The class of this kind, of those there are."""
+    for candidate in known:
+        if candidate.kind == kind:
+            return candidate
+    raise InvalidInput(f"plan: {part} ({kind}) must be one of {', '.join(each.kind for each in known)}")
 
 
 def _no_float(text: str) -> Any:

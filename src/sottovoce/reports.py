@@ -75,7 +75,7 @@ class Report:
             payload = bytes.fromhex(data["payload"])
         except (ValueError, KeyError, TypeError):
             raise CorruptReport("report: it must be JSON with sottovoce, plan, cohort and payload") from None
-        if version is not WIRE_VERSION and version != WIRE_VERSION:
+        if isinstance(version, bool) or version != WIRE_VERSION:
             raise CorruptReport(f"report: wire version ({version}) must be {WIRE_VERSION}")
         if plan_id != plan.id:
             raise PlanMismatch("report: it belongs to another plan")

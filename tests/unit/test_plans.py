@@ -60,7 +60,7 @@ def test_the_guarantee_follows_the_structure() -> None:
 
 def test_a_plan_that_costs_more_than_it_promises_is_refused() -> None:
     body = json.loads(make().to_json())
-    body["cohorts"][0]["asks"] *= 2
+    body["cohorts"]["cohorts"][0]["asks"] *= 2
     with pytest.raises(sv.InvalidInput, match=r"more than the 1\.0 it promises"):
         sv.Plan.from_json(json.dumps(body))
 
@@ -73,11 +73,12 @@ def test_a_plan_that_costs_more_than_it_promises_is_refused() -> None:
         (lambda body: body["question"].update(kind="gossip"), "question"),
         (lambda body: body.pop("schema"), "missing or malformed"),
         (lambda body: body.update(epsilon="0"), "epsilon"),
-        (lambda body: body["cohorts"][0]["asks"][0]["oracle"]["thresholds"].update(truth="1"), "thresholds"),
-        (lambda body: body["cohorts"][0]["asks"][0]["oracle"].update(name="magic"), "oracle"),
-        (lambda body: body["cohorts"][0]["asks"][0]["encoding"].update(kind="prefix"), "encoding"),
-        (lambda body: body["cohorts"][0]["asks"][0]["encoding"].update(attributes=["y"]), "size 8"),
-        (lambda body: body.update(cohorts=[]), "cohort"),
+        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]["thresholds"].update(truth="1"), "thresholds"),
+        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["oracle"].update(name="magic"), "oracle"),
+        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["encoding"].update(kind="prefix"), "encoding"),
+        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["encoding"].update(attributes=["y"]), "size 8"),
+        (lambda body: body["cohorts"].update(cohorts=[]), "cohort"),
+        (lambda body: body["cohorts"].update(family="secret"), "family"),
         (lambda body: body["series"].update(round=1), "round"),
     ],
 )

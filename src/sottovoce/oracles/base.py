@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -289,6 +289,20 @@ class PureOracle(Oracle):
         frequencies = (support / people - self.q) / self.gap
         return frequencies, self._variances(people, frequencies)
 
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        """By default the support of each value."""
+        return (self.size,)
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        """Count the support report by report: right for every pure oracle, fast for none."""
+        for row in payload:
+            output = self.unpack(row.tobytes())
+            state += np.fromiter((self.supports(output, value) for value in range(self.size)), np.int64)
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        return in_order(values, state)
+
     def _variances(self, people: int, frequencies: Floats) -> Floats:
         return self.noise(people).variance(np.clip(frequencies, 0, 1))
 
@@ -301,8 +315,3 @@ class PureOracle(Oracle):
 def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
     """The entries asked for, of a vector that holds all."""
     return everything if values is None else everything[values.astype(np.int64)]
-
-
-def as_codes(values: Sequence[int] | NDArray[Any]) -> NDArray[np.uint64]:
-    """Integers as codes."""
-    return np.asarray(values, dtype=np.uint64)

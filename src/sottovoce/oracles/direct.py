@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.oracles.base import Integers, PureOracle, in_order
+from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, truth_threshold
 
@@ -70,16 +70,9 @@ class GeneralizedRandomizedResponse(PureOracle):
         in_chunks(values.size, seed, work)
         self.layout.write(payload, "answer", answers)
 
-    @property
-    def state_shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
     def _accumulate(self, state: Integers, payload: Payload) -> None:
         answers = self.layout.read(payload, "answer").astype(np.int64)
         state += np.bincount(answers, minlength=self.size)
-
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        return in_order(values, state)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output == value)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
@@ -256,9 +256,6 @@ class SeededLocalHashing(_HashedResponse):
 
     def canonical(self, state: Integers) -> Integers:
         return state[np.lexsort((state[:, 1], state[:, 0]))]
-
-    def support(self, reports: Payload, values: ArrayLike) -> Integers:
-        return self.support_of(self.accumulate(self.empty(), reports), self._column(values))
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         from sottovoce.kernels.hashing import count_seeded

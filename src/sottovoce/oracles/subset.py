@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import CorruptReport, InvalidInput
-from sottovoce.oracles.base import Integers, PureOracle, in_order
+from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_down
 
@@ -108,17 +108,10 @@ class SubsetSelection(PureOracle):
 
         in_chunks(values.size, seed, work)
 
-    @property
-    def state_shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
     def _accumulate(self, state: Integers, payload: Payload) -> None:
         from sottovoce.kernels.bits import add_columns
 
         add_columns(payload, state)
-
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        return in_order(values, state)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import WHOLE, Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.oracles.base import Integers, PureOracle, in_order
+from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_up
 
@@ -65,17 +65,10 @@ class UnaryEncoding(PureOracle):
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         simulate_bits(values[:, None], payload, self.size, self.one, self.zero, seed)
 
-    @property
-    def state_shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
     def _accumulate(self, state: Integers, payload: Payload) -> None:
         from sottovoce.kernels.bits import add_columns
 
         add_columns(payload, state)
-
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        return in_order(values, state)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)

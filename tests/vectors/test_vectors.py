@@ -1,0 +1,102 @@
+"""The wire's vectors: exact bytes from fixed coins, and each bad report refused by its own error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.entropy import Tape
+from sottovoce.kernels.mixing import bucket, keyed_hash, keys
+from tests.vectors.make import PATH, scrambled_list, vectors
+
+VECTORS: dict[str, Any] = json.loads(PATH.read_text())
+PLANS = {entry["name"]: entry for entry in VECTORS["plans"]}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_fixed_coins_give_exact_reports(name: str) -> None:
+    entry = PLANS[name]
+    plan = sv.Plan.from_json(entry["plan"], id=entry["id"])
+    for row in entry["good"]:
+        source = Tape(bytes.fromhex(row["entropy"]))
+        report = sv.Client(plan, entropy=source).report(row["record"])
+        assert report.to_bytes().hex() == row["report"]
+        assert json.loads(report.to_json()) == row["json"]
+        assert sv.Report.from_bytes(bytes.fromhex(row["report"]), plan) == report
+        assert sv.Report.from_json(json.dumps(row["json"]), plan) == report
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_bad_reports_are_refused(name: str) -> None:
+    entry = PLANS[name]
+    plan = sv.Plan.from_json(entry["plan"])
+    for row in entry["bad"]:
+        with pytest.raises(getattr(sv, row["error"])):
+            sv.Report.from_bytes(bytes.fromhex(row["report"]), plan)
+
+
+def test_hashes_are_those_of_the_vectors() -> None:
+    known = VECTORS["hashes"]
+    for key, value, word in known["keyed_hash"]:
+        assert keyed_hash(int(key), int(value)) == int(word)
+    for word, size, found in known["bucket"]:
+        assert bucket(int(word), size) == found
+    assert [str(key) for key in keys(int(known["keys"]["salt"]), 4)] == known["keys"]["keys"]
+    for width, listed in known["scrambled"].items():
+        assert scrambled_list(int(width)) == listed
+        assert sorted(listed) == list(range(1 << int(width)))
+    for text, code in known["fingerprints"]:
+        assert sv.Text(bytes=40).code(text) == int(code)
+
+
+def test_compiled_hashes_are_the_plain_ones() -> None:
+    import numpy as np
+
+    from sottovoce.kernels.hashing import hash_buckets
+
+    draws = np.random.default_rng(1).integers(0, 2**64, (2, 1000), dtype=np.uint64)
+    for size in (2, 7, 4096):
+        plain = [bucket(keyed_hash(int(k), int(v)), size) for k, v in draws.T]
+        assert hash_buckets(draws[0], draws[1], size).tolist() == plain
+
+
+def test_the_file_is_what_make_writes() -> None:
+    """A change of the wire, of a plan's form or of a randomizer's draws shows here: then it is a new version."""
+    assert json.loads(json.dumps(vectors())) == VECTORS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"sottovoce": 1, "plan": "x", "cohort": 0, "payload": "zz"}',
+        '{"sottovoce": true, "plan": 5, "cohort": false, "payload": ""}',
+    ],
+)
+def test_bad_json_is_refused(text: str) -> None:
+    plan = sv.Plan.from_json(PLANS["grr"]["plan"])
+    with pytest.raises((sv.CorruptReport, sv.PlanMismatch)):
+        sv.Report.from_json(text, plan)
+
+
+def test_json_reports_with_wrong_parts_are_refused() -> None:
+    entry = PLANS["grr"]
+    plan = sv.Plan.from_json(entry["plan"])
+    good = entry["good"][0]["json"]
+    for part, wrong, error in (
+        ("sottovoce", 2, sv.CorruptReport),
+        ("sottovoce", True, sv.CorruptReport),
+        ("plan", "0" * 64, sv.PlanMismatch),
+        ("cohort", 1, sv.CorruptReport),
+        ("cohort", True, sv.CorruptReport),
+        ("cohort", -1, sv.CorruptReport),
+        ("payload", "", sv.CorruptReport),
+        ("payload", "ff", sv.CorruptReport),
+    ):
+        with pytest.raises(error):
+            sv.Report.from_json(json.dumps({**good, part: wrong}), plan)
