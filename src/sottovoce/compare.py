@@ -273,18 +273,6 @@ class _Crowd:
         )
 
 
-def expected_variances(built: Oracle, people: int, truth: Floats) -> Floats:
-    """The variance of each value's estimate, given the whole true distribution where the oracle's error needs it."""
-    if isinstance(built, CohortOracle):  # its law for one value depends on what the others hold
-        spread = built.person_variance(built.design(built.candidates(None)))
-        variances: Floats = spread @ truth / people
-        return variances
-    if "salt" in built.options():  # a sketch: heavy values collide more
-        squares = truth**2
-        return np.asarray(built.variance(people, truth, spread=squares.sum() - squares))  # type: ignore[call-arg]
-    return np.asarray(built.variance(people, truth))
-
-
 def ratio_spread(variances: Floats, runs: int) -> float:
     """The standard deviation of measured/theory over ``runs``, for normal errors that sum to zero over the values.
 

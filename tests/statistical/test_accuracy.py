@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import norm
 
 from sottovoce.oracles import CohortOracle, Oracle
-from sottovoce.oracles.sketch import _Sketch
 from tests.oracles import NAMES, ordinary
 from tests.statistics import ALPHA, z_limit, zipf_people
 
@@ -26,16 +25,8 @@ def errors(name: str, epsilon: float, runs: int = RUNS) -> tuple[np.ndarray, Ora
         truth = np.bincount(values, minlength=oracle.size) / PEOPLE
         state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=50 + run))
         estimate, _ = oracle.estimate(state, PEOPLE)
-        rows.append((estimate - truth) / np.sqrt(stated(oracle, truth)))
+        rows.append((estimate - truth) / np.sqrt(oracle.all_variances(PEOPLE, truth)))
     return np.array(rows), oracle, truth
-
-
-def stated(oracle: Oracle, truth: np.ndarray) -> np.ndarray:
-    if isinstance(oracle, _Sketch):
-        return np.asarray(oracle.variance(PEOPLE, truth, spread=(truth**2).sum() - truth**2))
-    if isinstance(oracle, CohortOracle):  # given the hashes, each value has a variance of its own
-        return np.asarray(oracle._whole[1] @ truth / PEOPLE)
-    return np.asarray(oracle.variance(PEOPLE, truth))
 
 
 def ratio_limits(runs: int, size: int, comparisons: int) -> tuple[float, float]:
@@ -62,7 +53,7 @@ def test_error_is_as_stated_and_centred(name: str, epsilon: float) -> None:
     assert np.abs(bias).max() < z_limit(CASES * oracle.size)
     if isinstance(oracle, CohortOracle):  # asked for a frequency alone, they state the mean over the alphabet
         mean = float(np.mean(oracle.variance(PEOPLE, truth)))
-        assert mean == pytest.approx(float(stated(oracle, truth).mean()), rel=0.1)
+        assert mean == pytest.approx(float(oracle.all_variances(PEOPLE, truth).mean()), rel=0.1)
 
 
 def test_the_bounds_reject_a_wrong_variance_and_a_wrong_p() -> None:
@@ -73,7 +64,7 @@ def test_the_bounds_reject_a_wrong_variance_and_a_wrong_p() -> None:
     # decoding with a p too large by 5% shrinks every estimate: the top value's bias shows
     gap = oracle.gap  # type: ignore[attr-defined]
     shrunk = gap / (gap + 0.05 * oracle.p)  # type: ignore[attr-defined]
-    lost = truth.max() * (1 - shrunk) / np.sqrt(stated(oracle, truth)[truth.argmax()])
+    lost = truth.max() * (1 - shrunk) / np.sqrt(oracle.all_variances(PEOPLE, truth)[truth.argmax()])
     mutant = (standard[:, truth.argmax()] * shrunk - lost).mean() * np.sqrt(RUNS)
     assert abs(mutant) > z_limit(CASES * oracle.size)
 
@@ -89,8 +80,7 @@ def test_cohorts_state_each_value_its_own_variance(name: str) -> None:
     for run in range(runs):
         state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=run))
         estimate, _ = oracle.estimate(state, 20_000)
-        exact = oracle._whole[1] @ truth / 20_000  # type: ignore[attr-defined]
-        standard.append((estimate - truth) / np.sqrt(exact))
+        standard.append((estimate - truth) / np.sqrt(oracle.all_variances(20_000, truth)))
     ratios = (np.array(standard) ** 2).mean(axis=0)
     low, high = ratio_limits(runs, 2, 3 * 16)
     assert low < ratios.min()

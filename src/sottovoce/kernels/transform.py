@@ -48,15 +48,25 @@ def _transform(cells, block):  # type: ignore[no-untyped-def]
     _small(cells, block)
 
 
+@njit(cache=True, nogil=True)
+def _fits(cells, limit):  # type: ignore[no-untyped-def]
+    """Whether the absolute values of the cells add up to less than ``limit``; nothing is allocated."""
+    total = np.int64(0)
+    for cell in cells:
+        total += abs(cell)
+        if total >= limit:
+            return False
+    return True
+
+
 def walsh_hadamard(cells: NDArray[np.int64]) -> NDArray[np.int64]:
     """The transform of ``cells`` (a power of two of them): out[v] = sum over u of (-1)^<u,v> cells[u].
 
     Exact: 32-bit integers are used where no partial sum can leave them, 64-bit ones otherwise.
     """
-    bound = int(np.abs(cells).sum()) if cells.size else 0
-    work = cells.astype(np.int32 if bound < 1 << 31 else np.int64)
+    work = cells.astype(np.int32 if _fits(cells, np.int64(1 << 31)) else np.int64)
     _transform(work, _BLOCK)
-    return work.astype(np.int64)
+    return work.astype(np.int64, copy=False)
 
 
 @njit(cache=True, nogil=True)

@@ -228,6 +228,10 @@ class Oracle(ABC):
             total = total + frequency * (1 - frequency) / n
         return float(total) if total.ndim == 0 else total
 
+    def all_variances(self, n: int, frequencies: Floats) -> Floats:
+        """The variance of every value's estimate when the whole distribution is known: what simulations compare with."""
+        return np.asarray(self.variance(n, frequencies))
+
     def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
         """Square root of :meth:`variance`, with ``f`` clipped to [0, 1]."""
         total = self.variance(n, np.clip(np.asarray(f, dtype=float), 0, 1), population=population)

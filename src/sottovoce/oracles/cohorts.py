@@ -140,20 +140,20 @@ class CohortOracle(Oracle):
         """The crowd's mean vector: unbiased for the design applied to the frequencies."""
 
     @abstractmethod
-    def person_variance(self, design: Design) -> Floats:
-        """V[v, x]: what one person of candidate x adds to n^2 times the variance of candidate v's estimate."""
+    def person_variance(self, design: Design, solver: Floats) -> Floats:
+        """V[v, x]: what one person of candidate x adds to n^2 times the variance of ``solver``'s row v."""
 
     @cached_property
     def _whole(self) -> tuple[Design, Floats]:
         design = self.design(self.candidates(None))
-        return design, self.person_variance(design)
+        return design, self.person_variance(design, design.solver())
 
     def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
         if values is None and self.size <= MOST_CANDIDATES:
             design, spread = self._whole
         else:
             design = self.design(self.candidates(values))
-            spread = self.person_variance(design)
+            spread = self.person_variance(design, design.solver())
         frequencies = design.solve(self.seen(state, people))
         plausible = np.clip(frequencies, 0, 1)
         return frequencies, spread @ (plausible / max(float(plausible.sum()), 1e-12)) / people
@@ -182,6 +182,16 @@ class CohortOracle(Oracle):
         own = float(np.diag(spread).mean())
         other = float((spread.sum() - np.trace(spread)) / (self.size * (self.size - 1)))
         return Noise(other / people, (own - other) / people)
+
+    def all_variances(self, n: int, frequencies: Floats) -> Floats:
+        """Given the hashes, each value has a variance of its own."""
+        return np.asarray(self._whole[1] @ frequencies / n)
+
+    def sum_variance(self, n: int, count: int) -> float:
+        """Of the first ``count`` values, the others held evenly; estimates sum to one, so cells are not independent."""
+        design = self._whole[0]
+        summed = design.solver()[:count].sum(axis=0, keepdims=True)
+        return float(self.person_variance(design, summed)[0, count:].mean() / n)
 
 
 @dataclass(frozen=True)
@@ -272,9 +282,8 @@ class OpenRandomizedResponse(CohortOracle):
         out: Floats = self.cohorts / people * (state - even) / self._kept
         return out
 
-    def person_variance(self, design: Design) -> Floats:
-        solver = design.solver()
-        blocks = solver.reshape(design.candidates, self.cohorts, self.buckets)
+    def person_variance(self, design: Design, solver: Floats) -> Floats:
+        blocks = solver.reshape(-1, self.cohorts, self.buckets)
         weights = (blocks - blocks.mean(axis=2, keepdims=True)).reshape(solver.shape)
         q = (1 - self._kept) / self.buckets
         chances = q + self._kept * design.touched.reshape(-1, design.candidates)
@@ -386,13 +395,12 @@ class OpenRappor(CohortOracle):
         out: Floats = self.cohorts / people * (state[:, : self.buckets] - expected) / (one - zero)
         return out
 
-    def person_variance(self, design: Design) -> Floats:
+    def person_variance(self, design: Design, solver: Floats) -> Floats:
         one, zero = (float(part) for part in self.exact_bits)
-        solver = design.solver()
         flat = design.touched.reshape(-1, design.candidates)
         spread = zero * (1 - zero) + flat * (one * (1 - one) - zero * (1 - zero))
         coins: Floats = self.cohorts / (one - zero) ** 2 * (solver**2 @ spread)
-        blocks = solver.reshape(design.candidates, self.cohorts, self.buckets)
+        blocks = solver.reshape(-1, self.cohorts, self.buckets)
         means = np.zeros_like(coins)
         for cohort in range(self.cohorts):
             means += (blocks[:, cohort] @ design.touched[cohort]) ** 2

@@ -98,5 +98,10 @@ class HadamardResponse(PureOracle):
         everything: Integers = (transformed[0] + transformed[1 : self.size + 1]) >> 1
         return everything if values is None else everything[values.astype(np.int64)]
 
+    def sum_variance(self, n: int, count: int) -> float:
+        # two rows multiply to a third: of count (count - 1) pairs, 1 in (order - 1) meets the row of a person outside
+        pairs = count * (count - 1) / (self.order - 1)
+        return (count + pairs * 2 * self.gap) / (n * 4 * self.gap**2)
+
     def supports(self, output: Any, value: int) -> bool:
         return bool((output & (value + 1)).bit_count() & 1 == 0)

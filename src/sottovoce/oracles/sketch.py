@@ -92,6 +92,10 @@ class _Sketch(PureOracle):
         total = np.asarray(super().variance(n, f, population=population)) + self.collision_variance(others)
         return float(total) if total.ndim == 0 else total
 
+    def all_variances(self, n: int, frequencies: Floats) -> Floats:
+        squares = frequencies**2
+        return np.asarray(self.variance(n, frequencies, spread=squares.sum() - squares))
+
     def _variances(self, people: int, frequencies: Floats) -> Floats:
         plain = self.noise(people).variance(np.clip(frequencies, 0, 1))
         squares = np.maximum(frequencies**2 - plain, 0)  # unbiased for f^2 before the cut

@@ -1,0 +1,100 @@
+"""The documentation is complete, and what it shows runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.errors import SottovoceError
+from sottovoce.oracles import ORACLES
+from sottovoce.postprocessing import METHODS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+MODULES = ["sottovoce", *(module.name for module in pkgutil.walk_packages(sv.__path__, "sottovoce."))]
+KEYS = ("Guarantee:", "Assumes:", "Source:", "Checked:")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("name", list(sv.__all__))
+def test_every_public_name_has_an_example(name: str) -> None:
+    thing = getattr(sv, name)
+    text = thing.__doc__ or ""
+    assert text
+    if not (isinstance(thing, type) and issubclass(thing, SottovoceError)):
+        assert ">>>" in text
+
+
+@pytest.mark.parametrize("kind", ORACLES, ids=lambda kind: kind.names[0])
+def test_the_guarantee_stands_on_the_class_and_in_the_table(kind: type) -> None:
+    text = kind.__doc__ or ""
+    lines = {key: re.search(rf"{key}\s+(.+)", text) for key in KEYS}
+    assert all(lines.values()), kind
+    rows = [line for line in (DOCS / "guarantees.md").read_text().splitlines() if f"`{kind.__name__}`" in line]
+    assert len(rows) == 1
+    checked = lines["Checked:"]
+    assert checked is not None
+    path = checked.group(1).strip()
+    assert (ROOT / path).is_file()
+    assert path in rows[0]
+    key = lines["Source:"].group(1).split(",")[0].split(".")[0].split(";")[0].strip()  # type: ignore[union-attr]
+    assert key in rows[0]
+    assert f"**{key}**" in (DOCS / "references.md").read_text()
+
+
+def test_every_cited_source_is_listed() -> None:
+    known = set(re.findall(r"\*\*(\w+)\*\*", (DOCS / "references.md").read_text()))
+    cited = set()
+    for path in [*(ROOT / "src").rglob("*.py"), *DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        cited |= set(re.findall(r"\b([a-z]+(?:19|20)\d\d[a-z]*)\b", path.read_text()))
+    assert cited <= known, cited - known
+
+
+def test_oracles_methods_and_errata_are_documented() -> None:
+    oracles = (DOCS / "oracles.md").read_text()
+    for kind in ORACLES:
+        for name in kind.names:
+            assert f"`{name}`" in oracles, name
+    for method in METHODS:
+        assert f"`{method}`" in (DOCS / "postprocessing.md").read_text(), method
+    errata = (DOCS / "errata.md").read_text()
+    assert all(re.search(rf"^{number}\. ", errata, re.MULTILINE) for number in range(1, 22))
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/oracles.md", "docs/postprocessing.md"])
+def test_python_in_the_documents_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+    assert blocks
+    space: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, path, "exec", dont_inherit=True), space)
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
+            if "://" not in link:
+                assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+def test_the_readme_shows_every_layer() -> None:
+    text = (ROOT / "README.md").read_text()
+    for layer in (*(ROOT / "src" / "sottovoce").glob("[a-z]*.py"), *(ROOT / "src" / "sottovoce").glob("[a-z]*/")):
+        assert layer.stem in text, layer.stem
+
+
+def test_files_stay_short() -> None:
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
+        assert len(path.read_text().splitlines()) <= 500, path
