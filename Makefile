@@ -29,7 +29,7 @@ slow: setup
 	$(BIN)/pytest -n 2 -m slow
 
 bench: setup
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(if $(PEERS),--peers)
 
 clean:
 	rm -rf .venv out build .pytest_cache .mypy_cache .ruff_cache

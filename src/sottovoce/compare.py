@@ -243,7 +243,7 @@ class _Crowd:
         end = perf_counter()
         return _Measurement(
             float(np.mean((estimated - truth) ** 2)),
-            expected_variances(built, values.size, truth),
+            built.all_variances(values.size, truth),
             middle - start,
             end - middle,
         )

@@ -32,6 +32,14 @@ class Table:
     """Estimated frequencies of the values of one or more attributes.
 
     ``variances`` are those of the error given the people asked. ``method`` names the repair, ``base`` for none.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> reports = sv.simulate(plan, {"x": [True] * 700 + [False] * 300}, seed=1)
+    >>> table = sv.Aggregate(plan).add(reports).estimate().marginal("x")
+    >>> low, high = table.interval(0.95)
+    >>> bool(low[1] < 0.7 < high[1]), table.is_unbiased
+    (True, True)
     """
 
     attributes: tuple[str, ...]
@@ -138,7 +146,14 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What a plan's crowd said: one table per set of attributes."""
+    """What a plan's crowd said: one table per set of attributes.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [True] * 100}, seed=1)).estimate()
+    >>> estimate.people, list(estimate.tables)
+    (100, [('x',)])
+    """
 
     tables: Mapping[tuple[str, ...], Table]
 
@@ -150,7 +165,7 @@ class Estimate:
         return self.tables[attributes]
 
     @property
-    def only(self) -> Table:
+    def table(self) -> Table:
         """The table, if there is just one."""
         if len(self.tables) != 1:
             raise InvalidInput("there are several tables; choose one with marginal(...)")
@@ -158,15 +173,15 @@ class Estimate:
 
     @property
     def values(self) -> Floats:
-        return self.only.values
+        return self.table.values
 
     @property
     def variances(self) -> Floats:
-        return self.only.variances
+        return self.table.variances
 
     @property
     def std_error(self) -> Floats:
-        return self.only.std_error
+        return self.table.std_error
 
     @property
     def people(self) -> int:
@@ -177,13 +192,13 @@ class Estimate:
         return all(table.is_unbiased for table in self.tables.values())
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        return self.only.interval(level)
+        return self.table.interval(level)
 
     def to_pandas(self) -> Any:
-        return self.only.to_pandas()
+        return self.table.to_pandas()
 
     def plot(self, path: str | None = None) -> Any:
-        return self.only.plot(path)
+        return self.table.plot(path)
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables.values())

@@ -134,12 +134,14 @@ def _table(schema: Schema, name: str, source: Oracle, state: Any, people: int, l
     if people == 0:
         raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
     codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
-    values, variances = source.estimate(state, people, codes)
     labels = schema[name].labels() if listed is None else list(listed)
     law = None
     if isinstance(source, PureOracle):
-        support = np.rint((values * source.gap + source.q) * people).astype(np.int64)
+        support = source.support_of(state, source.asked(codes))
+        values, variances = source.from_support(support, people)
         law = PureLaw(support, source.p, source.q, _encoding(source))
+    else:
+        values, variances = source.estimate(state, people, codes)
     floor = Noise(float(variances.mean()), 0.0) if isinstance(source, CohortOracle) else source.noise(people)
     return Table((name,), labels, values, variances, people, floor, law=law)
 

@@ -18,7 +18,13 @@ QUESTIONS: tuple[type[Question], ...] = (Frequencies,)
 
 
 class Plan(plans.Plan):
-    """A frozen plan that can be read back: ``Plan.from_json(plan.to_json()) == plan``."""
+    """A frozen plan, public and named by its hash, that can be read back.
+
+    >>> from sottovoce.schema import Boolean
+    >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> Plan.from_json(made.to_json(), id=made.id) == made
+    True
+    """
 
     @classmethod
     def from_json(cls, text: str | bytes, id: str | None = None) -> Self:

@@ -400,10 +400,9 @@ class Plan:
             family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
         )
-        if plan.guarantee.per_report > float(plan.epsilon) * (1 + 1e-12):
-            raise InvalidInput(
-                f"plan: its asks cost epsilon {plan.guarantee.per_report:.6g}, more than the {plan.epsilon} it promises"
-            )
+        cost = max(plan.guarantee.per_report, plan.guarantee.lifetime)
+        if cost > float(plan.epsilon) * (1 + 1e-12):
+            raise InvalidInput(f"plan: its asks cost epsilon {cost:.6g}, more than the {plan.epsilon} it promises")
         return plan
 
 

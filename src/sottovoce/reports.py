@@ -29,6 +29,12 @@ class Report:
 
     On the wire (version 1): a version byte, the first 8 bytes of the plan's id, the cohort as LEB128, the payload,
     and the CRC-32 of all that, little endian.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> report = sv.Client(plan).report({"x": True})
+    >>> Report.from_bytes(report.to_bytes(), plan) == report
+    True
     """
 
     plan_id: str
@@ -97,7 +103,14 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to the widest)."""
+    """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to the widest).
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> reports = sv.simulate(plan, {"x": [True, False, True]}, seed=1)
+    >>> len(reports), Reports.from_arrow(reports.to_arrow()) == reports
+    (3, True)
+    """
 
     plan_id: str
     cohorts: NDArray[np.uint32]

@@ -43,7 +43,7 @@ class Attribute(ABC):
     def is_open(self) -> bool:
         return self.size >= OPEN
 
-    def labels(self) -> list[Label]:
+    def labels(self) -> Sequence[Label]:
         """The name of each code, in order."""
         raise InvalidInput(f"{self.kind}: an open alphabet has no list of labels; give candidates")
 
@@ -75,8 +75,8 @@ class Boolean(Attribute):
             raise ValueError
         return int(value)
 
-    def labels(self) -> list[Label]:
-        return [False, True]
+    def labels(self) -> Sequence[Label]:
+        return (False, True)
 
     def options(self) -> dict[str, Any]:
         return {}
@@ -127,8 +127,8 @@ class Categorical(Attribute):
             return _interval_codes(column, self.values.start, self.values.stop - 1)
         return super().codes(column)
 
-    def labels(self) -> list[Label]:
-        return list(self.values)
+    def labels(self) -> Sequence[Label]:
+        return self.values
 
     def options(self) -> dict[str, Any]:
         if isinstance(self.values, range):
@@ -177,9 +177,9 @@ class Ordinal(Attribute):
             return super().codes(column)
         return offsets * np.uint64(self.bins) // np.uint64(self.high - self.low + 1)
 
-    def labels(self) -> list[Label]:
+    def labels(self) -> Sequence[Label]:
         if self.bins is None:
-            return list(range(self.low, self.high + 1))
+            return range(self.low, self.high + 1)
         span = self.high - self.low + 1
         first = [self.low - (-code * span // self.bins) for code in range(self.bins + 1)]
         return [str(start) if end - start == 1 else f"{start} to {end - 1}" for start, end in pairwise(first)]
@@ -247,8 +247,8 @@ class Items(Attribute):
         """The codes of a set's members, each once."""
         return sorted({self._each.code(member) for member in value})  # type: ignore[attr-defined]
 
-    def labels(self) -> list[Label]:
-        return list(self.values)
+    def labels(self) -> Sequence[Label]:
+        return self.values
 
     def options(self) -> dict[str, Any]:
         each: dict[str, Any] = self._each.options()  # type: ignore[attr-defined]

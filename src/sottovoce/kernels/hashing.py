@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sottovoce.kernels.draws import below, next_word
+from sottovoce.kernels.transform import narrow_transform
 
 Words = NDArray[np.uint64]
 
@@ -123,6 +124,31 @@ def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def
             if (answer >> place) & 1:
                 sign = -sign
             table[where] += sign
+
+
+@njit(cache=True, nogil=True)
+def _gather_scrambled(cells, width, shift, out):  # type: ignore[no-untyped-def]
+    """out[v] = cells[scrambled(v)] >> shift, with the permutation of ``oracles.hashing.scrambled``."""
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    half = np.uint64((width + 1) // 2)
+    for value in range(out.size):
+        point = (np.uint64(value) * np.uint64(0x9E3779B1)) & mask
+        point ^= point >> half
+        point = (point * np.uint64(0x85EBCA77)) & mask
+        point ^= point >> half
+        point = (point * np.uint64(0xC2B2AE3D)) & mask
+        point ^= point >> half
+        out[value] = np.int64(cells[np.int64(point)]) >> shift
+
+
+def decode_linear(table: NDArray[np.int64], size: int, width: int, count: int) -> NDArray[np.int64]:
+    """How many reports support each value of ``range(size)``, from what :func:`scatter_linear` added up.
+
+    One transform and one pass over it: at 2^24 values every temporary column would cost 128 MiB of fresh pages.
+    """
+    out = np.empty(size, np.int64)
+    _gather_scrambled(narrow_transform(table), width, count, out)
+    return out
 
 
 @njit(cache=True, nogil=True)

@@ -59,14 +59,19 @@ def _fits(cells, limit):  # type: ignore[no-untyped-def]
     return True
 
 
+def narrow_transform(cells: NDArray[np.int64]) -> NDArray[np.int32] | NDArray[np.int64]:
+    """The transform in the narrowest integers that surely hold it, for a caller that reads each cell once."""
+    work = cells.astype(np.int32 if _fits(cells, np.int64(1 << 31)) else np.int64)
+    _transform(work, _BLOCK)
+    return work
+
+
 def walsh_hadamard(cells: NDArray[np.int64]) -> NDArray[np.int64]:
     """The transform of ``cells`` (a power of two of them): out[v] = sum over u of (-1)^<u,v> cells[u].
 
     Exact: 32-bit integers are used where no partial sum can leave them, 64-bit ones otherwise.
     """
-    work = cells.astype(np.int32 if _fits(cells, np.int64(1 << 31)) else np.int64)
-    _transform(work, _BLOCK)
-    return work.astype(np.int64, copy=False)
+    return narrow_transform(cells).astype(np.int64, copy=False)
 
 
 @njit(cache=True, nogil=True)

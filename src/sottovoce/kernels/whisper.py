@@ -110,7 +110,7 @@ def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
 def whisper_laplace(values, cells, top, scale, rate, state):  # type: ignore[no-untyped-def]
     """Histograms: ``top`` at the value, plus discrete Laplace noise with P(z) proportional to exp(-|z| rate/scale).
 
-    The algorithm of Canonne, Kamath and Steinke (2020), in 64-bit integers.
+    The algorithm of canonne2020discrete, in 64-bit integers.
     """
     for row in range(cells.shape[0]):
         for column in range(cells.shape[1]):

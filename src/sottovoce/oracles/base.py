@@ -229,7 +229,7 @@ class Oracle(ABC):
         return float(total) if total.ndim == 0 else total
 
     def all_variances(self, n: int, frequencies: Floats) -> Floats:
-        """The variance of every value's estimate when the whole distribution is known: what simulations compare with."""
+        """The variance of every value's estimate when the whole distribution is known, as in a simulation."""
         return np.asarray(self.variance(n, frequencies))
 
     def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
@@ -253,7 +253,8 @@ class Oracle(ABC):
     def supports(self, output: Any, value: int) -> bool:
         """Whether one report speaks for ``value``."""
 
-    def _asked(self, values: ArrayLike | None) -> NDArray[np.uint64] | None:
+    def asked(self, values: ArrayLike | None) -> NDArray[np.uint64] | None:
+        """The values asked for as codes; None for all, if they are few enough to list."""
         if values is not None:
             return self._column(values)
         if self.size > MOST_LISTED:
@@ -288,8 +289,11 @@ class PureOracle(Oracle):
         return float(self.exact_p - self.exact_q)
 
     def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        return self.from_support(self.support_of(state, self.asked(values)), people)
+
+    def from_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
+        """Frequencies and variances from how many reports support each value."""
         # c(v) = (sum over reports of [v in support] - n q) / (p - q)        wang2021thesis, eq. (3.1)
-        support = self.support_of(state, self._asked(values))
         frequencies = (support / people - self.q) / self.gap
         return frequencies, self._variances(people, frequencies)
 

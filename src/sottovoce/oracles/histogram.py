@@ -40,7 +40,7 @@ def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
 
 
 def discrete_laplace(scale: int, rate: int, entropy: Entropy) -> int:
-    """Noise z with P(z) proportional to exp(-|z| rate/scale), exactly (Canonne, Kamath, Steinke 2020, algorithm 2)."""
+    """Noise z with P(z) proportional to exp(-|z| rate/scale), exactly (canonne2020discrete, algorithm 2)."""
     while True:
         part = entropy.below(scale)
         if not _survives(entropy, part, scale):
@@ -129,7 +129,7 @@ class SummedHistogramEncoding(Oracle):
         state += np.ascontiguousarray(payload).view("<i4").sum(axis=0, dtype=np.int64)
 
     def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
-        frequencies = in_order(self._asked(values), state) / (people * GRID)
+        frequencies = in_order(self.asked(values), state) / (people * GRID)
         return frequencies, self.noise(people).variance(np.zeros_like(frequencies))
 
     def noise(self, people: int) -> Noise:

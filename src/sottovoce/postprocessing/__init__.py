@@ -1,6 +1,6 @@
 """Repair: estimates become non-negative, sum to one or grow sparse, by a named and marked step.
 
-The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016, and the choice among them for given queries.
+The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016discrete, and the choice among them.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def maximum_likelihood(table: Table) -> Floats:
     [0.973684, 0.026316, 0.0]
     """
     # maximize sum T_j log(q + (p - q) p_j):  p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q / (p - q)
-    #                                                                        kairouz2016, supplement F.1
+    #                                                                        kairouz2016discrete, supplement F.1
     law = _law(table, "direct")
     level = law.q / (law.p - law.q)
     falling = np.sort(law.support)[::-1]
@@ -113,7 +113,8 @@ def composite_likelihood(table: Table) -> Floats:
     >>> composite_likelihood(table).round(4).tolist()
     [0.9, 0.1, 0.0]
     """
-    # maximize sum T_j log m_j + (n - T_j) log(1 - m_j),  m_j = q + (p - q) f_j  (kairouz2016, eq. (10)), on the simplex
+    # maximize sum T_j log m_j + (n - T_j) log(1 - m_j) on the simplex,
+    # m_j = q + (p - q) f_j                                               kairouz2016discrete, eq. (10)
     law = _law(table, "bits")
     heard = law.support / table.people
 

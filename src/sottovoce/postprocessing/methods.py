@@ -87,7 +87,7 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-# The decoders of kairouz2016, section 4.4.
+# The decoders of kairouz2016discrete, section 4.4.
 ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
 
 
