@@ -152,7 +152,7 @@ def test_people_are_not_reports(sottovoce: Command, files: Files) -> None:
 def test_tampered_plans(sottovoce: Command, files: Files) -> None:
     text = files.plan.read_text()
     body = json.loads(text)
-    (threshold,) = body["cohorts"][0]["asks"][0]["oracle"]["thresholds"].values()
+    (threshold,) = body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]["thresholds"].values()
     for changed, word in (
         (text.replace(threshold, str(int(threshold) + 1)), "threshold"),
         (text.replace('"epsilon": "2.0"', '"epsilon": "1.0"', 1), "plan"),

@@ -116,7 +116,7 @@ def large_table() -> sv.Table:
     values = np.random.default_rng(5).choice(size, people, p=shares / shares.sum())
     schema = sv.Schema(x=sv.Categorical(range(size)))
     plan = sv.plan(schema, sv.Frequencies("x", oracle="grr"), epsilon=3.0, people=people)
-    return sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=5)).estimate().only
+    return sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=5)).estimate().table
 
 
 def test_water_filling_is_a_thousand_times_faster_than_the_peer(large_table: sv.Table) -> None:

@@ -271,10 +271,10 @@ def test_errors_on_zipf_have_the_order_of_figure_8_4(zipf: tuple[sv.Estimate, Fl
     error = {
         name: float(((sv.postprocess(estimate, name).values - truth) ** 2).mean())
         for name, method in METHODS.items()
-        if method.fits(estimate.only)
+        if method.fits(estimate.table)
     }
     # base's error is its variance: its relative spread over d cells is sqrt(2/d)
-    predicted = float(estimate.only.noise.variance(truth).mean())
+    predicted = float(estimate.table.noise.variance(truth).mean())
     assert abs(error["base"] / predicted - 1) < chi2.isf(ALPHA / 2, SIZE) / SIZE - 1
     assert error["power-ns"] == min(error.values())
     assert error["power-ns"] < error["norm-sub"] < error["base-pos"] < error["base"] < error["norm-mul"]
@@ -356,7 +356,7 @@ def halves(count: int, size: int) -> list[list[int]]:
 
 
 def test_a_norm_method_is_chosen_for_random_halves(zipf: tuple[sv.Estimate, Floats]) -> None:
-    table, truth = zipf[0].only, zipf[1]
+    table, truth = zipf[0].table, zipf[1]
     queries = halves(30, SIZE)
     choice = sv.choose_postprocess(table, queries, runs=5, seed=1)
     assert choice.best in ("norm", "norm-sub", "norm-cut", "mle-apx", "power-ns")
@@ -370,7 +370,7 @@ def test_a_norm_method_is_chosen_for_random_halves(zipf: tuple[sv.Estimate, Floa
 
 
 def test_the_choice_depends_on_the_queries_and_not_on_luck(zipf: tuple[sv.Estimate, Floats]) -> None:
-    table = zipf[0].only
+    table = zipf[0].table
     names = ["base", "base-cut", "norm-mul", "norm-sub"]
     cells = sv.choose_postprocess(table, "cells", names, seed=5)
     assert cells == sv.choose_postprocess(table, "cells", names, seed=5)
@@ -386,7 +386,7 @@ def test_the_synthetic_collection_has_the_oracles_errors(oracle: str) -> None:
     plan = sv.plan(
         sv.Schema(x=sv.Categorical(range(size))), sv.Frequencies("x", oracle=oracle), epsilon=1.0, people=people
     )
-    table = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=4)).estimate().only
+    table = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=4)).estimate().table
     predicted = float(table.noise.variance(norm_sub(table.values)).mean())
     limit = chi2.isf(ALPHA / 2, size * runs) / (size * runs) - 1
     names = ["base", "norm"]
