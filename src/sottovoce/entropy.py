@@ -112,15 +112,11 @@ class _Branching(Entropy):
     def __init__(self, path: list[int], limit: int) -> None:
         self._path = path
         self._limit = limit
-        self._passed = 1  # alternatives multiplied along this path
         self.widths: list[int] = []
         self.top = 1  # the path's chance is top / bottom
         self.bottom = 1
 
     def _choose(self, count: int) -> int:
-        self._passed *= count
-        if self._passed > 64 * self._limit:  # each path tosses about as many coins as any other
-            raise NotEnumerable(f"the draws have more than {self._limit} outcomes; use a sampling audit")
         depth = len(self.widths)
         if depth == len(self._path):
             self._path.append(0)
@@ -131,8 +127,14 @@ class _Branching(Entropy):
         return self.below(1 << count)
 
     def below(self, limit: int) -> int:
+        self._fits(limit)
         self.bottom *= limit
         return self._choose(limit)
+
+    def _fits(self, outcomes: int) -> None:
+        """Give up at once on a draw that alone has too many outcomes."""
+        if outcomes > self._limit:
+            raise NotEnumerable(f"one draw has more than {self._limit} outcomes; use a sampling audit")
 
     def coin(self, threshold: int) -> bool:
         if threshold <= 0 or threshold >= WHOLE:
@@ -143,6 +145,7 @@ class _Branching(Entropy):
         return heads
 
     def coins(self, threshold: int, count: int) -> int:
+        self._fits(1 << count)
         return sum(1 << place for place in range(count) if self.coin(threshold))
 
     def subset(self, total: int, chosen: int) -> int:

@@ -18,11 +18,16 @@ def test_one_of_many_coins_has_its_threshold_exactly(threshold: int) -> None:
     assert law.get(1, Fraction(0)) == Fraction(threshold, WHOLE)
 
 
-def test_two_of_many_coins_are_independent() -> None:
-    threshold = WHOLE // 3
-    law = exact_law(lambda entropy: Entropy.coins(entropy, threshold, 2), 1 << 17)
-    heads = Fraction(threshold, WHOLE)
-    assert law == {0: (1 - heads) ** 2, 1: heads * (1 - heads), 2: heads * (1 - heads), 3: heads**2}
+@pytest.mark.parametrize("threshold", range(17))
+def test_many_coins_are_independent(threshold: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same code on coins of four bits, so that every way it can go is listed."""
+    monkeypatch.setattr("sottovoce.entropy.COIN_BITS", 4)
+    monkeypatch.setattr("sottovoce.entropy.WHOLE", 16)
+    law = exact_law(lambda entropy: Entropy.coins(entropy, threshold, 3), 1 << 12)
+    heads = Fraction(threshold, 16)
+    for tosses in range(8):
+        ones = tosses.bit_count()
+        assert law.get(tosses, Fraction(0)) == heads**ones * (1 - heads) ** (3 - ones)
 
 
 @pytest.mark.parametrize(("total", "chosen"), [(5, 0), (5, 2), (6, 3), (4, 4)])

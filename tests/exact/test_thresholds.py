@@ -42,12 +42,13 @@ def test_realised_epsilon_is_never_above(epsilon: Decimal, name: str) -> None:
 
 
 def test_doubles_would_exceed_the_true_threshold_about_half_of_the_time() -> None:
-    """Why thresholds are decimal: (e - 1)/(e + d - 1) in doubles lands on the wrong side for many d."""
+    """Why thresholds are decimal: (E - 1)/(E + d - 1) in doubles lands on the wrong side for many d."""
+    cases = [(text, size) for text in ("0.5", "0.7", "1", "2", "3") for size in range(2, 402)]
     wrong = 0
-    for size in range(2, 402):
-        naive = int((math.e - 1) / (math.e + size - 1) * 2.0**64)
-        wrong += naive > truth_threshold(size, Decimal(1))
-    assert 100 < wrong < 300
+    for text, size in cases:
+        odds = math.exp(float(text))
+        wrong += int((odds - 1) / (odds + size - 1) * 2.0**64) > truth_threshold(size, Decimal(text))
+    assert 0.3 < wrong / len(cases) < 0.8
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "x", None, True, 1000])
