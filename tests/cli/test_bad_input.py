@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -166,6 +167,14 @@ def test_tampered_plans(sottovoce: Command, files: Files) -> None:
         refused(sottovoce("estimate", files.plan, files.reports), word)
         refused(sottovoce("whisper", files.plan, files.people, "-o", files.reports), word)
         refused(sottovoce("audit", files.plan), word)
+
+
+def test_a_plan_whose_hash_does_not_match(sottovoce: Command, files: Files) -> None:
+    wrong = "0" * 64
+    refused(sottovoce("estimate", files.plan, files.reports, "--id", wrong), "hash")
+    refused(sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--id", wrong), "hash")
+    right = hashlib.sha256(files.plan.read_bytes()).hexdigest()
+    assert sottovoce("estimate", files.plan, files.reports, "--id", right).returncode == 0
 
 
 def test_files_that_are_not_there(sottovoce: Command, files: Files) -> None:

@@ -39,6 +39,7 @@ compare_app = typer.Typer(
 app.add_typer(compare_app, name="compare")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="plan.json", help="The plan, as `sottovoce plan` wrote it.")]
+PlanId = Annotated[str | None, typer.Option("--id", metavar="HEX", help="Refuse the plan unless this is its id.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Size = Annotated[int, typer.Option("--size", help="How many values there are.")]
@@ -157,6 +158,7 @@ def whisper(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports.")
     ] = None,
+    plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
     """Let everybody in a file whisper.
@@ -168,7 +170,7 @@ def whisper(
     """
     from sottovoce.cli.survey import read_plan
 
-    count = write_whispers(read_plan(plan_file), people, output, seed, quiet)
+    count = write_whispers(read_plan(plan_file, plan_id), people, output, seed, quiet)
     typer.echo(f"{count:,} reports written to {output}")
 
 
@@ -195,6 +197,7 @@ def estimate(
     as_json: Json = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
     """Say what the crowd said, with standard errors and intervals.
@@ -205,7 +208,7 @@ def estimate(
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
-    made = read_plan(plan_file)
+    made = read_plan(plan_file, plan_id)
     words = None if candidates is None else _candidates(made, candidates)
     found = listen(made, reports, quiet, **({} if words is None else {"candidates": words}))
     if postprocess is not None:

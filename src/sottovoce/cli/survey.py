@@ -68,11 +68,11 @@ def _question(body: Mapping[str, Any]) -> Question:
         raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {kind}") from None
 
 
-def read_plan(path: Path) -> Plan:
-    """A plan as stored; its thresholds and guarantee are checked."""
+def read_plan(path: Path, id: str | None = None) -> Plan:
+    """A plan as stored; its thresholds, its guarantee and, where one is expected, its id are checked."""
     from sottovoce.front import Plan
 
-    return Plan.from_json(path.read_bytes())
+    return Plan.from_json(path.read_bytes(), id)
 
 
 def asks(plan: Plan) -> list[tuple[int, Ask]]:
