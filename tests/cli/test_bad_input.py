@@ -174,7 +174,7 @@ def test_a_plan_whose_hash_does_not_match(sottovoce: Command, files: Files) -> N
     refused(sottovoce("estimate", files.plan, files.reports, "--id", wrong), "hash")
     refused(sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--id", wrong), "hash")
     right = hashlib.sha256(files.plan.read_bytes()).hexdigest()
-    assert sottovoce("estimate", files.plan, files.reports, "--id", right).returncode == 0
+    assert sottovoce("estimate", files.plan, files.reports, "--id", right).code == 0
 
 
 def test_files_that_are_not_there(sottovoce: Command, files: Files) -> None:

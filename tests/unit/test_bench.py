@@ -1,0 +1,123 @@
+"""The bench judges by its own rules; what it says must be right, whatever the machine."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bench import plain, processes, speed
+from bench.__main__ import RUNNERS, main
+from bench.published import IMPORTS, PUBLISHED
+from bench.resident import Above
+from bench.rows import GROUPS, Row, show, shown
+from bench.timing import Timing, child, measure
+
+TINY = speed.Size(people=500, many=500, values=16, sizes=(16,), repeats=2, sample=50)
+
+
+def row(**changes: object) -> Row:
+    fields = {"group": "olh", "what": "a case", "unit": "s", "measured": Timing(0.1, 0.2, 5), **changes}
+    return Row(**fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, ""),
+        ({"limit": 0.1}, "PASS"),
+        ({"limit": 0.0999}, "FAIL"),
+        ({"times": 20}, ""),  # nothing to compare with
+        ({"times": 20, "published": 2.0}, "PASS"),
+        ({"times": 20, "published": 1.9}, "FAIL"),
+        ({"times": 20, "published": 2.0, "peer": 1.9}, "FAIL"),  # the peer of this run counts
+        ({"times": 20, "published": 1.9, "peer": 2.0}, "PASS"),
+    ],
+)
+def test_a_row_passes_by_its_limit_or_by_its_peer(changes: dict[str, float], verdict: str) -> None:
+    assert row(**changes).verdict == verdict
+
+
+def test_a_row_shows_its_target_and_ratios() -> None:
+    assert row(limit=0.05).target == "<= 50 ms"
+    assert row(times=1000).target == ">= 1,000x peer"
+    assert row(times=20, unit="MiB").target == "<= 1/20 peer"
+    data = row(published=54.0, plain=1.0).to_json()
+    assert data["published_ratio"] == pytest.approx(540)
+    assert data["plain_ratio"] == pytest.approx(10)
+    assert data["peer_ratio"] is None
+
+
+def test_figures_have_fitting_units() -> None:
+    assert [shown(figure, "s") for figure in (540.0, 0.0123, 8.58e-6)] == ["540 s", "12.3 ms", "8.58 us"]
+    assert shown(15.14, "MiB") == "15.1 MiB"
+    assert shown(0.0, "MiB") == "0 MiB"
+
+
+def test_published_figures_scale_with_reports_and_values() -> None:
+    assert PUBLISHED["olh"].server_for(1_000_000, 1024) == pytest.approx(540)
+    assert PUBLISHED["ss"].above == 510 - IMPORTS
+
+
+def test_every_group_has_a_runner() -> None:
+    assert list(RUNNERS) == list(GROUPS)
+
+
+def test_tiny_groups_run_and_show() -> None:
+    rows = [*speed.hashing(TINY, {}), *speed.device(TINY, {}), *speed.likelihood(TINY, {})]
+    assert {found.group for found in rows} == {"olh", "device", "likelihood"}
+    exact = next(found for found in rows if found.unit == "wrong")
+    assert exact.verdict == "PASS"
+    out = io.StringIO()
+    show(Console(file=out, width=170), rows)
+    assert "differs from brute force" in out.getvalue()
+    assert json.loads(json.dumps([found.to_json() for found in rows]))[0]["group"] == "olh"
+
+
+def test_the_brute_force_check_sees_a_wrong_transform(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sottovoce.oracles.hashing import LocalHashing
+
+    right = LocalHashing.support_of
+    monkeypatch.setattr(LocalHashing, "support_of", lambda *arguments: right(*arguments) + 1)
+    wrong, cases = speed.brute_force_differences()
+    assert wrong == cases
+
+
+def test_plain_numpy_computes_what_it_stands_for() -> None:
+    heard = np.array([0.4, 0.35, 0.25])
+    dense = plain.dense_em(heard, 1.0, 300)
+    assert dense.sum() == pytest.approx(1)
+    p, q = plain.response_chances(3, 1.0)
+    assert q + (p - q) * dense == pytest.approx(heard, abs=1e-6)
+    assert plain.em_iterations(heard, 1.0) <= 10_000
+    seeds = np.arange(64, dtype=np.uint64)
+    counts = sum(plain.hashing_server(seeds, np.full(64, answer, np.uint64), 5, 4) for answer in range(4))
+    assert counts.tolist() == [64] * 5  # every report supports each value under exactly one answer
+
+
+def test_memory_of_a_child_is_above_its_imports() -> None:
+    held = child("bench.crowd_child", "held", "oue", "40000", "1024")["above"]
+    assert 40_000 * 128 / 2**20 * 0.9 < held < 32
+    assert child("bench.crowd_child", "batches", "oue", "40000", "1024")["above"] < held
+    assert Above().mib() < 1
+
+
+def test_a_file_streams_in_its_own_process() -> None:
+    rows = list(processes.stream(None, {}, few=1000, many=2000))
+    assert rows[-1].verdict == "PASS"
+
+
+def test_measure_warms_up_and_repeats() -> None:
+    calls: list[int] = []
+    assert measure(lambda: calls.append(1), 3).repeats == 3
+    assert len(calls) == 4
+
+
+def test_an_unknown_group_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["nothing"])
+    assert stopped.value.code == 2
+    assert "group (nothing) must be one of olh, crowd" in capsys.readouterr().err
