@@ -1,6 +1,6 @@
 """Run in a fresh process: the memory of one crowd, or of one streamed file, above imports and warm-up.
 
-``python -m bench.crowd_child crowd ORACLE PEOPLE SIZE``, ``python -m bench.crowd_child stream ORACLE SIZE FILE``
+``python -m bench.crowd_child held|batches ORACLE PEOPLE SIZE``, ``... stream ORACLE SIZE FILE``
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from bench.resident import Above
 from bench.survey import estimated, plan_of, zipf
 from sottovoce.reports import stream
 
+BATCH = 1 << 14  # people simulated and aggregated at a time
 
-def crowd(oracle: str, people: int, size: int) -> dict[str, float]:
-    """MiB that simulating, aggregating and estimating take while data and reports are held."""
+
+def crowd(oracle: str, people: int, size: int, batch: int) -> dict[str, float]:
+    """MiB that simulating, aggregating and estimating take, beside the data, with ``batch`` people's reports held."""
     plan = plan_of(oracle, size, people)
     values = zipf(people, size)
     estimated(plan, sv.simulate(plan, {"x": values[:64]}, seed=0))
     above = Above()
-    reports = sv.simulate(plan, {"x": values}, seed=1)
-    estimated(plan, reports)
+    total = sv.Aggregate(plan)
+    for start in range(0, people, batch):
+        reports = sv.simulate(plan, {"x": values[start : start + batch]}, seed=start)
+        total.add(reports)
+    total.estimate()
     return {"above": above.mib()}
 
 
@@ -39,5 +44,8 @@ def streamed(oracle: str, size: int, path: str) -> dict[str, float]:
 
 if __name__ == "__main__":
     kind, name, *rest = sys.argv[1:]
-    found = crowd(name, int(rest[0]), int(rest[1])) if kind == "crowd" else streamed(name, int(rest[0]), rest[1])
+    if kind == "stream":
+        found = streamed(name, int(rest[0]), rest[1])
+    else:
+        found = crowd(name, int(rest[0]), int(rest[1]), int(rest[0]) if kind == "held" else BATCH)
     print(json.dumps(found))

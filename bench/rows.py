@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.published import NOTE
+from bench.published import IMPORTS, NOTE
 from bench.timing import Timing
 
 GROUPS = {
@@ -21,12 +21,13 @@ GROUPS = {
     "stream": "Aggregation of a Parquet file in constant memory",
     "startup": "Fresh processes, from start to end",
 }
-_SCALES = {"s": (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))}
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A figure. It passes if it is at most ``limit``, or ``times`` times better than the peer (of this run if there)."""
+    """A figure. It passes if it is at most ``limit``, or ``times`` times better than the peer: the one of this run
+    if it ran, else the published one."""
 
     group: str
     what: str
@@ -88,10 +89,10 @@ class Row:
 
 def shown(figure: float, unit: str) -> str:
     """A figure with three digits and a fitting unit."""
-    for name, scale in _SCALES.get(unit, ((unit, 1.0),)):
-        if figure >= scale or name in ("us", unit) and unit != "s":
-            return f"{_digits(figure / scale)} {name}"
-    return f"{_digits(figure * 1e6)} us"
+    if unit != "s":
+        return f"{_digits(figure)} {unit}"
+    name, scale = next((step for step in _SECONDS if figure >= step[1]), _SECONDS[-1])
+    return f"{_digits(figure / scale)} {name}"
 
 
 def _digits(number: float) -> str:
@@ -105,7 +106,7 @@ def _beside(row: Row, other: float | None) -> str:
     return shown(other, row.unit) if ratio is None else f"{shown(other, row.unit)} ({_digits(ratio)}x)"
 
 
-def table(group: str, rows: Iterable[Row]) -> Table:
+def table(rows: Iterable[Row]) -> Table:
     """The rows of one group; columns that nobody fills are left out."""
     rows = list(rows)
     columns: list[tuple[str, list[str]]] = [
@@ -120,7 +121,7 @@ def table(group: str, rows: Iterable[Row]) -> Table:
         ("note", [row.note for row in rows]),
     ]
     kept = [(name, cells) for name, cells in columns if any(cells)]
-    out = Table(title=GROUPS[group], title_justify="left", title_style="bold")
+    out = Table()
     for name, _ in kept:
         out.add_column(name, justify="left" if name in ("what", "note", "target") else "right")
     for cells in zip(*(cells for _, cells in kept), strict=True):
@@ -135,10 +136,12 @@ def _coloured(cell: str) -> str:
 def show(console: Console, rows: Iterable[Row]) -> None:
     """All tables, and one line that sums them up."""
     rows = list(rows)
-    for group in GROUPS:
+    for group, title in GROUPS.items():
         of_group = [row for row in rows if row.group == group]
         if of_group:
-            console.print(table(group, of_group))
+            console.print(f"\n[bold]{title}[/bold]", highlight=False)
+            console.print(table(of_group))
     judged = [row for row in rows if row.passed is not None]
     console.print(f"{sum(bool(row.passed) for row in judged)} of {len(judged)} targets met; the best repeat is judged.")
-    console.print(f"(…x): how many times ours the other's figure is. Published peers: {NOTE}.")
+    console.print(f"(…x): how many times ours the other's figure is. Published peers: {NOTE};")
+    console.print(f"their memory above imports takes {IMPORTS:.0f} MiB off the published peak.")

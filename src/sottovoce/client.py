@@ -125,7 +125,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
         mine = rounds == plan.series.number
         codes = {name: column[mine] for name, column in codes.items()}
         count = int(mine.sum())
-    cohorts = np.zeros(count, np.int64)
+    cohorts = np.zeros(count, np.uint32)
     if plan.cohorts.weight > 1:
         cohorts = plan.cohorts.at_column(_draws(seed, 1).integers(0, plan.cohorts.weight, count))
     payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
@@ -138,7 +138,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
                 payload = packed
             else:
                 payload[rows, part] = packed
-    return Reports(plan.id, cohorts.astype(np.uint32), payload)
+    return Reports(plan.id, cohorts, payload)
 
 
 def _groups(cohorts: Any, count: int) -> Any:

@@ -200,10 +200,10 @@ class Cohorts(Sequence[Cohort]):
                 return index
         raise InvalidInput("a ticket must be below the total weight")
 
-    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
         """The cohorts of many tickets."""
         ends = np.cumsum([cohort.weight for cohort in self._listed])
-        return np.searchsorted(ends, tickets, side="right").astype(np.int64)
+        return np.searchsorted(ends, tickets, side="right").astype(np.uint32)
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -260,7 +260,8 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports
     if not Path(path).is_file():
         raise InvalidInput(f"reports ({path}) must be a file that exists")
     try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
+        # without pre_buffer, which would hold all that was read: the file streams
+        file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
         metadata = file.schema_arrow.metadata
         empty = True
         for rows in file.iter_batches(batch_size=batch):

@@ -9,7 +9,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.entropy import Tape
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys
+from sottovoce.kernels.mixing import bucket, keyed_hash, keys, scramble
 from tests.vectors.make import PATH, scrambled_list, vectors
 
 VECTORS: dict[str, Any] = json.loads(PATH.read_text())
@@ -56,11 +56,15 @@ def test_compiled_hashes_are_the_plain_ones() -> None:
     import numpy as np
 
     from sottovoce.kernels.hashing import hash_buckets
+    from sottovoce.kernels.hashing import scramble as scramble_all
 
     draws = np.random.default_rng(1).integers(0, 2**64, (2, 1000), dtype=np.uint64)
     for size in (2, 7, 4096):
         plain = [bucket(keyed_hash(int(k), int(v)), size) for k, v in draws.T]
         assert hash_buckets(draws[0], draws[1], size).tolist() == plain
+    for width in (1, 2, 7, 26):
+        words = draws[0] & np.uint64((1 << width) - 1)
+        assert scramble_all(words, width).tolist() == [scramble(int(word), width) for word in words]
 
 
 def test_the_file_is_what_make_writes() -> None:

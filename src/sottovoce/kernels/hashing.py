@@ -76,6 +76,28 @@ def _parity(word):  # type: ignore[no-untyped-def]
     return (np.uint64(0x6996) >> (word & np.uint64(15))) & np.uint64(1)
 
 
+@njit(inline="always", nogil=True)
+def _scrambled(word, width):  # type: ignore[no-untyped-def]
+    """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line of the space."""
+    mask = (np.uint64(1) << width) - np.uint64(1)
+    half = (width + np.uint64(1)) >> np.uint64(1)
+    word = (word * np.uint64(0x9E3779B1)) & mask
+    word ^= word >> half
+    word = (word * np.uint64(0x85EBCA77)) & mask
+    word ^= word >> half
+    word = (word * np.uint64(0xC2B2AE3D)) & mask
+    return word ^ (word >> half)
+
+
+@njit(cache=True, nogil=True)
+def scramble(values, width):  # type: ignore[no-untyped-def]
+    """Where the permutation takes each value."""
+    out = np.empty(values.size, np.uint64)
+    for place in range(values.size):
+        out[place] = _scrambled(values[place], np.uint64(width))
+    return out
+
+
 @njit(cache=True, nogil=True)
 def whisper_linear(values, rows, answers, width, truth, state):  # type: ignore[no-untyped-def]
     """Local hashing on parities: ``rows[i]`` gets uniform words of ``width`` bits, the answer their parities."""
@@ -83,10 +105,11 @@ def whisper_linear(values, rows, answers, width, truth, state):  # type: ignore[
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     for person in range(values.size):
         answer = np.uint64(0)
+        point = _scrambled(values[person], np.uint64(width))
         for place in range(count):
             row = next_word(state) & mask
             rows[person, place] = row
-            answer |= _parity(row & values[person]) << np.uint64(place)
+            answer |= _parity(row & point) << np.uint64(place)
         if next_word(state) >= np.uint64(truth):
             answer = next_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
         answers[person] = answer
@@ -128,17 +151,9 @@ def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _gather_scrambled(cells, width, shift, out):  # type: ignore[no-untyped-def]
-    """out[v] = cells[scrambled(v)] >> shift, with the permutation of ``oracles.hashing.scrambled``."""
-    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    half = np.uint64((width + 1) // 2)
+    """out[v] = cells[scrambled v] >> shift, for every value v."""
     for value in range(out.size):
-        point = (np.uint64(value) * np.uint64(0x9E3779B1)) & mask
-        point ^= point >> half
-        point = (point * np.uint64(0x85EBCA77)) & mask
-        point ^= point >> half
-        point = (point * np.uint64(0xC2B2AE3D)) & mask
-        point ^= point >> half
-        out[value] = np.int64(cells[np.int64(point)]) >> shift
+        out[value] = np.int64(cells[np.int64(_scrambled(np.uint64(value), np.uint64(width)))]) >> shift
 
 
 def decode_linear(table: NDArray[np.int64], size: int, width: int, count: int) -> NDArray[np.int64]:
@@ -148,21 +163,6 @@ def decode_linear(table: NDArray[np.int64], size: int, width: int, count: int) -
     """
     out = np.empty(size, np.int64)
     _gather_scrambled(narrow_transform(table), width, count, out)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def count_linear(rows, answers, values):  # type: ignore[no-untyped-def]
-    """How many reports support each value, by testing every pair: brute force, for a few values."""
-    out = np.zeros(values.size, np.int64)
-    for place in range(values.size):
-        total = 0
-        for person in range(answers.size):
-            hashed = np.uint64(0)
-            for bit in range(rows.shape[1]):
-                hashed |= _parity(rows[person, bit] & values[place]) << np.uint64(bit)
-            total += hashed == answers[person]
-        out[place] = total
     return out
 
 

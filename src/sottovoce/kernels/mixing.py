@@ -22,6 +22,15 @@ def bucket(word: int, buckets: int) -> int:
     return ((word >> 32) * buckets) >> 32
 
 
+def scramble(value: int, width: int) -> int:
+    """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line of the space."""
+    mask = (1 << width) - 1
+    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
+        value = (value * factor) & mask
+        value ^= value >> ((width + 1) // 2)
+    return value
+
+
 def keys(salt: int, count: int) -> list[int]:
     """``count`` keys for hash functions that a plan shares, from its salt."""
     return [keyed_hash(salt & _MASK, index) for index in range(count)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -61,7 +63,7 @@ def _fits(cells, limit):  # type: ignore[no-untyped-def]
 
 def narrow_transform(cells: NDArray[np.int64]) -> NDArray[np.int32] | NDArray[np.int64]:
     """The transform in the narrowest integers that surely hold it, for a caller that reads each cell once."""
-    work = cells.astype(np.int32 if _fits(cells, np.int64(1 << 31)) else np.int64)
+    work: Any = cells.astype(np.int32 if _fits(cells, np.int64(1 << 31)) else np.int64)
     _transform(work, _BLOCK)
     return work
 

@@ -34,7 +34,10 @@ class Noise:
     slope: float
 
     def variance(self, frequency: ArrayLike) -> Floats:
-        return np.asarray(self.floor + self.slope * np.asarray(frequency, dtype=float))
+        total = np.array(frequency, dtype=float)
+        total *= self.slope
+        total += self.floor
+        return total
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class Oracle(ABC):
             raise InvalidInput("values must be a column of integers")
         if int(column.min()) < 0 or int(column.max()) >= self.size:
             raise InvalidInput(f"values must lie in range({self.size})")
-        return column.astype(np.uint64)
+        return column.astype(np.uint64, copy=False)
 
     # -- the state: integers that merge by addition
 
@@ -294,7 +297,9 @@ class PureOracle(Oracle):
     def from_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
         """Frequencies and variances from how many reports support each value."""
         # c(v) = (sum over reports of [v in support] - n q) / (p - q)        wang2021thesis, eq. (3.1)
-        frequencies = (support / people - self.q) / self.gap
+        frequencies = support / people  # then in place: at 2^24 values every temporary column costs 128 MiB
+        frequencies -= self.q
+        frequencies /= self.gap
         return frequencies, self._variances(people, frequencies)
 
     @property

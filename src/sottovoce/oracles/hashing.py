@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import bucket, keyed_hash
+from sottovoce.kernels.mixing import bucket, keyed_hash, scramble
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
@@ -26,25 +26,6 @@ def best_hash_bits(epsilon: Decimal) -> int:
     """The whole b that minimises the variance of eq. (3.11) for hashes to 2^b values."""
     odds = float(exp(epsilon))
     return min(range(1, MOST_HASH_BITS + 1), key=lambda b: (odds - 1 + 2**b) ** 2 / (2**b - 1))
-
-
-def scrambled(values: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
-    """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line of the space."""
-    mask = np.uint64((1 << width) - 1)
-    shift = np.uint64((width + 1) // 2)
-    out = values & mask
-    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
-        out = (out * np.uint64(factor)) & mask
-        out ^= out >> shift
-    return out
-
-
-def _scramble_one(value: int, width: int) -> int:
-    mask = (1 << width) - 1
-    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
-        value = (value * factor) & mask
-        value ^= value >> ((width + 1) // 2)
-    return value
 
 
 @dataclass(frozen=True)
@@ -111,7 +92,7 @@ class LocalHashing(_HashedResponse):
         return Layout((Field("rows", self.width * self.hash_bits), Field("answer", self.hash_bits)))
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
-        point = _scramble_one(self.check(value), self.width)
+        point = scramble(self.check(value), self.width)
         rows = entropy.bits(self.width * self.hash_bits)
         if entropy.coin(self.truth):
             return rows, self._hash(rows, point)
@@ -125,12 +106,11 @@ class LocalHashing(_HashedResponse):
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.hashing import whisper_linear
 
-        points = scrambled(values, self.width)
         shape = (values.size, self.hash_bits)
         rows, answers = np.empty(shape, np.uint64), np.empty(values.size, np.uint64)
 
         def work(part: slice, state: NDArray[np.uint64]) -> None:
-            whisper_linear(points[part], rows[part], answers[part], self.width, np.uint64(self.truth), state)
+            whisper_linear(values[part], rows[part], answers[part], self.width, np.uint64(self.truth), state)
 
         in_chunks(values.size, seed, work)
         for place in range(self.hash_bits):
@@ -149,15 +129,17 @@ class LocalHashing(_HashedResponse):
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its first cell
+        from sottovoce.kernels import hashing
         from sottovoce.kernels.transform import walsh_hadamard
 
-        everything = walsh_hadamard(state) >> self.hash_bits
-        asked = np.arange(self.size, dtype=np.uint64) if values is None else values
-        return everything[scrambled(asked, self.width).astype(np.int64)]
+        if values is None:
+            return hashing.decode_linear(state, self.size, self.width, self.hash_bits)
+        found: Integers = walsh_hadamard(state)[hashing.scramble(values, self.width)] >> self.hash_bits
+        return found
 
     def supports(self, output: Any, value: int) -> bool:
         rows, answer = output
-        return bool(self._hash(rows, _scramble_one(value, self.width)) == answer)
+        return bool(self._hash(rows, scramble(value, self.width)) == answer)
 
 
 @dataclass(frozen=True)
