@@ -17,7 +17,7 @@ from sottovoce.kernels.mixing import bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_up, truth_threshold
-from sottovoce.oracles.unary import simulate_bits
+from sottovoce.oracles.unary import simulate_bits, toss_bits
 from sottovoce.schema import OPEN
 
 
@@ -146,9 +146,7 @@ class CountMeanSketch(_Sketch):
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         function = entropy.bits(self.hashes.bit_length() - 1)
         place = self._bucket(function, self.check(value))
-        others = entropy.coins(self.zero, self.width - 1)
-        spread = (others & ((1 << place) - 1)) | (others >> place << (place + 1))
-        return spread | entropy.coin(self.one) << place, function
+        return toss_bits(place, self.width, self.one, self.zero, entropy), function
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         functions = self._functions(values.size, seed)

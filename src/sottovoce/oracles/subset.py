@@ -16,6 +16,7 @@ from sottovoce.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_down
+from sottovoce.oracles.unary import with_gap
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,10 @@ class SubsetSelection(PureOracle):
         return Layout((Field("members", self.size),))
 
     def randomize(self, value: int, entropy: Entropy) -> int:
-        own = 1 << self.check(value)
+        value = self.check(value)
         joins = entropy.coin(self.include)
         others = entropy.subset(self.size - 1, self.chosen - joins)
-        spread = (others & (own - 1)) | (others >> value << (value + 1))
-        return spread | own if joins else spread
+        return with_gap(others, value) | joins << value
 
     def unpack(self, data: bytes) -> Any:
         members = super().unpack(data)

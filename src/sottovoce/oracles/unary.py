@@ -56,11 +56,7 @@ class UnaryEncoding(PureOracle):
         return Layout((Field("bits", self.size),))
 
     def randomize(self, value: int, entropy: Entropy) -> int:
-        own = 1 << self.check(value)
-        others = entropy.coins(self.zero, self.size - 1)
-        # the coins of the other values, with a gap at the value's own place
-        spread = (others & (own - 1)) | (others >> value << (value + 1))
-        return spread | own if entropy.coin(self.one) else spread
+        return toss_bits(self.check(value), self.size, self.one, self.zero, entropy)
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         simulate_bits(values[:, None], payload, self.size, self.one, self.zero, seed)
@@ -109,6 +105,17 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
         return cls(size, epsilon, WHOLE // 2, rounded_up(ratio(Decimal(1), exp(epsilon) + 1)))
+
+
+def with_gap(bits: int, place: int) -> int:
+    """The bits with a zero pushed in at ``place``: what the others did, with room for one's own."""
+    return (bits & ((1 << place) - 1)) | (bits >> place << (place + 1))
+
+
+def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> int:
+    """A noisy one-hot vector: coins of threshold ``zero`` everywhere but at ``place``, then one of ``one`` there."""
+    others = with_gap(entropy.coins(zero, width - 1), place)
+    return others | entropy.coin(one) << place
 
 
 def simulate_bits(positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int) -> None:
