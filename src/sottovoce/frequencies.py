@@ -79,11 +79,16 @@ class Frequencies(Question):
         self,
         aggregate: Aggregate,
         candidates: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+        decoder: str | None = None,
         **options: Any,
     ) -> Estimate:
-        """One table per attribute. ``candidates``: the values to estimate, needed for open alphabets."""
+        """One table per attribute.
+
+        ``candidates``: the values to estimate, needed for open alphabets. ``decoder``: for oracles of cohorts,
+        ``least-squares`` (unbiased, the default), ``nnls`` or ``lasso``.
+        """
         if options:
-            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates)")
+            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates, decoder)")
         aggregate.require_people()
         tables: dict[tuple[str, ...], Table] = {}
         for place, name in enumerate(self.attributes):
@@ -91,7 +96,7 @@ class Frequencies(Question):
             people, states = aggregate.cohort(cohort)
             listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
             source = aggregate.plan.cohorts[cohort].asks[ask].oracle
-            tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed)
+            tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed, decoder)
         return Estimate(tables)
 
     def explain(self, plan: Plan) -> list[str]:
@@ -130,11 +135,25 @@ class Frequencies(Question):
         return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
 
 
-def _table(schema: Schema, name: str, source: Oracle, state: Any, people: int, listed: Sequence[Any] | None) -> Table:
+def _table(
+    schema: Schema,
+    name: str,
+    source: Oracle,
+    state: Any,
+    people: int,
+    listed: Sequence[Any] | None,
+    decoder: str | None,
+) -> Table:
     if people == 0:
         raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
     codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
     labels = schema[name].labels() if listed is None else list(listed)
+    if isinstance(source, CohortOracle):
+        values, variances = source.decode(state, people, decoder or "least-squares", codes)
+        table = Table((name,), labels, values, variances, people, Noise(float(variances.mean()), 0.0))
+        return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
+    if decoder is not None:
+        raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
     law = None
     if isinstance(source, PureOracle):
         support = source.support_of(state, source.asked(codes))
@@ -142,8 +161,7 @@ def _table(schema: Schema, name: str, source: Oracle, state: Any, people: int, l
         law = PureLaw(support, source.p, source.q, _encoding(source))
     else:
         values, variances = source.estimate(state, people, codes)
-    floor = Noise(float(variances.mean()), 0.0) if isinstance(source, CohortOracle) else source.noise(people)
-    return Table((name,), labels, values, variances, people, floor, law=law)
+    return Table((name,), labels, values, variances, people, source.noise(people), law=law)
 
 
 def _encoding(source: PureOracle) -> str:

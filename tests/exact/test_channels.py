@@ -13,7 +13,7 @@ import sottovoce as sv
 from sottovoce import audit
 from sottovoce.entropy import Entropy, Seeded
 from sottovoce.oracles import PureOracle
-from sottovoce.oracles.cohorts import Rappor
+from sottovoce.oracles.bloom import Rappor
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.sketch import _Sketch
 from sottovoce.oracles.unary import OptimizedUnaryEncoding

@@ -8,7 +8,7 @@ import pytest
 
 from sottovoce import audit
 from sottovoce.entropy import Entropy, Seeded
-from sottovoce.oracles.cohorts import Rappor
+from sottovoce.oracles.bloom import Rappor
 from sottovoce.oracles.histogram import SummedHistogramEncoding
 from sottovoce.oracles.unary import OptimizedUnaryEncoding
 from tests.oracles import NAMES, ordinary

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.oracles.cohorts import OpenRandomizedResponse
+from sottovoce.oracles.buckets import OpenRandomizedResponse
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.unary import OptimizedUnaryEncoding
 from tests.statistics import z_limit

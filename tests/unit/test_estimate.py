@@ -88,18 +88,26 @@ def test_open_alphabets_are_asked_by_candidates(oracle: str) -> None:
 
 @pytest.mark.parametrize("method", ["nnls", "lasso"])
 def test_rappor_decoders_find_the_support(method: str) -> None:
-    oracle = sv.oracle("rappor", size=200, epsilon=6.0)
-    people = 200_000
+    schema = sv.Schema(x=sv.Categorical(range(200)))
+    plan = sv.plan(schema, sv.Frequencies("x", oracle="rappor"), epsilon=6.0, people=200_000)
     values = np.repeat([3, 50, 120], [100_000, 60_000, 40_000])
-    state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=1))
-    found = oracle.decode(state, people, method)  # type: ignore[attr-defined]
+    total = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=1))
+    decoded = total.estimate(decoder=method).marginal("x")
+    assert not decoded.is_unbiased
+    assert decoded.method == method
+    found = decoded.values
     assert (found >= 0).all()
     assert set(np.argsort(-found)[:3].tolist()) == {3, 50, 120}
     assert np.abs(found[[3, 50, 120]] - [0.5, 0.3, 0.2]).max() < 0.05
     if method == "lasso":
         assert (found > 0).sum() < 60  # sparse
-    with pytest.raises(sv.InvalidInput, match="method"):
-        oracle.decode(state, people, "guess")  # type: ignore[attr-defined]
+    assert total.estimate(decoder="least-squares").is_unbiased
+    with pytest.raises(sv.InvalidInput, match="decoder"):
+        total.estimate(decoder="guess")
+    other = sv.plan(schema, sv.Frequencies("x"), epsilon=1.0, people=10)
+    heard = sv.Aggregate(other).add(sv.simulate(other, {"x": [1]}, seed=1))
+    with pytest.raises(sv.InvalidInput, match="decoder"):
+        heard.estimate(decoder=method)
 
 
 def test_candidates_that_cannot_be_told_apart_are_refused() -> None:

@@ -194,6 +194,9 @@ def estimate(
     candidates: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The values to look for, one a line (open alphabets).")
     ] = None,
+    decoder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of rappor, o-rr and o-rappor: least-squares, nnls or lasso.")
+    ] = None,
     as_json: Json = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
@@ -210,7 +213,8 @@ def estimate(
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else _candidates(made, candidates)
-    found = listen(made, reports, quiet, **({} if words is None else {"candidates": words}))
+    wanted = {"candidates": words, "decoder": decoder}
+    found = listen(made, reports, quiet, **{key: value for key, value in wanted.items() if value is not None})
     if postprocess is not None:
         from sottovoce.postprocessing import postprocess as repair
 

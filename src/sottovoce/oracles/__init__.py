@@ -8,7 +8,9 @@ from typing import Any
 
 from sottovoce.errors import InvalidInput
 from sottovoce.oracles.base import Noise, Oracle, PureOracle
-from sottovoce.oracles.cohorts import CohortOracle, OpenRandomizedResponse, OpenRappor, Rappor
+from sottovoce.oracles.bloom import OpenRappor, Rappor
+from sottovoce.oracles.buckets import OpenRandomizedResponse
+from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedResponse
 from sottovoce.oracles.hadamard import HadamardResponse
 from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing

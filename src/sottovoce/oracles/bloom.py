@@ -1,0 +1,208 @@
+"""RAPPOR: Bloom filters in cohorts, one-time or with a memo that the device keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.entropy import WHOLE, Entropy
+from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.guarantee import Guarantee
+from sottovoce.oracles.base import Floats, Integers
+from sottovoce.oracles.cohorts import CohortOracle
+from sottovoce.oracles.decoding import Design
+from sottovoce.oracles.layout import Field, Layout, Payload
+from sottovoce.oracles.thresholds import chance, exp, log_ratio, ratio, rounded_up
+from sottovoce.oracles.unary import simulate_bits
+
+
+@dataclass(frozen=True)
+class OpenRappor(CohortOracle):
+    """A Bloom filter of the value in a random cohort, every bit through a symmetric coin.
+
+    Guarantee: epsilon-LDP for one report, for every salt (two filters differ in at most 2 ``hashes`` bits).
+    Assumes:   uniform entropy; value in range(size).
+    Source:    kairouz2016discrete, section 5.2.
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("o-rappor",)
+    about: ClassVar[str] = "Bloom filters and cohorts, one-time"
+
+    zero: int = field(metadata={"coin": True})
+
+    @classmethod
+    def build(
+        cls,
+        size: int,
+        epsilon: Decimal,
+        cohorts: int | None = None,
+        buckets: int = 128,
+        hashes: int = 1,
+        salt: int | str = 0,
+        alphabet: str | None = None,
+    ) -> Self:
+        """``buckets``: bits of the filter; ``hashes``: functions per cohort (more than one needs an open alphabet)."""
+        if not 1 <= hashes <= 16 or hashes > buckets:
+            raise InvalidInput(f"hashes ({hashes}) must lie between 1 and 16, and not exceed the buckets")
+        if alphabet is None and hashes > 1:
+            alphabet = "open"
+        if alphabet == "closed" and hashes > 1:
+            raise InvalidInput(f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted")
+        shape = cls._shape(size, cohorts, buckets, alphabet, 1 << 16, least=16)
+        zero = rounded_up(ratio(Decimal(1), exp(epsilon / (2 * hashes)) + 1))
+        if zero >= WHOLE - zero:
+            raise InvalidInput(f"epsilon ({epsilon}) is too small: a report would say nothing")
+        return cls(size, epsilon, shape[0], shape[1], int(hashes), int(salt), shape[2], zero)
+
+    @property
+    def exact_bits(self) -> tuple[Fraction, Fraction]:
+        """(chance that a set bit is reported as 1, chance that an unset one is)."""
+        return 1 - chance(self.zero), chance(self.zero)
+
+    @property
+    def worst_ratio(self) -> Fraction:
+        one, zero = self.exact_bits
+        return (one * (1 - zero) / ((1 - one) * zero)) ** self.hashes
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("bits", self.buckets), self._cohort_field))
+
+    def _filter(self, cohort: int, value: int) -> int:
+        bits = 0
+        for place in self.places(cohort, value):
+            bits |= 1 << place
+        return bits
+
+    def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
+        cohort = self._draw_cohort(entropy)
+        flips = entropy.coins(self.zero, self.buckets)
+        return self._filter(cohort, self.check(value)) ^ flips, cohort
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        cohorts = self._cohort_column(values.size, seed)
+        one, zero = (int(part * WHOLE) for part in self.exact_bits)
+        simulate_bits(self._all_places(cohorts, values), payload, self.buckets, one, zero, seed)
+        self.layout.write(payload, "cohort", cohorts)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (self.cohorts, self.buckets + 1)  # ones per bit, then people
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        from sottovoce.kernels.bits import add_grouped_columns
+
+        cohorts = self.layout.read(payload, "cohort").view(np.int64)
+        add_grouped_columns(payload, cohorts, state[:, : self.buckets])
+        state[:, self.buckets] += np.bincount(cohorts, minlength=self.cohorts)
+
+    @property
+    def _offset(self) -> float:
+        return 0.0
+
+    def seen(self, state: Integers, people: int) -> Floats:
+        one, zero = (float(part) for part in self.exact_bits)
+        expected = state[:, self.buckets :] * zero
+        out: Floats = self.cohorts / people * (state[:, : self.buckets] - expected) / (one - zero)
+        return out
+
+    def person_variance(self, design: Design, solver: Floats) -> Floats:
+        one, zero = (float(part) for part in self.exact_bits)
+        flat = design.touched.reshape(-1, design.candidates)
+        spread = zero * (1 - zero) + flat * (one * (1 - one) - zero * (1 - zero))
+        coins: Floats = self.cohorts / (one - zero) ** 2 * (solver**2 @ spread)
+        blocks = solver.reshape(-1, self.cohorts, self.buckets)
+        means = np.zeros_like(coins)
+        for cohort in range(self.cohorts):
+            means += (blocks[:, cohort] @ design.touched[cohort]) ** 2
+        return coins + self.cohorts * means - (solver @ design.matrix()) ** 2
+
+    def _cell_error(self, people: int) -> float:
+        one, zero = (float(part) for part in self.exact_bits)
+        return float(np.sqrt(self.cohorts * zero * (1 - zero) / people) / (one - zero))
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        """Summed over a value's bits: how many of them were reported as 1."""
+        touched = self.design(self.candidates(values)).touched
+        counts: Integers = np.einsum("cbs,cb->s", touched, state[:, : self.buckets]).astype(np.int64)
+        return counts
+
+    def supports(self, output: Any, value: int) -> bool:
+        bits, cohort = output
+        own = self._filter(cohort, value)
+        return bool(bits & own == own)
+
+    def unpack(self, data: bytes) -> Any:
+        bits, cohort = super().unpack(data)
+        if cohort >= self.cohorts:
+            raise CorruptReport(f"payload: cohort must be below {self.cohorts}")
+        return bits, cohort
+
+
+@dataclass(frozen=True)
+class Rappor(OpenRappor):
+    """RAPPOR: a permanent noisy Bloom filter that the device keeps, and fresh noise on it in every report.
+
+    Guarantee: epsilon-LDP over a lifetime of reports on one answer; less for a single report.
+    Assumes:   uniform entropy; value in range(size); the device keeps its memo.
+    Source:    wang2021thesis, section 3.1.2; erlingsson2014rappor.
+    Checked:   tests/exact/test_channels.py
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("rappor",)
+    about: ClassVar[str] = "Bloom filters and cohorts, permanent and instantaneous response"
+
+    loud: int = field(metadata={"coin": True})
+    quiet: int = field(metadata={"coin": True})
+
+    @classmethod
+    def build(
+        cls,
+        size: int,
+        epsilon: Decimal,
+        cohorts: int | None = None,
+        buckets: int = 128,
+        hashes: int = 2,
+        salt: int | str = 0,
+        alphabet: str | None = None,
+        instantaneous: tuple[str, str] | list[str] = ("0.75", "0.25"),
+    ) -> Self:
+        """``instantaneous``: chances that a kept 1 and a kept 0 are reported as 1; ("1", "0") for none."""
+        plain = OpenRappor.build(size, epsilon, cohorts, buckets, hashes, salt, alphabet)
+        loud, quiet = (int(Fraction(str(part)) * WHOLE) for part in instantaneous)
+        if not 0 <= quiet < loud <= WHOLE:
+            raise InvalidInput(f"instantaneous {tuple(instantaneous)} must satisfy 0 <= second < first <= 1")
+        shape = (plain.cohorts, plain.buckets, plain.hashes, plain.salt, plain.alphabet)
+        return cls(size, epsilon, *shape, plain.zero, loud, quiet)
+
+    def options(self) -> dict[str, Any]:
+        shares = [str(Decimal(part) / Decimal(WHOLE)) for part in (self.loud, self.quiet)]
+        return {**super().options(), "instantaneous": shares}
+
+    @property
+    def exact_bits(self) -> tuple[Fraction, Fraction]:
+        flip, loud, quiet = chance(self.zero), chance(self.loud), chance(self.quiet)
+        return (1 - flip) * loud + flip * quiet, flip * loud + (1 - flip) * quiet
+
+    @property
+    def guarantee(self) -> Guarantee:
+        flip = chance(self.zero)
+        return Guarantee(self.epsilon, log_ratio(((1 - flip) / flip) ** (2 * self.hashes)))
+
+    def memorize(self, value: int, entropy: Entropy) -> tuple[int, int]:
+        return super().randomize(value, entropy)
+
+    def recall(self, memo: Any, entropy: Entropy) -> tuple[int, int]:
+        kept, cohort = memo
+        heard = kept & entropy.coins(self.loud, self.buckets)
+        return heard | (~kept & entropy.coins(self.quiet, self.buckets)), cohort
+
+    def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
+        return self.recall(self.memorize(value, entropy), entropy)
