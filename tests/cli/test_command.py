@@ -56,11 +56,22 @@ def test_bad_input_of_the_process(tmp_path: Path) -> None:
     assert ended.stderr == f"error: {tmp_path / 'none.toml'}: No such file or directory\n"
 
 
+def _hear_interrupts() -> None:
+    """A shell's background job ignores interrupts, and its children with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_interruption_leaves_the_good_file(files: Files) -> None:
     good = files.reports.read_bytes()
     crowd = write_csv(files.folder / "crowd.csv", colour=["red"] * 1_000_000)
     arguments = [COMMAND, "whisper", str(files.plan), str(crowd), "-o", str(files.reports)]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_hear_interrupts,  # noqa: PLW1509
+    )
     while process.poll() is None and not list(files.folder.glob(".reports*")):
         sleep(0.02)
     sleep(0.3)
