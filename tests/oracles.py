@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.oracles import ORACLES, Oracle
+from sottovoce.oracles import ORACLES, Oracle, options_of
 
 NAMES = tuple(kind.names[0] for kind in ORACLES)
 
@@ -33,5 +33,5 @@ def small(name: str, size: int, epsilon: float) -> Oracle:
 
 def ordinary(name: str, epsilon: float, size: int = 64, salt: int = 0) -> Oracle:
     """An oracle as a user gets it, with a salt where it takes one."""
-    salted = {"salt": salt} if name in ("cms", "hcms", "rappor", "o-rr", "o-rappor") else {}
+    salted = {"salt": salt} if "salt" in options_of(name) else {}
     return sv.oracle(name, size=2 if name == "rr" else size, epsilon=epsilon, **salted)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
-    from sottovoce.client import Client, ClientState, simulate
+    from sottovoce.client import Client, ClientState, PrivacyWarning, simulate
     from sottovoce.errors import (
         CorruptReport,
         InvalidInput,
@@ -38,7 +38,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Modules load when a name of theirs is first used.
 _HOMES = {
     "aggregate": ("Aggregate",),
-    "client": ("Client", "ClientState", "simulate"),
+    "client": ("Client", "ClientState", "PrivacyWarning", "simulate"),
     "errors": (
         "CorruptReport",
         "InvalidInput",
@@ -64,6 +64,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Client", "ClientState", "simulate", "Report", "Reports",
     "Aggregate", "Estimate", "Table", "postprocess", "choose_postprocess",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
+    "PrivacyWarning",
 ]  # fmt: skip
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sottovoce.client import _groups
-from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan
-from sottovoce.reports import Report, Reports
+from sottovoce.reports import Report, Reports, rows_by_cohort
 
 if TYPE_CHECKING:
     from sottovoce.estimate import Estimate
@@ -47,8 +48,8 @@ class Aggregate:
             return self._cohorts[index]
         return 0, [ask.oracle.empty() for ask in self.plan.cohorts[index].asks]
 
-    def add(self, reports: Reports | Report | Iterable[Reports]) -> Self:
-        """Take in reports: columns, a single one, or a stream of columns. A bad batch changes nothing."""
+    def add(self, reports: Reports | Report | Iterable[Reports | Report]) -> Self:
+        """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if bad, not at all."""
         if isinstance(reports, Report):
             reports = Reports.collect(self.plan, [reports])
         if not isinstance(reports, Reports):
@@ -58,7 +59,7 @@ class Aggregate:
         if reports.plan_id != self.plan.id:
             raise PlanMismatch("reports: they belong to another plan")
         self._check(reports)
-        grouped = list(_groups(reports.cohorts, len(self.plan.cohorts)))
+        grouped = list(rows_by_cohort(reports.cohorts, len(self.plan.cohorts)))
         for index, rows in grouped:
             self._validate(index, reports.payload[rows])
         for index, rows in grouped:
@@ -132,17 +133,29 @@ class Aggregate:
             raise CorruptReport("aggregate: the checksum does not match; it was cut or damaged")
         if data[4:36].hex() != plan.id:
             raise PlanMismatch("aggregate: it belongs to another plan")
-        body = zlib.decompress(data[36:-4])
+        try:
+            return cls(plan)._read(zlib.decompress(data[36:-4]))
+        except (zlib.error, ValueError, TypeError, IndexError, RecursionError, OverflowError) as wrong:
+            if isinstance(wrong, SottovoceError):
+                raise
+            raise CorruptReport("aggregate: its content is malformed") from None
+
+    def _read(self, body: bytes) -> Self:
         start = 8 + int.from_bytes(body[:8], "little")
-        out = cls(plan)
         for index, people, shapes in json.loads(body[8:start]):
+            asks = self.plan.cohorts[whole("aggregate: cohort", index, 0, len(self.plan.cohorts) - 1)].asks
             states = []
-            for shape in shapes:
-                count = int(np.prod(shape))
+            for ask, shape in zip(asks, shapes, strict=True):
+                expected = ask.oracle.state_shape
+                if len(shape) != len(expected) or any(e not in (0, s) for e, s in zip(expected, shape, strict=True)):
+                    raise CorruptReport("aggregate: a state has another shape than its oracle's")
+                count = math.prod(whole("aggregate: shape", part, 0, 1 << 40) for part in shape)
                 states.append(np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64))
                 start += 8 * count
-            out._cohorts[index] = (people, states)
-        return out
+            self._cohorts[index] = (whole("aggregate: people", people, 0, 1 << 62), states)
+        if start != len(body):
+            raise CorruptReport("aggregate: it has bytes to spare")
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregate) and self.to_bytes() == other.to_bytes()

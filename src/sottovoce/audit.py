@@ -118,7 +118,7 @@ def sample(
             false_rate = _clopper_pearson(counts[1 - side][event], each, alpha)[1]
             if true_rate > 0:
                 bound = max(bound, math.log(true_rate / false_rate))
-    claimed = oracle.epsilon
+    claimed = min(oracle.epsilon, float(oracle.requested))  # thresholds that were tampered with change the first
     return SampledAudit(oracle.names[0], claimed, bound, 2 * each, confidence, bound <= claimed)
 
 

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from sottovoce.entropy import Entropy, System
 from sottovoce.errors import InvalidInput, NotInThisRound
+from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan
-from sottovoce.reports import Report, Reports
+from sottovoce.reports import Report, Reports, rows_by_cohort
+
+
+@dataclass
+class Membership:
+    """A device's place in a series: the shares it drew its round from, that round, and the plan it answered."""
+
+    shares: tuple[int, ...]
+    number: int
+    plan: str | None = None
+
+
+class PrivacyWarning(UserWarning):
+    """A report that costs epsilon anew, where the caller may not expect it."""
 
 
 class ClientState:
@@ -22,20 +38,27 @@ class ClientState:
     """
 
     def __init__(self) -> None:
-        self.rounds: dict[str, int] = {}
+        self.rounds: dict[str, Membership] = {}
         self.memos: dict[str, tuple[int, list[str]]] = {}
 
     def to_json(self) -> str:
-        return json.dumps({"rounds": self.rounds, "memos": self.memos})
+        rounds = {series: asdict(member) for series, member in self.rounds.items()}
+        return json.dumps({"rounds": rounds, "memos": self.memos})
 
     @classmethod
     def from_json(cls, text: str) -> ClientState:
         try:
             data = json.loads(text)
             state = cls()
-            state.rounds = {str(series): int(number) for series, number in data["rounds"].items()}
-            state.memos = {str(plan): (int(memo[0]), list(memo[1])) for plan, memo in data["memos"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+            state.rounds = {
+                str(series): Membership(tuple(part["shares"]), int(part["number"]), part["plan"])
+                for series, part in data["rounds"].items()
+            }
+            state.memos = {
+                str(plan): (int(memo[0]), [bytes.fromhex(part).hex() for part in memo[1]])
+                for plan, memo in data["memos"].items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             raise InvalidInput("client state: it must be the JSON that to_json wrote") from None
         return state
 
@@ -45,7 +68,7 @@ class Client:
 
     With a ``state``, answering again under the same plan recalls the memo, whatever is answered then, so a
     lifetime of reports costs what the plan says. Without one every call draws fresh coins, as if it were
-    another person: call it once.
+    another person, and costs epsilon again: call it once (a second call warns).
 
     >>> from sottovoce import front, frequencies, schema
     >>> plan = front.plan(
@@ -58,12 +81,13 @@ class Client:
         self.plan = plan
         self.state = state
         self._entropy = entropy or System()
+        self._fresh = 0
 
     def report(self, record: Mapping[str, Any]) -> Report:
         """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
         self._join_round()
         plan = self.plan
-        memo = self.state.memos.get(plan.id) if self.state else None
+        memo = self.state.memos.get(plan.id) if self.state is not None else None
         if memo is not None:
             return self._recalled(memo)
         entropy = self._entropy
@@ -71,6 +95,7 @@ class Client:
         index = plan.cohorts.at(entropy.below(weight)) if weight > 1 else 0
         cohort = plan.cohorts[index]
         codes = plan.schema.encode(record, plan.cohorts.attributes)
+        self._count_fresh()
         memos = [ask.oracle.memorize(ask.encoding.encode(codes), entropy) for ask in cohort.asks]
         if self.state is not None:
             packed = [ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)]
@@ -80,8 +105,16 @@ class Client:
         )
         return Report(plan.id, index, payload)
 
+    def _count_fresh(self) -> None:
+        self._fresh += 1
+        if self._fresh == 2:
+            message = "a second report without a state draws fresh coins: of the same person it costs epsilon again"
+            warnings.warn(message, PrivacyWarning, stacklevel=3)
+
     def _recalled(self, memo: tuple[int, list[str]]) -> Report:
         index, packed = memo
+        if not 0 <= index < len(self.plan.cohorts) or len(packed) != len(self.plan.cohorts[index].asks):
+            raise InvalidInput("client state: its memo does not fit the plan")
         cohort = self.plan.cohorts[index]
         payload = b""
         for ask, kept in zip(cohort.asks, packed, strict=True):
@@ -90,6 +123,7 @@ class Client:
         return Report(self.plan.id, index, payload)
 
     def _join_round(self) -> None:
+        """In a series: draw a round once, answer one plan of it, and no other."""
         series = self.plan.series
         if len(series.shares) == 1:
             return
@@ -97,9 +131,16 @@ class Client:
             raise InvalidInput("state is required for a plan of several rounds, so that nobody answers twice")
         name = series.origin or self.plan.id
         if name not in self.state.rounds:
-            self.state.rounds[name] = series.at(self._entropy.below(sum(series.shares)))
-        if self.state.rounds[name] != series.number:
+            number = series.at(self._entropy.below(sum(series.shares)))
+            self.state.rounds[name] = Membership(series.shares, number)
+        member = self.state.rounds[name]
+        if member.shares != series.shares:
+            raise NotInThisRound("this device joined the series when its rounds had other shares")
+        if member.number != series.number:
             raise NotInThisRound(f"this device belongs to another round than round {series.number}")
+        if member.plan not in (None, self.plan.id):
+            raise NotInThisRound("this device has answered another plan of this round")
+        member.plan = self.plan.id
 
 
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:
@@ -129,7 +170,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     if plan.cohorts.weight > 1:
         cohorts = plan.cohorts.at_column(_draws(seed, 1).integers(0, plan.cohorts.weight, count))
     payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
-    for index, rows in _groups(cohorts, len(plan.cohorts)):
+    for index, rows in rows_by_cohort(cohorts, len(plan.cohorts)):
         cohort = plan.cohorts[index]
         for place, (ask, part) in enumerate(zip(cohort.asks, cohort.slices, strict=True)):
             values = ask.encoding.encode_columns({name: codes[name][rows] for name in ask.encoding.attributes})
@@ -141,27 +182,11 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     return Reports(plan.id, cohorts, payload)
 
 
-def _groups(cohorts: Any, count: int) -> Any:
-    """(cohort, its rows) for every cohort that has any."""
-    if count == 1:
-        yield 0, slice(None)
-        return
-    order = np.argsort(cohorts, kind="stable")
-    present, starts = np.unique(cohorts[order], return_index=True)
-    ends = [*starts[1:].tolist(), len(order)]
-    for index, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-        yield index, order[start:end]
-
-
 def _draws(seed: int, purpose: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64([_checked(seed), purpose]))
+    return np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), purpose]))
 
 
 def _subseed(seed: int, cohort: int, ask: int) -> int:
-    return int(np.random.SeedSequence([_checked(seed), 2, cohort, ask]).generate_state(1, np.uint64)[0])
-
-
-def _checked(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InvalidInput(f"seed ({seed}) must be a whole number of at least 0")
-    return int(seed)
+    return int(
+        np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), 2, cohort, ask]).generate_state(1, np.uint64)[0]
+    )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.frequencies import MOST_SOLVED
 from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle
 from sottovoce.oracles.thresholds import parse_epsilon
 
@@ -20,7 +21,6 @@ Floats = NDArray[np.float64]
 
 ZIPF_EXPONENT = 1.1
 WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
-MOST_SOLVED = 512  # values up to which figures() solves the cohort oracles' designs; beyond, it takes too long
 
 # What the thesis calls the communication cost of each oracle it compares     wang2021thesis, table 3.1
 THESIS_COMMUNICATION = {
@@ -125,11 +125,7 @@ def _variances_where_known(built: Oracle) -> tuple[float | None, float | None]:
 
 def fitting(size: int) -> list[str]:
     """The names of the oracles that take ``size`` values."""
-    return [
-        kind.names[0]
-        for kind in ORACLES
-        if kind.smallest <= size <= kind.largest and (kind.names[0] != "rr" or size == 2)
-    ]
+    return [kind.names[0] for kind in ORACLES if size <= kind.largest]
 
 
 def zipf_counts(size: int, people: int, exponent: float = ZIPF_EXPONENT) -> NDArray[np.int64]:

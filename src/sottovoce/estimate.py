@@ -50,6 +50,7 @@ class Table:
     noise: Noise = field(repr=False)
     is_unbiased: bool = True
     method: str = "base"
+    is_complete: bool = True  # whether it lists every value that can occur
     law: PureLaw | None = field(default=None, repr=False)
 
     @property
@@ -75,7 +76,7 @@ class Table:
         """
         if not 0 < alpha < len(self.values):
             raise InvalidInput(f"alpha ({alpha}) must lie between 0 and the number of values")
-        return NormalDist().inv_cdf(1 - alpha / len(self.values)) * float(np.sqrt(self.noise.floor))
+        return -NormalDist().inv_cdf(alpha / len(self.values)) * float(np.sqrt(self.noise.floor))
 
     def significant(self, alpha: float = 0.05) -> NDArray[np.bool_]:
         """Which values rise above the noise."""
@@ -156,6 +157,7 @@ class Estimate:
     """
 
     tables: Mapping[tuple[str, ...], Table]
+    people: int  # reports heard, over all tables
 
     def marginal(self, *attributes: str) -> Table:
         """The table of these attributes."""
@@ -182,10 +184,6 @@ class Estimate:
     @property
     def std_error(self) -> Floats:
         return self.table.std_error
-
-    @property
-    def people(self) -> int:
-        return sum(table.people for table in self.tables.values())
 
     @property
     def is_unbiased(self) -> bool:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,17 +15,18 @@ import numpy as np
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, PureLaw, Table
-from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, oracle
+from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
+from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
-from sottovoce.plans import Ask, Cells, Cohort, Cohorts, Plan, Question
+from sottovoce.plans import LARGEST_JSON_INTEGER, Ask, Cells, Cohort, Cohorts, Plan, Question
 from sottovoce.schema import Items, Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
 
 SPLITS = ("people", "budget")
-SALTED = ("cms", "hcms", "rappor", "o-rr", "o-rappor")
+MOST_SOLVED = 512  # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
 
 
 @dataclass(frozen=True, init=False)
@@ -53,12 +55,12 @@ class Frequencies(Question):
             ("attributes", attributes),
             ("oracle", oracle),
             ("split", split),
-            ("options", _without_floats(options)),
+            ("options", {key: _plain(option) for key, option in options.items()}),
         ):
             object.__setattr__(self, name, value)
 
     def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        share = epsilon if self.split == "people" else epsilon / len(self.attributes)
+        share = epsilon if self.split == "people" else shared(epsilon, len(self.attributes))
         asks = [self._ask(schema, name, share) for name in self.attributes]
         if self.split == "budget":
             return Cohorts([Cohort(tuple(asks))])
@@ -71,7 +73,7 @@ class Frequencies(Question):
         if not attribute.sensitive:
             raise InvalidInput(f"attribute {name!r} is public; only sensitive attributes are whispered")
         options = dict(self.options)
-        if self.oracle in SALTED and "salt" not in options:
+        if "salt" in options_of(self.oracle) and "salt" not in options:
             options["salt"] = _salt(schema, name)
         return Ask(Cells.of(schema, name), oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options))
 
@@ -97,7 +99,7 @@ class Frequencies(Question):
             listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
             source = aggregate.plan.cohorts[cohort].asks[ask].oracle
             tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed, decoder)
-        return Estimate(tables)
+        return Estimate(tables, aggregate.people)
 
     def explain(self, plan: Plan) -> list[str]:
         lines = [
@@ -111,7 +113,7 @@ class Frequencies(Question):
 
     def _explain_ask(self, ask: Ask, people: int) -> str:
         chosen = ask.oracle
-        if chosen.size > 1 << 16 and isinstance(chosen, CohortOracle):
+        if chosen.size > MOST_SOLVED and isinstance(chosen, CohortOracle):
             error = "predicted error depends on the candidates"
         else:
             error = f"predicted standard error {sqrt(chosen.variance(people)):.2g} for a rare value"
@@ -150,18 +152,21 @@ def _table(
     labels = schema[name].labels() if listed is None else list(listed)
     if isinstance(source, CohortOracle):
         values, variances = source.decode(state, people, decoder or "least-squares", codes)
-        table = Table((name,), labels, values, variances, people, Noise(float(variances.mean()), 0.0))
+        noise = Noise(float(variances.mean()), 0.0)
+        table = Table((name,), labels, values, variances, people, noise)  # the candidates hold the support
         return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
     if decoder is not None:
         raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
     law = None
     if isinstance(source, PureOracle):
         support = source.support_of(state, source.asked(codes))
-        values, variances = source.from_support(support, people)
+        values = source.from_support(support, people)
+        variances = source.error_variances(state, people, values)
         law = PureLaw(support, source.p, source.q, _encoding(source))
     else:
         values, variances = source.estimate(state, people, codes)
-    return Table((name,), labels, values, variances, people, source.noise(people), law=law)
+    noise = source.observed_noise(state, people)
+    return Table((name,), labels, values, variances, people, noise, law=law, is_complete=len(labels) == source.size)
 
 
 def _encoding(source: PureOracle) -> str:
@@ -176,5 +181,10 @@ def _salt(schema: Schema, name: str) -> str:
     return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
 
 
-def _without_floats(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: str(value) if isinstance(value, float | Decimal) else value for key, value in options.items()}
+def _plain(option: Any) -> Any:
+    """An option as a plan can hold it: no floats, no integers above 2^53, nothing of numpy's."""
+    if isinstance(option, list | tuple):
+        return [_plain(part) for part in option]
+    option = option.item() if isinstance(option, np.generic) else option
+    large = isinstance(option, int) and abs(option) > LARGEST_JSON_INTEGER
+    return str(option) if large or isinstance(option, float | Decimal | Fraction) else option

@@ -31,8 +31,8 @@ class Guarantee:
         return Guarantee(max(self.per_report, other.per_report), max(self.lifetime, other.lifetime))
 
     def best_guess(self, prior: float) -> float:
-        """The most that one report can raise a guess that was right with probability ``prior``."""
-        return 1 / (1 + (1 - prior) / prior * math.exp(-self.per_report))
+        """The most that a lifetime of reports can raise a guess that was right with probability ``prior``."""
+        return 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
 
     def __str__(self) -> str:
         return (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -15,10 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput, PlanMismatch
+from sottovoce.errors import InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.guarantee import Guarantee
 from sottovoce.oracles import Oracle
 from sottovoce.oracles import from_json as oracle_from_json
+from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.schema import Codes, Schema
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.estimate import Estimate
 
 FORMAT = 1
+_ID = re.compile("[0-9a-f]{64}")
 LARGEST_JSON_INTEGER = 1 << 53
 
 
@@ -139,6 +143,11 @@ class Cohort:
             total = total + ask.guarantee
         return total
 
+    @property
+    def requested(self) -> Fraction:
+        """What its asks cost in all, as they were asked for, exactly."""
+        return sum((Fraction(ask.oracle.requested) for ask in self.asks), Fraction(0))
+
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for ask in self.asks for name in ask.encoding.attributes))
@@ -163,7 +172,8 @@ class Cohort:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohort:
-        return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), int(data["weight"]))
+        weight = whole("plan: weight", data["weight"], 1, LARGEST_JSON_INTEGER)
+        return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), weight)
 
 
 class Cohorts(Sequence[Cohort]):
@@ -246,12 +256,15 @@ class Series:
     parent: str | None = None  # the id of the round before
 
     def __post_init__(self) -> None:
-        if not self.shares or any(not isinstance(share, int) or share < 1 for share in self.shares):
-            raise InvalidInput(f"rounds {self.shares} must be whole shares of at least 1")
-        if not 0 <= self.number < len(self.shares):
-            raise InvalidInput(f"round ({self.number}) must lie in range({len(self.shares)})")
-        if (self.number > 0) != (self.parent is not None and self.origin is not None):
-            raise InvalidInput("every round but the first must name its parent and origin")
+        if not self.shares:
+            raise InvalidInput("rounds must have at least one share")
+        for share in self.shares:
+            whole("rounds", share, 1, LARGEST_JSON_INTEGER)
+        whole("round", self.number, 0, len(self.shares) - 1)
+        for name, plan_id in (("origin", self.origin), ("parent", self.parent)):
+            named = isinstance(plan_id, str) and _ID.fullmatch(plan_id) is not None
+            if (self.number > 0) != named or (self.number == 0 and plan_id is not None):
+                raise InvalidInput(f"{name} must be the id of a plan in every round but the first, and none there")
 
     def at(self, ticket: int) -> int:
         """The round of a uniform ticket of ``range(sum(shares))``."""
@@ -347,8 +360,7 @@ class Plan:
     def make(cls, schema: Schema, question: Question, epsilon: Any, people: int, series: Series | None = None) -> Self:
         """Freeze a question into a plan."""
         exact = parse_epsilon(epsilon)
-        if isinstance(people, bool) or not isinstance(people, int) or not 1 <= people <= LARGEST_JSON_INTEGER:
-            raise InvalidInput(f"people ({people}) must be a whole number of at least 1")
+        people = whole("people", people, 1, LARGEST_JSON_INTEGER)
         series = series or Series()
         cohorts = question.cohorts(schema, exact, people)
         body = {
@@ -368,22 +380,24 @@ class Plan:
     def parse(cls, text: str | bytes, questions: Sequence[type[Question]], id: str | None = None) -> Self:
         """Read a plan; refuse it unless it hashes to ``id`` (if given) and its coins are what its epsilon gives."""
         try:
-            text = text.decode() if isinstance(text, bytes) else text
-            if id is not None and hashlib.sha256(text.encode()).hexdigest() != id.lower():
+            stored = text if isinstance(text, bytes) else text.encode()
+            if id is not None and hashlib.sha256(stored).hexdigest() != str(id).lower():
                 raise PlanMismatch("plan: its hash is not the id expected; it was changed or is another plan")
-            body = json.loads(text, parse_float=_no_float)
-        except (UnicodeDecodeError, json.JSONDecodeError):
+            body = json.loads(stored, parse_float=_no_float, parse_constant=_no_float)
+        except (UnicodeError, RecursionError, ValueError) as wrong:
+            if isinstance(wrong, SottovoceError):
+                raise
             raise InvalidInput("plan: the file is not JSON in UTF-8") from None
         if not isinstance(body, dict) or body.get("sottovoce") != FORMAT:
             raise InvalidInput(f"plan: the format version must be {FORMAT}")
         if body.get("coin") != "device":
-            raise InvalidInput(f"plan: coin ({body.get('coin')}) must be device")
+            raise InvalidInput("plan: coin must be device")
         try:
-            return cls._from_body(text, body, questions)
-        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
-            if isinstance(wrong, InvalidInput):
+            return cls._from_body(stored.decode(), body, questions)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError) as wrong:
+            if isinstance(wrong, SottovoceError):
                 raise
-            raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__}: {wrong})") from None
+            raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__})") from None
 
     @classmethod
     def _from_body(cls, text: str, body: Mapping[str, Any], questions: Sequence[type[Question]]) -> Self:
@@ -396,13 +410,18 @@ class Plan:
             schema,
             question.from_json(asked),
             parse_epsilon(body["epsilon"]),
-            body["people"],
+            whole("plan: people", body["people"], 1, LARGEST_JSON_INTEGER),
             family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
         )
-        cost = max(plan.guarantee.per_report, plan.guarantee.lifetime)
-        if cost > float(plan.epsilon) * (1 + 1e-12):
-            raise InvalidInput(f"plan: its asks cost epsilon {cost:.6g}, more than the {plan.epsilon} it promises")
+        cost = max(cohort.requested for cohort in plan.cohorts)
+        if cost > Fraction(plan.epsilon):
+            raise InvalidInput(
+                f"plan: its asks cost epsilon {float(cost):.6g}, more than the {plan.epsilon} it promises"
+            )
+        derived = plan.question.cohorts(schema, plan.epsilon, plan.people).to_json()
+        if derived != body["cohorts"]:
+            raise InvalidInput("plan: its cohorts are not those of its question")
         return plan
 
 

@@ -79,7 +79,7 @@ class Report:
             data = json.loads(text)
             version, plan_id, cohort = data["sottovoce"], data["plan"], data["cohort"]
             payload = bytes.fromhex(data["payload"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise CorruptReport("report: it must be JSON with sottovoce, plan, cohort and payload") from None
         if isinstance(version, bool) or version != WIRE_VERSION:
             raise CorruptReport(f"report: wire version ({version}) must be {WIRE_VERSION}")
@@ -119,6 +119,8 @@ class Reports:
     def __post_init__(self) -> None:
         if self.payload.ndim != 2 or len(self.payload) != len(self.cohorts):
             raise CorruptReport("reports: cohorts and payloads must be columns of equal length")
+        if self.cohorts.dtype != np.uint32 or self.payload.dtype != np.uint8:
+            raise CorruptReport("reports: cohorts must be 32-bit and payloads 8-bit unsigned integers")
 
     def __len__(self) -> int:
         return len(self.cohorts)
@@ -153,6 +155,7 @@ class Reports:
         for place, report in enumerate(rows):
             if report.plan_id != plan.id:
                 raise PlanMismatch("report: it belongs to another plan")
+            report.checked(plan)
             out.cohorts[place] = report.cohort
             out.payload[place, : len(report.payload)] = np.frombuffer(report.payload, np.uint8)
         return out
@@ -209,7 +212,7 @@ class Reports:
         width = kind.byte_width
         raw = np.frombuffer(payload.buffers()[1] or b"", np.uint8)
         rows = raw[payload.offset * width : (payload.offset + len(payload)) * width].reshape(-1, width)
-        return cls(metadata[_PLAN_KEY].decode(), np.asarray(cohort.to_numpy()), rows)
+        return cls(metadata[_PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """A Parquet file, whole or not there."""
@@ -271,6 +274,18 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports
             yield Reports.from_arrow(file.schema_arrow.empty_table())
     except (pa.ArrowException, OSError):
         raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+
+
+def rows_by_cohort(cohorts: NDArray[np.uint32], count: int) -> Iterator[tuple[int, Any]]:
+    """(cohort, its rows) for every cohort that has any, of ``count`` that there are."""
+    if count == 1:
+        yield 0, slice(None)
+        return
+    order = np.argsort(cohorts, kind="stable")
+    present, starts = np.unique(cohorts[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    for index, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield index, order[start:end]
 
 
 def _leb128(number: int) -> bytes:

@@ -49,6 +49,10 @@ class Attribute(ABC):
 
     def codes(self, column: NDArray[Any]) -> Codes:
         """The codes of a whole column: each distinct value is looked up once."""
+        if column.dtype == object:
+            listed = column.tolist()
+            known = {value: self.code(value) for value in set(listed)}
+            return np.fromiter((known[value] for value in listed), np.uint64, len(listed))
         distinct, place = np.unique(column, return_inverse=True)
         table = np.array([self.code(value) for value in distinct.tolist()], dtype=np.uint64)
         return table[place]
@@ -150,6 +154,8 @@ class Ordinal(Attribute):
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
+        for field_name in ("low", "high", "bins"):
+            object.__setattr__(self, field_name, _plain(getattr(self, field_name)))
         if not (isinstance(self.low, int) and isinstance(self.high, int)) or self.high <= self.low:
             raise InvalidInput(f"high ({self.high}) must be an integer greater than low ({self.low})")
         if self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1:
@@ -266,7 +272,7 @@ class Schema(Mapping[str, Attribute]):
     {'smoker': 1, 'age': 4}
     """
 
-    def __init__(self, **attributes: Attribute) -> None:
+    def __init__(self, /, **attributes: Attribute) -> None:
         if not attributes:
             raise InvalidInput("a schema must have at least one attribute")
         for name, attribute in attributes.items():
@@ -296,7 +302,7 @@ class Schema(Mapping[str, Attribute]):
         """The code of one value of one attribute."""
         try:
             return self[name].code(value)
-        except (ValueError, TypeError, KeyError) as wrong:
+        except (ValueError, TypeError, KeyError, OverflowError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
             raise InvalidInput(f"attribute {name!r}: {_rule(self[name])}") from None
@@ -322,7 +328,7 @@ class Schema(Mapping[str, Attribute]):
             raise InvalidInput(f"attribute {name!r} is missing from the table")
         try:
             return self[name].codes(_array(name, table[name]))
-        except (ValueError, TypeError, KeyError) as wrong:
+        except (ValueError, TypeError, KeyError, OverflowError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
             raise InvalidInput(f"attribute {name!r}: {_rule(self[name])}") from None
@@ -379,23 +385,27 @@ def _whole(value: Any) -> int:
     value = _plain(value)
     if isinstance(value, bool):
         raise TypeError
-    if isinstance(value, float) and not value.is_integer():
+    number = int(value)
+    if not isinstance(value, str) and number != value:
         raise ValueError
-    return int(value)
+    return number
 
 
 def _array(name: str, column: Any) -> NDArray[Any]:
+    """A column as numpy has it; text stays as objects, since numpy's own strings lose trailing zero characters."""
     missing = InvalidInput(f"attribute {name!r}: the column must have no missing values")
-    if getattr(column, "null_count", 0):
+    if getattr(column, "null_count", 0) or (hasattr(column, "isna") and bool(column.isna().any())):
         raise missing
-    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if type(column).__module__.startswith("pyarrow"):
+        array = np.asarray(column.to_numpy(zero_copy_only=False))
+    else:
+        array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if array.dtype.kind == "f" and array.size and bool(np.isnan(array).any()):
         raise missing
-    if array.dtype == object:
-        listed = array.tolist()
-        if any(value is None or (isinstance(value, float) and isnan(value)) for value in listed):
-            raise missing
-        array = np.array(listed)
+    if array.dtype.kind in "US" and not isinstance(column, np.ndarray):
+        array = np.array(list(column), dtype=object)
     if array.ndim != 1:
         raise InvalidInput(f"attribute {name!r}: the column must hold one value per person")
+    if array.dtype == object and any(value is None or (isinstance(value, float) and isnan(value)) for value in array):
+        raise missing
     return array

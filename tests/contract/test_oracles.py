@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.oracles import Oracle
 from sottovoce.schema import OPEN
-from tests.contract.laws import LAWS, check
+from tests.contract.laws import LAWS, check, device_and_simulation_share_one_law
 from tests.oracles import NAMES, ordinary
 
 OPEN_TO_ALL = ("olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor")
@@ -27,8 +28,23 @@ def test_law(name: str, law: object, epsilon: float) -> None:
 def test_open_alphabets_pack_merge_and_refuse(name: str) -> None:
     oracle = sv.oracle(name, size=OPEN, epsilon=1.0)
     for law in LAWS:
-        if law.__name__ not in ("asking_some_values_is_asking_all", "device_and_simulation_share_one_law"):
+        if law.__name__ != "asking_some_values_is_asking_all":
             law(oracle)
+
+
+def test_a_simulation_with_another_p_is_told_apart() -> None:
+    """The law about devices and simulations can fail: p larger by 0.1 on the simulated side."""
+    good = ordinary("oue", 1.0, size=37)
+
+    class Louder(type(good)):  # type: ignore[misc]
+        def simulate(self, values: object, seed: int) -> object:
+            louder = replace(good, one=good.one + (1 << 64) // 10)  # type: ignore[attr-defined, call-arg]
+            return louder.simulate(values, seed)
+
+    mutant = Louder(good.size, good.requested, good.one, good.zero)  # type: ignore[attr-defined]
+    device_and_simulation_share_one_law(good)
+    with pytest.raises(AssertionError):
+        device_and_simulation_share_one_law(mutant)
 
 
 def test_the_oracle_that_contributing_adds_obeys_the_laws() -> None:

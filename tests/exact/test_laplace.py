@@ -87,6 +87,18 @@ def test_best_theta_lies_between_a_half_and_one_and_beats_theta_one() -> None:
         assert best < sv.oracle("she", size=4, epsilon=text).variance(1)  # 004, 3.3.2: always
 
 
+def test_cells_saturate_alike_whoever_holds_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a low limit it is visible: the value's own cell goes no higher than the others."""
+    monkeypatch.setattr("sottovoce.oracles.histogram.MOST", 1000)
+    oracle = sv.oracle("she", size=2, epsilon=0.5)
+    entropy = Seeded(1)
+    cells = np.array([oracle.randomize(0, entropy) for _ in range(300)])
+    assert cells.max(axis=0).tolist() == [1000, 1000]
+    assert cells.min() == -1000
+    simulated = oracle.simulate(np.zeros(3000, int), seed=1).view("<i4")
+    assert simulated.max(axis=0).tolist() == [1000, 1000]
+
+
 def test_epsilon_with_too_many_digits_is_refused_clearly() -> None:
     with pytest.raises(sv.InvalidInput, match="digits"):
         sv.oracle("she", size=4, epsilon="1.00000000000000001")

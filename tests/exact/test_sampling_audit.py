@@ -68,11 +68,15 @@ def _quieter(oracle: SummedHistogramEncoding) -> SummedHistogramEncoding:
     return Quieter(oracle.size, oracle.requested, oracle.scale, oracle.rate * 3)
 
 
+def test_tampered_thresholds_are_judged_by_what_was_asked_for() -> None:
+    unary = ordinary("oue", 1.0, size=1024)
+    assert not sampled(replace(unary, one=unary.one * 18 // 10)).passed  # type: ignore[attr-defined, call-arg]
+
+
 @pytest.mark.parametrize("name", ["olh-seeded", "olh", "grr"])
 def test_a_p_too_large_by_five_per_cent_is_convicted(name: str) -> None:
     """Power: at epsilon 2 the ratio grows by 0.077 in the logarithm, and 300,000 draws a side resolve 0.035."""
     good = ordinary(name, 2.0, size=8)
     louder = replace(good, truth=good.truth * 105 // 100)  # type: ignore[attr-defined, call-arg]
-    object.__setattr__(louder, "epsilon", good.epsilon)  # the claim stays
     assert sampled(good, 600_000).passed
     assert not sampled(louder, 600_000).passed

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.client import Membership
 from sottovoce.entropy import Seeded
+from sottovoce.plans import Cohorts
 from tests.statistics import z_limit
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())
@@ -78,6 +82,62 @@ def test_a_device_answers_in_one_round_only() -> None:
         sv.Client(first).report({"x": 1})
 
 
+def test_a_series_gets_one_answer_of_a_device_however_many_plans_it_has() -> None:
+    """Twenty second rounds of one series, other shares, a first round that names an origin: one answer in all."""
+    first = plan(rounds=(1, 1))
+    seconds = [plan(after=first, people=1000 + extra) for extra in range(20)]
+    state = sv.ClientState()
+    sv.Client(first, sv.ClientState(), Seeded(0))
+    state.rounds[first.id] = Membership((1, 1), 1)
+    answers = 0
+    for made in seconds:
+        try:
+            sv.Client(made, state, Seeded(1)).report({"x": 1})
+            answers += 1
+        except sv.NotInThisRound:
+            pass
+    assert answers == 1
+    restored = sv.ClientState.from_json(state.to_json())
+    with pytest.raises(sv.NotInThisRound, match="another plan"):
+        sv.Client(seconds[1], restored).report({"x": 1})
+    body = json.loads(seconds[0].to_json())
+    for change in ({"shares": [1], "round": 0, "parent": None}, {"round": 0}, {"origin": "x"}, {"parent": None}):
+        with pytest.raises(sv.InvalidInput):
+            sv.Plan.from_json(json.dumps({**body, "series": {**body["series"], **change}}))
+    other = json.dumps({**body, "series": {**body["series"], "shares": [1, 2]}})
+    with pytest.raises(sv.NotInThisRound, match="shares"):
+        sv.Client(sv.Plan.from_json(other), restored).report({"x": 1})
+
+
+def test_a_second_report_without_a_state_warns() -> None:
+    client = sv.Client(plan())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.report({"x": 1})
+    with pytest.warns(sv.PrivacyWarning, match="epsilon again"):
+        client.report({"x": 1})
+    kept = sv.Client(plan(), sv.ClientState())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept.report({"x": 1})
+        kept.report({"x": 1})
+
+
+def test_devices_join_cohorts_by_their_weights() -> None:
+    """A plan whose cohorts weigh 1 and 3, on devices and in simulation."""
+    made = sv.plan(SCHEMA, sv.Frequencies("x", "y", oracle="grr"), epsilon=1.0, people=1000)
+    one, two = made.cohorts
+    uneven = replace(made, cohorts=Cohorts([one, replace(two, weight=3)]))
+    entropy = Seeded(2)
+    devices = [sv.Client(uneven, entropy=entropy).report({"x": 1, "y": True}).cohort for _ in range(4000)]
+    crowd = sv.simulate(uneven, {"x": [1] * 4000, "y": [True] * 4000}, seed=3).cohorts
+    for drawn in (np.array(devices), crowd):
+        error = (drawn.mean() - 0.75) / np.sqrt(0.75 * 0.25 / 4000)
+        assert abs(error) < z_limit(2)
+        assert abs((drawn.mean() - 0.5) / np.sqrt(0.25 / 4000)) > z_limit(2)
+
+
+@pytest.mark.filterwarnings("ignore::sottovoce.client.PrivacyWarning")
 def test_records_are_checked_whatever_the_cohort() -> None:
     both = sv.plan(SCHEMA, sv.Frequencies("x", "y"), epsilon=1.0, people=1000)
     client = sv.Client(both)
@@ -103,6 +163,7 @@ def test_several_asks_and_several_cohorts_estimate_what_they_should() -> None:
             assert np.abs((found.values - truth) / spread).max() < z_limit(20)
 
 
+@pytest.mark.filterwarnings("ignore::sottovoce.client.PrivacyWarning")
 def test_device_reports_estimate_like_simulated_ones() -> None:
     made = plan("olh", epsilon=3)
     client = sv.Client(made, entropy=Seeded(8))
@@ -113,9 +174,15 @@ def test_device_reports_estimate_like_simulated_ones() -> None:
 
 
 def test_damaged_states_are_refused() -> None:
-    for text in ("", "{}", "[1]", '{"rounds": 3, "memos": {}}'):
+    deep = "[" * 100_000
+    for text in ("", "{}", "[1]", '{"rounds": 3, "memos": {}}', '{"rounds": {}, "memos": {"a": [0, ["zz"]]}}', deep):
         with pytest.raises(sv.InvalidInput, match="client state"):
             sv.ClientState.from_json(text)
+    for memo in ((99, ["00"]), (0, []), (-1, ["00"])):
+        state = sv.ClientState()
+        state.memos[plan().id] = memo
+        with pytest.raises(sv.InvalidInput, match="client state"):
+            sv.Client(plan(), state).report({"x": 1})
 
 
 def test_bad_seeds_are_refused() -> None:

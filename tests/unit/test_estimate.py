@@ -117,6 +117,84 @@ def test_candidates_that_cannot_be_told_apart_are_refused() -> None:
         oracle.estimate(state, 64)
 
 
+def test_intervals_for_a_population_are_wider_by_its_sampling() -> None:
+    found = table()
+    plain, wide = found.interval(0.95), found.interval(0.95, population=True)
+    share = np.clip(found.values, 0, 1)
+    grown = (wide[1] - wide[0]) ** 2 - (plain[1] - plain[0]) ** 2
+    assert np.allclose(grown, 4 * 1.959963984540054**2 * share * (1 - share) / PEOPLE)
+    assert [row["high"] for row in found.rows(population=True)] == wide[1].tolist()
+
+
+def test_people_of_several_tables_are_counted_once() -> None:
+    schema = sv.Schema(x=sv.Boolean(), y=sv.Boolean())
+    for split in ("people", "budget"):
+        plan = sv.plan(schema, sv.Frequencies("x", "y", split=split), epsilon=1.0, people=100)
+        estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [True] * 100, "y": [False] * 100}, seed=1)).estimate()
+        assert estimate.people == 100
+
+
+def test_summing_to_one_over_some_values_is_marked() -> None:
+    plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="oue"), epsilon=1.0, people=PEOPLE)
+    total = sv.Aggregate(plan).add(sv.simulate(plan, {"x": zipf_people(32, PEOPLE, seed=1)}, seed=1))
+    assert sv.postprocess(total.estimate(), "norm").is_unbiased
+    some = total.estimate(candidates=[1, 2]).marginal("x")
+    assert some.is_unbiased
+    assert not some.is_complete
+    assert not sv.postprocess(some, "norm").is_unbiased
+
+
+@pytest.mark.parametrize("oracle", ["cms", "hcms"])
+def test_sketches_count_collisions_in_thresholds_and_intervals(oracle: str) -> None:
+    """Two heavy words in a small sketch: absent words stay below the threshold, and their intervals hold zero."""
+    absent = [f"word {number}" for number in range(200)]
+    flagged = held = 0
+    runs = 10
+    for run in range(runs):
+        question = sv.Frequencies("word", oracle=oracle, hashes=16, width=64, salt=run)
+        plan = sv.plan(SCHEMA, question, epsilon=4.0, people=100_000)
+        words = np.array(["piano"] * 60_000 + ["forte"] * 40_000, dtype=object)
+        total = sv.Aggregate(plan).add(sv.simulate(plan, {"word": words}, seed=run))
+        found = total.estimate(candidates=absent).marginal("word")
+        flagged += int(found.significant(0.05).sum())
+        low, high = found.interval(0.95)
+        held += int(((low <= 0) & (high >= 0)).sum())
+        truth = 0.6**2 + 0.4**2
+        spread = plan.cohorts[0].asks[0].oracle.spread(total.cohort(0)[1][0])  # type: ignore[attr-defined]
+        assert abs(spread - truth) < 0.25
+    # collisions are not normal (16 functions: a few coincide or none), so this asks for the order, not the digit
+    assert flagged / runs < 6  # without the term: more than 50
+    assert held / (runs * len(absent)) > 0.9  # without the term: 0.76
+
+
+def test_sketch_variances_are_those_measured_over_salts() -> None:
+    """One value of half the people, a small sketch: the collision term is most of the error."""
+    size, people, runs = 64, 20_000, 120
+    values = np.concatenate([np.zeros(people // 2, int), np.arange(people // 2) % size])
+    truth = np.bincount(values, minlength=size) / people
+    squares, reported = np.zeros(size), np.zeros(size)
+    for run in range(runs):
+        oracle = sv.oracle("cms", size=size, epsilon=3.0, hashes=16, width=16, salt=run)
+        state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=run))
+        estimate, variances = oracle.estimate(state, people)
+        squares += (estimate - truth) ** 2 / runs
+        reported += variances / runs
+    exact = oracle.all_variances(people, truth)
+    others = slice(1, None)
+    limit = z_limit(1) * np.sqrt(2 / runs)  # values share the heavy one's collisions, so they count as one
+    assert abs(squares[others].mean() / exact[others].mean() - 1) < limit
+    assert abs(reported[others].mean() / exact[others].mean() - 1) < 0.1
+    plain = oracle.noise(people).variance(truth)
+    assert squares[others].mean() / plain[others].mean() > 1 + limit  # without the term it would be told apart
+
+
+def test_the_threshold_of_cohorts_is_that_of_their_noise() -> None:
+    plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="o-rr"), epsilon=1.0, people=PEOPLE)
+    total = sv.Aggregate(plan).add(sv.simulate(plan, {"x": zipf_people(32, PEOPLE, seed=1)}, seed=1))
+    found = total.estimate().marginal("x")
+    assert found.threshold(0.05) == pytest.approx(2.955 * float(found.std_error.mean()), rel=0.05)
+
+
 @pytest.mark.parametrize("kind", ["svg", "png", "html", "json"])
 def test_plots_are_written_without_a_network(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"plot.{kind}"

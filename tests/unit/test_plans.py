@@ -80,6 +80,19 @@ def test_a_plan_that_costs_more_than_it_promises_is_refused() -> None:
         (lambda body: body["cohorts"].update(cohorts=[]), "cohort"),
         (lambda body: body["cohorts"].update(family="secret"), "family"),
         (lambda body: body["series"].update(round=1), "round"),
+        (lambda body: body["question"].update(attributes=["y"]), "not those of its question"),
+        (lambda body: body["question"].update(oracle="hr"), "not those of its question"),
+        (lambda body: body["cohorts"].update(cohorts=body["cohorts"]["cohorts"] * 2), "not those of its question"),
+        (lambda body: body["schema"]["x"].update(sensitive=False), "public"),
+        (lambda body: body.update(epsilon="0.9999999999999999"), "more than"),
+        (lambda body: body.update(people=-5), "people"),
+        (lambda body: body.update(people="many"), "people"),
+        (lambda body: body.update(people=None), "people"),
+        (lambda body: body.update(people=1 << 80), "people"),
+        (lambda body: body["cohorts"]["cohorts"][0].update(weight=0), "weight"),
+        (lambda body: body["cohorts"]["cohorts"][0].update(asks=[]), "plan"),
+        (lambda body: body["schema"]["x"].update(range=[0, 1 << 70, 1]), "plan"),
+        (lambda body: body["series"].update(origin=[1]), "origin"),
     ],
 )
 def test_forged_plans_are_refused(change: object, message: str) -> None:
@@ -93,9 +106,20 @@ def test_a_changed_plan_does_not_match_its_id() -> None:
     plan = make()
     with pytest.raises(sv.PlanMismatch, match="hash"):
         sv.Plan.from_json(plan.to_json().replace("1000", "1001"), id=plan.id)
-    for text in ("{", "[]", b"\xff\xfe", '{"sottovoce": 1.5}'):
+    for text in (
+        "{",
+        "[]",
+        b"\xff\xfe",
+        '{"sottovoce": 1.5}',
+        '{"sottovoce": NaN}',
+        "[" * 100_000,
+        "\ud800",
+        "9" * 9999,
+    ):
         with pytest.raises(sv.InvalidInput):
             sv.Plan.from_json(text)
+    with pytest.raises(sv.PlanMismatch):
+        sv.Plan.from_json(plan.to_json(), id=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("people", [0, -1, 1.5, True, "many"])
@@ -142,6 +166,50 @@ def test_rounds_of_a_series_share_out_the_people_and_nobody_answers_twice() -> N
         sv.plan(SCHEMA, sv.Frequencies("y"), epsilon=1.0, people=8000, after=second)
     with pytest.raises(sv.InvalidInput, match="rounds"):
         make(rounds=(1, 0))
+
+
+def test_cohorts_of_unequal_cost_promise_the_larger() -> None:
+    one, two = sv.Guarantee(1.0, 3.0), sv.Guarantee(2.0, 2.0)
+    assert one | two == sv.Guarantee(2.0, 3.0)
+    assert one + two == sv.Guarantee(3.0, 5.0)
+    assert one.best_guess(0.5) == pytest.approx(1 / (1 + np.exp(-3.0)))  # of a lifetime
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"oracle": "rappor", "instantaneous": ("0.3", "0.1")},
+        {"oracle": "rappor", "instantaneous": (0.6, 0.4)},
+        {"oracle": "rappor", "instantaneous": ("1", "0")},
+        {"oracle": "the", "theta": 0.7},
+        {"oracle": "cms", "salt": 2**60, "hashes": np.int64(16)},
+    ],
+)
+def test_options_of_every_kind_read_back(options: dict[str, object]) -> None:
+    plan = sv.plan(SCHEMA, sv.Frequencies("x", **options), epsilon=1.0, people=100)  # type: ignore[arg-type]
+    assert sv.Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"colour": 3},
+        {"oracle": "olh", "hash_bits": "x"},
+        {"oracle": "cms", "salt": "x"},
+        {"oracle": "cms", "hashes": 16.5},
+        {"oracle": "cms", "hashes": 24},
+        {"oracle": "the", "theta": "nan"},
+        {"oracle": "ss", "chosen": 2.9},
+        {"oracle": "ss", "chosen": 8},
+        {"oracle": "rappor", "instantaneous": ["0.2"]},
+        {"oracle": "rappor", "instantaneous": ["0.2", "0.4"]},
+        {"oracle": "o-rr", "alphabet": "closed", "hashes": 2},
+        {"bytes": "many"},
+    ],
+)
+def test_bad_options_have_one_clear_error(options: dict[str, object]) -> None:
+    with pytest.raises(sv.InvalidInput):
+        sv.plan(SCHEMA, sv.Frequencies("x", **options), epsilon=1.0, people=100)  # type: ignore[arg-type]
 
 
 def test_public_names_stay_functions_whatever_is_loaded_first() -> None:

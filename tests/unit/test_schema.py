@@ -84,6 +84,53 @@ def test_a_column_equals_one_by_one(wrap: Any) -> None:
         assert table[name].tolist() == [SCHEMA.code(name, value) for value in columns[name]]
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        pa.record_batch,
+        lambda columns: {name: pa.array(column) for name, column in columns.items()},
+        lambda columns: {name: pa.chunked_array([column[:1], column[1:]]) for name, column in columns.items()},
+        lambda columns: pd.DataFrame(columns).convert_dtypes(),
+        lambda columns: pd.DataFrame(columns).astype({"fruit": "category"}),
+        lambda columns: pa.table({**columns, "fruit": pa.array(columns["fruit"]).dictionary_encode()}),
+    ],
+)
+def test_columns_of_every_kind(wrap: Any) -> None:
+    columns = {"smoker": [True, False], "fruit": ["fig", "apple"], "year": [1990, 1999]}
+    table = SCHEMA.encode_table(wrap(columns), columns)
+    assert {name: column.tolist() for name, column in table.items()} == {
+        "smoker": [1, 0],
+        "fruit": [2, 0],
+        "year": [0, 9],
+    }
+    for name in columns:
+        assert SCHEMA.encode_table(wrap({n: c[:0] for n, c in columns.items()}), [name])[name].size == 0
+
+
+def test_missing_values_of_every_kind() -> None:
+    for column in (
+        pd.Series(["fig", None]),
+        pd.Series(["fig", pd.NA], dtype="string"),
+        pd.Series([True, pd.NA], dtype="boolean"),
+        np.array(["fig", None], dtype=object),
+    ):
+        with pytest.raises(sv.InvalidInput, match="missing"):
+            SCHEMA.encode_table({"fruit": column}, ["fruit"])
+
+
+def test_numbers_are_whole_and_text_keeps_its_zeros() -> None:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    for wrong in (Decimal("1995.5"), Fraction(3991, 2), Decimal("Infinity"), float("inf")):
+        with pytest.raises(sv.InvalidInput, match="year"):
+            SCHEMA.code("year", wrong)
+    assert SCHEMA.code("year", Decimal("1995")) == 5
+    odd = ["a", "a\0", "a\0\0"]
+    assert SCHEMA.encode_table({"word": odd}, ["word"])["word"].tolist() == [SCHEMA.code("word", word) for word in odd]
+    assert sv.Ordinal(np.int64(3), np.int64(9)).size == 7  # type: ignore[arg-type]
+
+
 def test_text_in_place_of_numbers_is_read_as_a_file_holds_it() -> None:
     assert SCHEMA.code("age", "41") == SCHEMA.code("age", 41)
     assert SCHEMA.code("smoker", "yes") == 1

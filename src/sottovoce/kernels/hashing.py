@@ -43,6 +43,15 @@ def hash_buckets(keys, values, buckets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def hash_words(key, values):  # type: ignore[no-untyped-def]
+    """The whole hash of each value under one key."""
+    out = np.empty(values.size, np.uint64)
+    for row in range(values.size):
+        out[row] = keyed_hash(key, values[row])
+    return out
+
+
+@njit(cache=True, nogil=True)
 def whisper_seeded(values, seeds, answers, buckets, truth, state):  # type: ignore[no-untyped-def]
     """Local hashing: a uniform 64-bit seed, and generalized randomized response on the bucket it gives."""
     for row in range(values.size):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _MASK = (1 << 64) - 1
+LARGEST_SALT = _MASK
 
 
 def _mix(word: int) -> int:
@@ -33,4 +34,4 @@ def scramble(value: int, width: int) -> int:
 
 def keys(salt: int, count: int) -> list[int]:
     """``count`` keys for hash functions that a plan shares, from its salt."""
-    return [keyed_hash(salt & _MASK, index) for index in range(count)]
+    return [keyed_hash(salt, index) for index in range(count)]

@@ -107,8 +107,9 @@ def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def whisper_laplace(values, cells, top, scale, rate, state):  # type: ignore[no-untyped-def]
-    """Histograms: ``top`` at the value, plus discrete Laplace noise with P(z) proportional to exp(-|z| rate/scale).
+def whisper_laplace(values, cells, top, most, scale, rate, state):  # type: ignore[no-untyped-def]
+    """Histograms: ``top`` at the value, plus discrete Laplace noise with P(z) proportional to exp(-|z| rate/scale),
+    then cut to ``most`` either way.
 
     The algorithm of canonne2020discrete, in 64-bit integers.
     """
@@ -125,7 +126,8 @@ def whisper_laplace(values, cells, top, scale, rate, state):  # type: ignore[no-
                 negative = next_word(state) & np.uint64(1) == np.uint64(1)
                 if negative and size == np.uint64(0):
                     continue
-                noise = min(np.int64(size), np.int64(1 << 30))
-                cells[row, column] = -noise if negative else noise
+                noise = -np.int64(size) if negative else np.int64(size)
+                if column == np.int64(values[row]):
+                    noise += top
+                cells[row, column] = max(-most, min(most, noise))
                 break
-        cells[row, np.int64(values[row])] += top

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from sottovoce.errors import InvalidInput
@@ -15,12 +16,14 @@ from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedRe
 from sottovoce.oracles.hadamard import HadamardResponse
 from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing
 from sottovoce.oracles.histogram import SummedHistogramEncoding, ThresholdedHistogramEncoding
+from sottovoce.oracles.options import whole
 from sottovoce.oracles.sketch import CountMeanSketch, HadamardCountMeanSketch
 from sottovoce.oracles.subset import SubsetSelection
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
+from sottovoce.schema import OPEN
 
-__all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "oracle"]
+__all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "options_of", "oracle"]
 
 # Every oracle there is. A new one is a class in a file of this folder and a line here.
 ORACLES: tuple[type[Oracle], ...] = (
@@ -69,21 +72,27 @@ def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
     'olh'
     """
     exact = parse_epsilon(epsilon)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 2:
-        raise InvalidInput(f"size ({size}) must be an integer of at least 2")
-    if name == ADAPTIVE:
-        return _best(size, epsilon, **options)
-    kind = find(name)
-    if not kind.smallest <= size <= kind.largest:
-        raise InvalidInput(f"size ({size}) must be at most {kind.largest} for {name}")
-    allowed = [key for key in inspect.signature(kind.build).parameters if key not in ("size", "epsilon")]
+    size = whole("size", size, 2, OPEN)
+    allowed = options_of(name)
     for key in options:
         if key not in allowed:
             raise InvalidInput(f"option {key!r} is not one of {name}'s ({', '.join(allowed) or 'it has none'})")
+    if name == ADAPTIVE:
+        return _best(size, exact, **options)
+    kind = find(name)
+    if size > kind.largest:
+        raise InvalidInput(f"size ({size}) must be at most {kind.largest} for {name}")
     return kind.build(size, exact, **options)
 
 
-def _best(size: int, epsilon: Any, bytes: int = DEFAULT_BYTES, target: str = "cell") -> Oracle:
+def options_of(name: str) -> tuple[str, ...]:
+    """The options that an oracle takes beside size and epsilon."""
+    build = _best if name == ADAPTIVE else find(name).build
+    return tuple(key for key in inspect.signature(build).parameters if key not in ("size", "epsilon"))
+
+
+def _best(size: int, epsilon: Decimal, bytes: int = DEFAULT_BYTES, target: str = "cell") -> Oracle:
+    bytes = whole("bytes", bytes, 1, 1 << 30)
     if target not in TARGETS:
         raise InvalidInput(f"target ({target}) must be one of {', '.join(TARGETS)}")
     choices = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -18,6 +19,7 @@ from sottovoce.entropy import Entropy, Seeded, exact_law
 from sottovoce.errors import CorruptReport, InvalidInput, NotEnumerable
 from sottovoce.guarantee import Guarantee
 from sottovoce.oracles.layout import Layout, Payload
+from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import log_ratio
 
 Floats = NDArray[np.float64]
@@ -46,8 +48,7 @@ class Oracle(ABC):
 
     names: ClassVar[tuple[str, ...]]  # the name in plans, then the aliases
     about: ClassVar[str]  # one line for tables
-    smallest: ClassVar[int] = 2  # sizes the oracle takes
-    largest: ClassVar[int] = MOST_LISTED
+    largest: ClassVar[int] = MOST_LISTED  # the largest size it takes
     is_finite: ClassVar[bool] = True  # whether its outputs are finitely many
 
     size: int
@@ -107,9 +108,13 @@ class Oracle(ABC):
 
     def check(self, value: int) -> int:
         """``value`` if it is a code of this oracle; one clear error otherwise."""
-        if not 0 <= value < self.size:
+        try:
+            code = operator.index(value)
+        except TypeError:
+            raise InvalidInput("value must be a whole number") from None
+        if not 0 <= code < self.size:
             raise InvalidInput(f"value must lie in range({self.size})")
-        return int(value)
+        return code
 
     def outputs(self) -> list[Any]:
         """Every report that can be sent, in order."""
@@ -164,7 +169,7 @@ class Oracle(ABC):
         """The packed reports of many devices, one row each, with the law of :meth:`randomize`."""
         column = self._column(values)
         payload = np.zeros((column.size, self.layout.bytes), np.uint8)
-        self._simulate(column, payload, seed)
+        self._simulate(column, payload, whole("seed", seed, 0, 1 << 128))
         return payload
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
@@ -220,12 +225,18 @@ class Oracle(ABC):
     def noise(self, people: int) -> Noise:
         """The error's law at ``people`` reports, for post-processing and prediction."""
 
+    def observed_noise(self, state: Integers, people: int) -> Noise:
+        """The error's law for the crowd that the state holds, where more than its size matters."""
+        return self.noise(people)
+
     def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
         """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people asked.
 
         ``population=True`` adds f(1 - f)/n: the people asked are themselves a sample.
         """
         frequency = np.asarray(f, dtype=float)
+        if n < 1 or not (np.all(frequency >= 0) and np.all(frequency <= 1)):
+            raise InvalidInput(f"n ({n}) must be at least 1 and f must lie between 0 and 1")
         total = self.noise(n).variance(frequency)
         if population:
             total = total + frequency * (1 - frequency) / n
@@ -292,15 +303,20 @@ class PureOracle(Oracle):
         return float(self.exact_p - self.exact_q)
 
     def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
-        return self.from_support(self.support_of(state, self.asked(values)), people)
+        frequencies = self.from_support(self.support_of(state, self.asked(values)), people)
+        return frequencies, self.error_variances(state, people, frequencies)
 
-    def from_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
-        """Frequencies and variances from how many reports support each value."""
+    def from_support(self, support: Integers, people: int) -> Floats:
+        """Unbiased frequencies from how many reports support each value."""
         # c(v) = (sum over reports of [v in support] - n q) / (p - q)        wang2021thesis, eq. (3.1)
         frequencies = support / people  # then in place: at 2^24 values every temporary column costs 128 MiB
         frequencies -= self.q
         frequencies /= self.gap
-        return frequencies, self._variances(people, frequencies)
+        return frequencies
+
+    def error_variances(self, state: Integers, people: int, frequencies: Floats) -> Floats:
+        """Variances of the errors of estimated frequencies, with what the state tells of them."""
+        return self.observed_noise(state, people).variance(np.clip(frequencies, 0, 1))
 
     @property
     def state_shape(self) -> tuple[int, ...]:
@@ -316,9 +332,6 @@ class PureOracle(Oracle):
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         return in_order(values, state)
 
-    def _variances(self, people: int, frequencies: Floats) -> Floats:
-        return self.noise(people).variance(np.clip(frequencies, 0, 1))
-
     def noise(self, people: int) -> Noise:
         # Var[c(v)/n] = q(1 - q)/(n (p - q)^2) + f (1 - p - q)/(n (p - q))   wang2021thesis, eq. (3.2)
         p, q, gap = self.p, self.q, self.gap
@@ -326,5 +339,5 @@ class PureOracle(Oracle):
 
 
 def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
-    """The entries asked for, of a vector that holds all."""
-    return everything if values is None else everything[values.astype(np.int64)]
+    """The entries asked for, of a vector that holds all: a copy, so that a growing state leaves it as it is."""
+    return everything.copy() if values is None else everything[values.astype(np.int64)]

@@ -18,7 +18,8 @@ from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.decoding import Design
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.thresholds import chance, exp, log_ratio, ratio, rounded_up
+from sottovoce.oracles.options import share
+from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
 from sottovoce.oracles.unary import simulate_bits
 
 
@@ -49,17 +50,11 @@ class OpenRappor(CohortOracle):
         alphabet: str | None = None,
     ) -> Self:
         """``buckets``: bits of the filter; ``hashes``: functions per cohort (more than one needs an open alphabet)."""
-        if not 1 <= hashes <= 16 or hashes > buckets:
-            raise InvalidInput(f"hashes ({hashes}) must lie between 1 and 16, and not exceed the buckets")
-        if alphabet is None and hashes > 1:
-            alphabet = "open"
-        if alphabet == "closed" and hashes > 1:
-            raise InvalidInput(f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted")
-        shape = cls._shape(size, cohorts, buckets, alphabet, 1 << 16, least=16)
-        zero = rounded_up(ratio(Decimal(1), exp(epsilon / (2 * hashes)) + 1))
+        shape = cls._shape(size, cohorts, buckets, hashes, salt, alphabet, least=16)
+        zero = rounded_up(1 / (exp(Fraction(epsilon) / (2 * shape[2])) + 1))
         if zero >= WHOLE - zero:
             raise InvalidInput(f"epsilon ({epsilon}) is too small: a report would say nothing")
-        return cls(size, epsilon, shape[0], shape[1], int(hashes), int(salt), shape[2], zero)
+        return cls(size, epsilon, *shape, zero)
 
     @property
     def exact_bits(self) -> tuple[Fraction, Fraction]:
@@ -88,8 +83,8 @@ class OpenRappor(CohortOracle):
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         cohorts = self._cohort_column(values.size, seed)
-        one, zero = (int(part * WHOLE) for part in self.exact_bits)
-        simulate_bits(self._all_places(cohorts, values), payload, self.buckets, one, zero, seed)
+        places = self._all_places(cohorts, values)
+        simulate_bits(places, payload, self.buckets, WHOLE - self.zero, self.zero, seed)
         self.layout.write(payload, "cohort", cohorts)
 
     @property
@@ -161,6 +156,7 @@ class Rappor(OpenRappor):
 
     loud: int = field(metadata={"coin": True})
     quiet: int = field(metadata={"coin": True})
+    instantaneous: tuple[str, ...]  # the same two chances as they were written
 
     @classmethod
     def build(
@@ -176,15 +172,15 @@ class Rappor(OpenRappor):
     ) -> Self:
         """``instantaneous``: chances that a kept 1 and a kept 0 are reported as 1; ("1", "0") for none."""
         plain = OpenRappor.build(size, epsilon, cohorts, buckets, hashes, salt, alphabet)
-        loud, quiet = (int(Fraction(str(part)) * WHOLE) for part in instantaneous)
-        if not 0 <= quiet < loud <= WHOLE:
-            raise InvalidInput(f"instantaneous {tuple(instantaneous)} must satisfy 0 <= second < first <= 1")
+        shares = tuple(str(part) for part in instantaneous)
+        if len(shares) != 2 or not share("instantaneous", shares[1]) < share("instantaneous", shares[0]):
+            raise InvalidInput(f"instantaneous {shares} must be two numbers, the first larger")
+        loud, quiet = (int(share("instantaneous", part) * WHOLE) for part in shares)
         shape = (plain.cohorts, plain.buckets, plain.hashes, plain.salt, plain.alphabet)
-        return cls(size, epsilon, *shape, plain.zero, loud, quiet)
+        return cls(size, epsilon, *shape, plain.zero, loud, quiet, shares)
 
     def options(self) -> dict[str, Any]:
-        shares = [str(Decimal(part) / Decimal(WHOLE)) for part in (self.loud, self.quiet)]
-        return {**super().options(), "instantaneous": shares}
+        return {**super().options(), "instantaneous": list(self.instantaneous)}
 
     @property
     def exact_bits(self) -> tuple[Fraction, Fraction]:
@@ -206,3 +202,21 @@ class Rappor(OpenRappor):
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         return self.recall(self.memorize(value, entropy), entropy)
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        """The memos, then the instantaneous coins on them, with the device's thresholds."""
+        cohorts = self._cohort_column(values.size, seed)
+        kept, loud, quiet = (np.zeros_like(payload) for _ in range(3))
+        places = self._all_places(cohorts, values)
+        simulate_bits(places, kept, self.buckets, WHOLE - self.zero, self.zero, seed)
+        for coins, threshold, salt in ((loud, self.loud, 1), (quiet, self.quiet, 2)):
+            if threshold >= WHOLE:
+                coins[:] = 0xFF
+            elif threshold:
+                simulate_bits(places[:, :0], coins, self.buckets, 0, threshold, seed + (salt << 64))
+        payload[:] = (kept & loud) | (~kept & quiet)
+        spare = self.buckets % 8
+        if spare:
+            payload[:, self.buckets // 8] &= np.uint8((1 << spare) - 1)
+        payload[:, (self.buckets + 7) // 8 :] = 0
+        self.layout.write(payload, "cohort", cohorts)

@@ -49,11 +49,10 @@ class OpenRandomizedResponse(CohortOracle):
         """``buckets``: near E + 1 by default; ``alphabet``: closed ones are permuted, open ones hashed."""
         if hashes != 1:
             raise InvalidInput(f"hashes ({hashes}) must be 1 for o-rr")
-        wanted = min(max(2, round(float(exp(epsilon)) + 1)), 4096) if buckets is None else buckets
-        if buckets is None and size <= LARGEST_CLOSED:
-            wanted = min(wanted, size)
-        shape = cls._shape(size, cohorts, wanted, alphabet, 4096, least=256)
-        return cls(size, epsilon, shape[0], shape[1], 1, int(salt), shape[2], truth_threshold(shape[1], epsilon))
+        if buckets is None:
+            buckets = min(max(2, round(exp(epsilon) + 1)), size, LARGEST_CLOSED)
+        shape = cls._shape(size, cohorts, buckets, 1, salt, alphabet, least=256)
+        return cls(size, epsilon, *shape, truth_threshold(shape[1], epsilon))
 
     @property
     def worst_ratio(self) -> Fraction:

@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys
+from sottovoce.kernels.mixing import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle
 from sottovoce.oracles.decoding import MOST_CANDIDATES, Design
 from sottovoce.oracles.layout import Field
+from sottovoce.oracles.options import power_of_two, whole
 from sottovoce.schema import OPEN
 
 MOST_COHORTS = 8192
+MOST_BUCKETS = 1 << 16
 DECODERS = ("least-squares", "nnls", "lasso")
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
 
@@ -37,20 +39,22 @@ class CohortOracle(Oracle):
 
     @staticmethod
     def _shape(
-        size: int, cohorts: int | None, buckets: int, alphabet: str | None, most: int, least: int
-    ) -> tuple[int, int, str]:
+        size: int, cohorts: Any, buckets: Any, hashes: Any, salt: Any, alphabet: Any, least: int
+    ) -> tuple[int, int, int, int, str]:
+        """The checked fields of an oracle of cohorts; ``least``: cohorts there are at least, if none were asked for."""
+        buckets = whole("buckets", buckets, 2, MOST_BUCKETS)
         if cohorts is None:  # enough cells, twice over, to tell a closed alphabet's values apart
             cells = 2 * size if size <= LARGEST_CLOSED else 0
-            cohorts = min(max(least, 1 << (cells // max(buckets - 1, 1)).bit_length()), MOST_COHORTS)
-        if not (1 <= cohorts <= MOST_COHORTS and cohorts & (cohorts - 1) == 0):
-            raise InvalidInput(f"cohorts ({cohorts}) must be a power of two between 1 and {MOST_COHORTS}")
-        if not 2 <= buckets <= most:
-            raise InvalidInput(f"buckets ({buckets}) must lie between 2 and {most}")
+            cohorts = min(max(least, 1 << (cells // (buckets - 1)).bit_length()), MOST_COHORTS)
+        hashes = whole("hashes", hashes, 1, min(16, buckets))
         if alphabet is None:
-            alphabet = "closed" if size <= LARGEST_CLOSED else "open"
+            alphabet = "closed" if size <= LARGEST_CLOSED and hashes == 1 else "open"
         if alphabet not in ("open", "closed") or (alphabet == "closed" and size > LARGEST_CLOSED):
             raise InvalidInput(f"alphabet ({alphabet}) must be open, or closed with size at most {LARGEST_CLOSED}")
-        return int(cohorts), int(buckets), alphabet
+        if alphabet == "closed" and hashes > 1:
+            raise InvalidInput(f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted")
+        cohorts = power_of_two("cohorts", cohorts, 1, MOST_COHORTS)
+        return cohorts, buckets, hashes, whole("salt", salt, 0, LARGEST_SALT), alphabet
 
     def options(self) -> dict[str, Any]:
         return {
@@ -66,29 +70,40 @@ class CohortOracle(Oracle):
         return keys(self.salt, self.cohorts * self.hashes)
 
     @cached_property
-    def _permuted(self) -> dict[int, NDArray[np.int64]]:
-        return {}
+    def _permuted(self) -> NDArray[np.int64]:
+        """The bucket of each value of a closed alphabet in each cohort: values ranked by their hash, modulo buckets."""
+        from sottovoce.kernels.hashing import hash_words
+
+        values = np.arange(self.size, dtype=np.uint64)
+        ranks = np.empty((self.cohorts, self.size), np.int64)
+        for cohort, key in enumerate(self._keys):
+            ranks[cohort, np.argsort(hash_words(np.uint64(key), values), kind="stable")] = np.arange(self.size)
+        return ranks % self.buckets
 
     def places(self, cohort: int, value: int) -> list[int]:
         """The buckets of a value in a cohort, one per hash function."""
         if self.alphabet == "closed":
-            if cohort not in self._permuted:
-                key = self._keys[cohort]
-                ranks = np.empty(self.size, np.int64)
-                ranks[sorted(range(self.size), key=lambda v: (keyed_hash(key, v), v))] = np.arange(self.size)
-                self._permuted[cohort] = ranks % self.buckets
-            return [int(self._permuted[cohort][value])]
+            return [self._ranks(cohort)[value] % self.buckets]
         own = self._keys[cohort * self.hashes : (cohort + 1) * self.hashes]
         return [bucket(keyed_hash(key, value), self.buckets) for key in own]
+
+    def _ranks(self, cohort: int) -> dict[int, int]:
+        """Each value's rank by its hash in a cohort: the permutation, as a device finds it and keeps it."""
+        if cohort not in self._ranked:
+            key = self._keys[cohort]
+            order = sorted(range(self.size), key=lambda value: (keyed_hash(key, value), value))
+            self._ranked[cohort] = {value: rank for rank, value in enumerate(order)}
+        return self._ranked[cohort]
+
+    @cached_property
+    def _ranked(self) -> dict[int, dict[int, int]]:
+        return {}
 
     def _all_places(self, cohorts: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The same for a column of people: one row each."""
         if self.alphabet == "closed":
-            self.places(0, 0)
-            for cohort in np.unique(cohorts).tolist():
-                self.places(cohort, 0)
-            permuted = np.stack([self._permuted.get(c, self._permuted[0]) for c in range(self.cohorts)])
-            return permuted[cohorts.astype(np.int64), values.astype(np.int64)].astype(np.uint64)[:, None]
+            found = self._permuted[cohorts.astype(np.int64), values.astype(np.int64)]
+            return found.astype(np.uint64)[:, None]
         from sottovoce.kernels.hashing import hash_buckets
 
         table = np.array(self._keys, np.uint64).reshape(self.cohorts, self.hashes)[cohorts.astype(np.int64)]

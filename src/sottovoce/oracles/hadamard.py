@@ -15,7 +15,7 @@ from sottovoce.entropy import WHOLE, Entropy
 from sottovoce.errors import InvalidInput
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_down
+from sottovoce.oracles.thresholds import chance, exp, rounded_down
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HadamardResponse(PureOracle):
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
         odds = exp(epsilon)
-        agree = rounded_down(ratio(odds, odds + 1))
+        agree = rounded_down(odds / (odds + 1))
         if agree <= WHOLE // 2:
             raise InvalidInput(f"epsilon ({epsilon}) is too small: a report would say nothing")
         return cls(size, epsilon, agree)

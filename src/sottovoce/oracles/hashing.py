@@ -16,10 +16,12 @@ from sottovoce.errors import InvalidInput
 from sottovoce.kernels.mixing import bucket, keyed_hash, scramble
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
+from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 from sottovoce.schema import OPEN
 
 MOST_HASH_BITS = 12
+MOST_HASH_SIZE = 1 << 16
 
 
 def best_hash_bits(epsilon: Decimal) -> int:
@@ -70,9 +72,8 @@ class LocalHashing(_HashedResponse):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
         """``hash_bits``: b, for hashes to 2^b values; the best b by default."""
-        count = best_hash_bits(epsilon) if hash_bits is None else int(hash_bits)
-        if not 1 <= count <= MOST_HASH_BITS:
-            raise InvalidInput(f"hash_bits ({hash_bits}) must lie between 1 and {MOST_HASH_BITS}")
+        best = best_hash_bits(epsilon)
+        count = best if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
         return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
 
     def options(self) -> dict[str, Any]:
@@ -183,11 +184,8 @@ class SeededLocalHashing(_HashedResponse):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, hash_size: int | None = None) -> Self:
         """``hash_size``: g, the range of the hash; E + 1 rounded by default."""
-        count = max(2, round(float(exp(epsilon)) + 1)) if hash_size is None else int(hash_size)
-        if not 2 <= count <= 1 << 16:
-            count = 1 << 16 if hash_size is None else count
-        if not 2 <= count <= 1 << 16:
-            raise InvalidInput(f"hash_size ({hash_size}) must lie between 2 and 65536")
+        best = min(max(2, round(exp(epsilon) + 1)), MOST_HASH_SIZE)
+        count = best if hash_size is None else whole("hash_size", hash_size, 2, MOST_HASH_SIZE)
         return cls(size, epsilon, truth_threshold(count, epsilon), count)
 
     def options(self) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from sottovoce.entropy import Entropy
 from sottovoce.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle, in_order
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.thresholds import exp, ratio, rounded_down, rounded_up
+from sottovoce.oracles.options import share
+from sottovoce.oracles.thresholds import exp, rounded_down, rounded_up
 from sottovoce.oracles.unary import UnaryEncoding
 
 GRID = 1 << 10  # a count of one is this many grid steps
-MOST = 1 << 30  # noise saturates here, at least 50,000 standard deviations out
+MOST = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
 def _scale(epsilon: Decimal) -> tuple[int, int]:
@@ -51,7 +52,7 @@ def discrete_laplace(scale: int, rate: int, entropy: Entropy) -> int:
         size = (part + scale * whole) // rate
         negative = entropy.bits(1) == 1
         if not (negative and size == 0):
-            return -min(size, MOST) if negative else min(size, MOST)
+            return -size if negative else size
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class SummedHistogramEncoding(Oracle):
 
     @property
     def worst_ratio(self) -> Fraction:
-        return Fraction(exp(self.requested))
+        return exp(self.requested)
 
     @cached_property
     def layout(self) -> Layout:
@@ -92,7 +93,7 @@ class SummedHistogramEncoding(Oracle):
         own = self.check(value)
         noise = [discrete_laplace(self.scale, self.rate, entropy) for _ in range(self.size)]
         noise[own] += GRID
-        return tuple(noise)
+        return tuple(max(-MOST, min(MOST, cell)) for cell in noise)
 
     def pack(self, output: Any) -> bytes:
         return np.array(output, "<i4").tobytes()
@@ -107,7 +108,7 @@ class SummedHistogramEncoding(Oracle):
     def validate(self, payload: Payload) -> None:
         super().validate(payload)
         cells = np.ascontiguousarray(payload).view("<i4")
-        if cells.size and (int(cells.max()) > MOST + GRID or int(cells.min()) < -MOST):
+        if cells.size and (int(cells.max()) > MOST or int(cells.min()) < -MOST):
             raise CorruptReport("payload: a cell must lie within 2^30 grid steps")
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
@@ -117,7 +118,7 @@ class SummedHistogramEncoding(Oracle):
         cells = payload.view("<i4")
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_laplace(values[rows], cells[rows], GRID, np.uint64(self.scale), np.uint64(self.rate), state)
+            whisper_laplace(values[rows], cells[rows], GRID, MOST, np.uint64(self.scale), np.uint64(self.rate), state)
 
         in_chunks(values.size, seed, work)
 
@@ -145,14 +146,14 @@ class SummedHistogramEncoding(Oracle):
         return bool(output[value] * 2 > GRID)
 
 
-def tails(epsilon: Decimal, theta: int) -> tuple[Decimal, Decimal]:
+def tails(epsilon: Decimal, theta: int) -> tuple[Fraction, Fraction]:
     """(p, q): the chances that a cell with and without the count lies above ``theta`` grid steps, 0 <= theta < GRID."""
     scale, rate = _scale(epsilon)
-    step = ratio(Decimal(rate), Decimal(scale))
+    step = Fraction(rate, scale)
     alpha = exp(-step)
     # P(z > t) = alpha^(t+1)/(1 + alpha) for t >= 0;  P(z > t - GRID) = 1 - P(z > GRID - 1 - t)
-    q = ratio(exp(-step * (theta + 1)), 1 + alpha)
-    p = 1 - ratio(exp(-step * (GRID - theta)), 1 + alpha)
+    q = exp(-step * (theta + 1)) / (1 + alpha)
+    p = 1 - exp(-step * (GRID - theta)) / (1 + alpha)
     return p, q
 
 
@@ -188,12 +189,9 @@ class ThresholdedHistogramEncoding(UnaryEncoding):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, theta: str | float | None = None) -> Self:
         """``theta``: the threshold in counts, between 0 and 1; the best one by default."""
-        steps = best_theta(epsilon) if theta is None else round(float(theta) * GRID)
-        if not 0 <= steps < GRID + (theta is not None):
-            raise InvalidInput(f"theta ({theta}) must lie between 0 and 1")
-        steps = min(steps, GRID - 1)
+        steps = best_theta(epsilon) if theta is None else min(round(share("theta", theta) * GRID), GRID - 1)
         p, q = tails(epsilon, steps)
         return cls(size, epsilon, rounded_down(p), rounded_up(q), steps)
 
     def options(self) -> dict[str, Any]:
-        return {"theta": str(Decimal(self.theta) / GRID)}
+        return {"theta": str(Fraction(self.theta, GRID))}

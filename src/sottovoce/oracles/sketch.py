@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -13,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.entropy import WHOLE, Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys
-from sottovoce.oracles.base import Floats, Integers, PureOracle
+from sottovoce.kernels.mixing import LARGEST_SALT, bucket, keyed_hash, keys
+from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_up, truth_threshold
+from sottovoce.oracles.options import power_of_two, whole
+from sottovoce.oracles.thresholds import chance, exp, rounded_up, truth_threshold
 from sottovoce.oracles.unary import simulate_bits, toss_bits
 from sottovoce.schema import OPEN
 
@@ -40,11 +42,12 @@ class _Sketch(PureOracle):
         return {"hashes": self.hashes, "width": self.width, "salt": str(self.salt)}
 
     @staticmethod
-    def _shape(hashes: int, width: int) -> tuple[int, int]:
-        for name, count in (("hashes", hashes), ("width", width)):
-            if not (2 <= count <= 1 << 20 and count & (count - 1) == 0):
-                raise InvalidInput(f"{name} ({count}) must be a power of two between 2 and 2^20")
-        return int(hashes), int(width)
+    def _shape(hashes: Any, width: Any, salt: Any) -> tuple[int, int, int]:
+        return (
+            power_of_two("hashes", hashes, 2, 1 << 20),
+            power_of_two("width", width, 2, 1 << 20),
+            whole("salt", salt, 0, LARGEST_SALT),
+        )
 
     @property
     def exact_q0(self) -> Fraction:
@@ -74,7 +77,7 @@ class _Sketch(PureOracle):
 
     @property
     def state_shape(self) -> tuple[int, ...]:
-        return (self.hashes, self.width)
+        return (self.hashes, self.width + 1)  # cells of each function, then its people
 
     def collision_variance(self, spread: ArrayLike) -> Floats:
         """What shared collisions add, for others' squared frequencies that sum to ``spread``."""
@@ -96,10 +99,31 @@ class _Sketch(PureOracle):
         squares = frequencies**2
         return np.asarray(self.variance(n, frequencies, spread=squares.sum() - squares))
 
-    def _variances(self, people: int, frequencies: Floats) -> Floats:
+    @abstractmethod
+    def _pairs(self, state: Integers) -> Floats:
+        """For each function, the debiased number of ordered pairs of its people who share a bucket."""
+
+    def spread(self, state: Integers) -> float:
+        """An estimate of the sum of all squared frequencies, whatever values are asked for, cut to [0, 1].
+
+        Two people of one function share a bucket with chance F2 + (1 - F2)/width over salts, so the share of
+        pairs that do, debiased report by report, is unbiased for it.
+        """
+        people = state[:, self.width].astype(float)
+        pairs = float((people * (people - 1)).sum())
+        if pairs == 0:
+            return 1.0
+        together = float(self._pairs(state).sum()) / pairs
+        return min(max((together - 1 / self.width) / (1 - 1 / self.width), 0.0), 1.0)
+
+    def observed_noise(self, state: Integers, people: int) -> Noise:
+        plain = self.noise(people)
+        return Noise(plain.floor + float(self.collision_variance(self.spread(state))), plain.slope)
+
+    def error_variances(self, state: Integers, people: int, frequencies: Floats) -> Floats:
         plain = self.noise(people).variance(np.clip(frequencies, 0, 1))
-        squares = np.maximum(frequencies**2 - plain, 0)  # unbiased for f^2 before the cut
-        return plain + self.collision_variance(max(float(squares.sum()), 0.0) - squares)
+        own = np.maximum(frequencies**2 - plain, 0)  # a value does not collide with itself
+        return plain + self.collision_variance(np.maximum(self.spread(state) - own, 0))
 
 
 @dataclass(frozen=True)
@@ -121,10 +145,10 @@ class CountMeanSketch(_Sketch):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0) -> Self:
         """``hashes`` functions onto ``width`` buckets (powers of two), chosen by ``salt``."""
-        zero = rounded_up(ratio(Decimal(1), exp(epsilon / 2) + 1))
+        zero = rounded_up(1 / (exp(Fraction(epsilon) / 2) + 1))
         if zero >= WHOLE - zero:
             raise InvalidInput(f"epsilon ({epsilon}) is too small: a report would say nothing")
-        return cls(size, epsilon, *cls._shape(hashes, width), int(salt), WHOLE - zero, zero)
+        return cls(size, epsilon, *cls._shape(hashes, width, salt), WHOLE - zero, zero)
 
     @property
     def exact_p(self) -> Fraction:
@@ -158,10 +182,20 @@ class CountMeanSketch(_Sketch):
         from sottovoce.kernels.bits import add_grouped_columns
 
         functions = self.layout.read(payload, "function").view(np.int64)
-        add_grouped_columns(payload, functions, state)
+        add_grouped_columns(payload, functions, state[:, : self.width])
+        state[:, self.width] += np.bincount(functions, minlength=self.hashes)
+
+    def _pairs(self, state: Integers) -> Floats:
+        # a report's bit counts (bit - q)/(p - q); pairs of different reports are (sum)^2 - sum of squares
+        gap, q = float(self.exact_p - self.exact_q0), float(self.exact_q0)
+        ones, people = state[:, : self.width], state[:, self.width :]
+        sums = (ones - people * q) / gap
+        squares = (ones * (1 - q) ** 2 + (people - ones) * q**2) / gap**2
+        pairs: Floats = (sums**2 - squares).sum(axis=1)
+        return pairs
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        return _gathered(self, state, values)
+        return _gathered(self, np.ascontiguousarray(state[:, : self.width]), values)
 
     def supports(self, output: Any, value: int) -> bool:
         bits, function = output
@@ -186,7 +220,7 @@ class HadamardCountMeanSketch(_Sketch):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0) -> Self:
         """``hashes`` functions onto ``width`` buckets (powers of two), chosen by ``salt``."""
-        return cls(size, epsilon, *cls._shape(hashes, width), int(salt), truth_threshold(2, epsilon))
+        return cls(size, epsilon, *cls._shape(hashes, width, salt), truth_threshold(2, epsilon))
 
     @property
     def exact_p(self) -> Fraction:
@@ -231,19 +265,32 @@ class HadamardCountMeanSketch(_Sketch):
         functions = self.layout.read(payload, "function").astype(np.int64)
         places = self.layout.read(payload, "place").astype(np.int64)
         signs = 1 - 2 * self.layout.read(payload, "sign").astype(np.int64)
-        cells = functions * self.width + places
+        cells = functions * (self.width + 1) + places
         flat = state.reshape(-1)
         flat += np.bincount(cells[signs > 0], minlength=flat.size)
         flat -= np.bincount(cells[signs < 0], minlength=flat.size)
-        state[:, 0] += np.bincount(functions, minlength=self.hashes)  # so that the transform adds n everywhere
+        state[:, self.width] += np.bincount(functions, minlength=self.hashes)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # a report supports v if its sign is that of v's coefficient: (n + sum of signed agreements) / 2
+        agreements = _gathered(self, self._agreements(state), values)
+        supports: Integers = (agreements + state[:, self.width].sum()) >> 1
+        return supports
+
+    def _agreements(self, state: Integers) -> Integers:
+        """For each function and bucket, reports that agree with the bucket less those that do not."""
         from sottovoce.kernels.transform import transform_rows
 
-        agreements = state.copy()
-        transform_rows(agreements, 1 << 13)
-        return _gathered(self, agreements, values) >> 1
+        table = np.ascontiguousarray(state[:, : self.width])
+        transform_rows(table, 1 << 13)
+        return table
+
+    def _pairs(self, state: Integers) -> Floats:
+        # a report counts +-1/c in every bucket, c = 2p - 1; pairs of different reports are (sum)^2 - sum of squares
+        scale = 2 * float(self.exact_p) - 1
+        sums = (self._agreements(state) / scale) ** 2
+        pairs: Floats = sums.sum(axis=1) - state[:, self.width] * self.width / scale**2
+        return pairs
 
     def supports(self, output: Any, value: int) -> bool:
         sign, place, function = output

@@ -15,7 +15,8 @@ from sottovoce.entropy import Entropy
 from sottovoce.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_down
+from sottovoce.oracles.options import whole
+from sottovoce.oracles.thresholds import chance, exp, rounded_down
 from sottovoce.oracles.unary import with_gap
 
 
@@ -40,7 +41,7 @@ class SubsetSelection(PureOracle):
     def build(cls, size: int, epsilon: Decimal, chosen: int | None = None) -> Self:
         """``chosen``: values in a report; the count with the least variance by default."""
         if chosen is not None:
-            return cls._with(size, epsilon, int(chosen))
+            return cls._with(size, epsilon, whole("chosen", chosen, 1, size - 1))
         best = float(size / (exp(epsilon) + 1))
         counts = {max(1, int(best)), min(size - 1, max(1, int(best) + 1))}
         return min(
@@ -50,10 +51,8 @@ class SubsetSelection(PureOracle):
 
     @classmethod
     def _with(cls, size: int, epsilon: Decimal, chosen: int) -> Self:
-        if not 1 <= chosen < size:
-            raise InvalidInput(f"chosen ({chosen}) must lie between 1 and size - 1 ({size - 1})")
         weight = chosen * exp(epsilon)
-        include = rounded_down(ratio(weight, weight + size - chosen))
+        include = rounded_down(weight / (weight + size - chosen))
         if chance(include) * (size - chosen) <= (1 - chance(include)) * chosen:
             raise InvalidInput(f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing")
         return cls(size, epsilon, include, chosen)

@@ -1,4 +1,4 @@
-"""From epsilon to integer thresholds, in decimal arithmetic, always rounded to the private side."""
+"""From epsilon to integer thresholds: exact fractions after one exponential, always rounded to the private side."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 from sottovoce.entropy import WHOLE
 from sottovoce.errors import InvalidInput
 
-_CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_SLACK = Decimal(10) ** -60  # far more than the error of 100 digits, far less than one part in 2^64
+# Every decimal operation names this context, so that no caller's settings reach a coin.
+_CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
+_SLACK = Fraction(1, 10**60)  # far more than the error of a hundred digits, far less than one part in 2^64
 LARGEST_EPSILON = 100
 
 
@@ -32,35 +33,37 @@ def parse_epsilon(epsilon: Any) -> Decimal:
         raise InvalidInput(f"epsilon ({epsilon}) must be finite and greater than 0")
     if value > LARGEST_EPSILON:
         raise InvalidInput(f"epsilon ({epsilon}) must be at most {LARGEST_EPSILON}: beyond it nothing is private")
+    if len(value.as_tuple().digits) > 50 or value < Decimal("1e-50"):
+        raise InvalidInput("epsilon must have at most 50 digits and be at least 1e-50")
     return value
 
 
-def exp(value: Decimal) -> Decimal:
-    """e to the power of ``value``, to a hundred digits."""
-    return _CONTEXT.exp(value)
+def shared(epsilon: Decimal, parts: int) -> Decimal:
+    """An equal part of a budget, rounded down to nine digits, so that the parts never exceed the whole."""
+    return decimal.Context(prec=9, rounding=decimal.ROUND_FLOOR, traps=[]).divide(epsilon, Decimal(parts))
 
 
-def ratio(numerator: Decimal, denominator: Decimal) -> Decimal:
-    """A quotient to a hundred digits."""
-    return _CONTEXT.divide(numerator, denominator)
+def exp(exponent: Decimal | Fraction) -> Fraction:
+    """e to the power of ``exponent``, to a hundred digits, as a fraction to go on with exactly."""
+    exact = Fraction(exponent)
+    power = _CONTEXT.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return Fraction(_CONTEXT.exp(power))
 
 
-def rounded_down(probability: Decimal) -> int:
+def rounded_down(probability: Fraction) -> int:
     """The largest threshold whose chance is surely not above ``probability``."""
-    scaled = _CONTEXT.multiply(probability, Decimal(WHOLE))
-    return max(0, math.floor(scaled - _SLACK * WHOLE))
+    return max(0, math.floor((probability - _SLACK) * WHOLE))
 
 
-def rounded_up(probability: Decimal) -> int:
+def rounded_up(probability: Fraction) -> int:
     """The smallest threshold whose chance is surely not below ``probability``."""
-    scaled = _CONTEXT.multiply(probability, Decimal(WHOLE))
-    return min(WHOLE, math.ceil(scaled + _SLACK * WHOLE))
+    return min(WHOLE, math.ceil((probability + _SLACK) * WHOLE))
 
 
 def truth_threshold(size: int, epsilon: Decimal) -> int:
     """GRR over ``size`` values: the chance to skip the uniform draw, (E - 1)/(E + size - 1), rounded down."""
     odds = exp(epsilon)
-    threshold = rounded_down(ratio(odds - 1, odds + size - 1))
+    threshold = rounded_down((odds - 1) / (odds + size - 1))
     if threshold == 0:
         raise InvalidInput(f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing")
     return threshold
@@ -70,13 +73,12 @@ def log_ratio(value: Fraction) -> float:
     """The natural logarithm of an exact ratio, to the nearest double."""
     if value < 1:
         value = 1 / value
-    top, bottom = Decimal(value.numerator), Decimal(value.denominator)
-    return float(_CONTEXT.ln(_CONTEXT.divide(top, bottom)))
+    return float(_CONTEXT.ln(_CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))))
 
 
 def exceeds(value: Fraction, epsilon: Decimal) -> bool:
     """Whether an exact likelihood ratio is larger than e^epsilon allows."""
-    return _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator)) > exp(epsilon) + _SLACK
+    return value > exp(epsilon) + _SLACK
 
 
 def chance(threshold: int) -> Fraction:

@@ -15,7 +15,7 @@ from sottovoce.entropy import WHOLE, Entropy
 from sottovoce.errors import InvalidInput
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.thresholds import chance, exp, ratio, rounded_up
+from sottovoce.oracles.thresholds import chance, exp, rounded_up
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
-        zero = rounded_up(ratio(Decimal(1), exp(epsilon / 2) + 1))
+        zero = rounded_up(1 / (exp(Fraction(epsilon) / 2) + 1))
         return cls(size, epsilon, WHOLE - zero, zero)
 
 
@@ -104,7 +104,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
-        return cls(size, epsilon, WHOLE // 2, rounded_up(ratio(Decimal(1), exp(epsilon) + 1)))
+        return cls(size, epsilon, WHOLE // 2, rounded_up(1 / (exp(epsilon) + 1)))
 
 
 def with_gap(bits: int, place: int) -> int:

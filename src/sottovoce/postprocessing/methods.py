@@ -140,4 +140,4 @@ def _repaired(table: Table, name: str, options: dict[str, Any]) -> Table:
         return table
     chosen = METHODS[name]
     values = chosen.repair(table, **options)
-    return table.repaired(values, name, is_unbiased=chosen.is_unbiased and table.is_unbiased)
+    return table.repaired(values, name, is_unbiased=chosen.is_unbiased and table.is_unbiased and table.is_complete)

@@ -1,0 +1,41 @@
+"""Options of oracles, as they come from a person, a file or a plan: read strictly, refused clearly."""
+
+from __future__ import annotations
+
+import operator
+from fractions import Fraction
+from typing import Any
+
+from sottovoce.errors import InvalidInput
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """A whole number in a range; a decimal string of one will do, since plans hold no large integers."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} ({value}) must be a whole number") from None
+    if not least <= number <= most:
+        raise InvalidInput(f"{name} ({value}) must lie between {least} and {most}")
+    return number
+
+
+def power_of_two(name: str, value: Any, least: int, most: int) -> int:
+    """A power of two in a range."""
+    number = whole(name, value, least, most)
+    if number & (number - 1):
+        raise InvalidInput(f"{name} ({value}) must be a power of two")
+    return number
+
+
+def share(name: str, value: Any) -> Fraction:
+    """A number from 0 to 1: a decimal, a fraction such as "3/4", or a float."""
+    try:
+        number = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise InvalidInput(f"{name} ({value}) must be a number") from None
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{name} ({value}) must lie between 0 and 1")
+    return number
