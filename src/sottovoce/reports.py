@@ -172,16 +172,12 @@ class Reports:
             np.concatenate([part.payload for part in listed]),
         )
 
-    def __iter__(self) -> Iterator[Report]:
-        """The reports one by one, padding included; :meth:`single` knows the plan and cuts it."""
-        for cohort, payload in zip(self.cohorts.tolist(), self.payload, strict=True):
-            yield Report(self.plan_id, cohort, payload.tobytes())
+    __iter__ = None  # one by one only with their plan, which knows where a payload ends: see single()
 
     def single(self, plan: Plan) -> Iterator[Report]:
         """The reports one by one, as their devices would send them."""
-        for report in self:
-            width = plan.cohorts[report.cohort].bytes
-            yield Report(plan.id, report.cohort, report.payload[:width])
+        for cohort, payload in zip(self.cohorts.tolist(), self.payload, strict=True):
+            yield Report(plan.id, cohort, payload[: plan.cohorts[cohort].bytes].tobytes())
 
     def to_arrow(self) -> Any:
         """An Arrow table with the columns ``cohort`` and ``payload``; its metadata name the plan."""
