@@ -32,6 +32,24 @@ def test_open_alphabets_pack_merge_and_refuse(name: str) -> None:
             law(oracle)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("o-rr", {"cohorts": 1, "buckets": 256, "alphabet": "open"}),  # a cohort field of no bits, at a byte's edge
+        ("o-rappor", {"cohorts": 1, "buckets": 64}),
+        ("rappor", {"cohorts": 2, "buckets": 63, "hashes": 3}),
+        ("cms", {"hashes": 2, "width": 2}),
+        ("olh", {"hash_bits": 12}),  # rows of more than 64 bits
+        ("olh-seeded", {"hash_size": 65_536}),
+        ("ss", {"chosen": 36}),
+    ],
+)
+def test_unusual_shapes(name: str, options: dict[str, object]) -> None:
+    oracle = sv.oracle(name, size=37, epsilon=1.0, **options)
+    for law in LAWS:
+        law(oracle)
+
+
 def test_a_simulation_with_another_p_is_told_apart() -> None:
     """The law about devices and simulations can fail: p larger by 0.1 on the simulated side."""
     good = ordinary("oue", 1.0, size=37)

@@ -82,6 +82,8 @@ class Layout:
         from sottovoce.kernels.bits import read_field
 
         width = next(field.width for field in self.fields if field.name == name)
+        if not width:  # a choice of one
+            return np.zeros(len(payload), np.uint64)
         values: NDArray[np.uint64] = read_field(payload, self.offset(name), width)
         return values
 
@@ -90,6 +92,8 @@ class Layout:
         from sottovoce.kernels.bits import write_field
 
         width = next(field.width for field in self.fields if field.name == name)
+        if not width:
+            return
         write_field(payload, self.offset(name), width, values)
 
     def validate(self, payload: Payload) -> None:
