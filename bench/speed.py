@@ -80,7 +80,7 @@ def brute_force_differences() -> tuple[int, int]:
             plan = plan_of("olh", size, 200, epsilon)
             oracle: Any = plan.cohorts[0].asks[0].oracle
             reports = sv.simulate(plan, {"x": zipf(200, size)}, seed=size)
-            outputs = [oracle.unpack(report.payload) for report in reports]
+            outputs = [oracle.unpack(report.payload) for report in reports.single(plan)]
             counted = [sum(oracle.supports(output, value) for output in outputs) for value in range(size)]
             fast = oracle.support(reports.payload, range(size))
             by_hand = (np.array(counted) / len(reports) - oracle.q) / oracle.gap
