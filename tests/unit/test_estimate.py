@@ -167,6 +167,23 @@ def test_sketches_count_collisions_in_thresholds_and_intervals(oracle: str) -> N
     assert held / (runs * len(absent)) > 0.9  # without the term: 0.76
 
 
+@pytest.mark.parametrize("name", ["cms", "hcms"])
+def test_the_spread_of_a_sketch_is_unbiased(name: str) -> None:
+    """The sum of squared frequencies from the table alone; a report paired with itself would add width/(c^2 n_j)."""
+    size, people, runs, side = 64, 20_000, 20, 64
+    values = np.concatenate([np.zeros(people // 2, int), np.arange(people // 2) % size])
+    truth = float(((np.bincount(values, minlength=size) / people) ** 2).sum())
+    found = []
+    for run in range(runs):
+        oracle = sv.oracle(name, size=size, epsilon=3.0, hashes=side, width=side, salt=run)
+        state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=run))
+        found.append(oracle.spread(state))  # type: ignore[attr-defined]
+    reach = z_limit(2) * float(np.std(found, ddof=1)) / np.sqrt(runs)
+    assert abs(np.mean(found) - truth) < reach
+    kept = float(oracle.exact_p - oracle.exact_q0) * (2 if name == "hcms" else 1)  # type: ignore[attr-defined]
+    assert side / kept**2 / (people / side) * 0.1 > reach  # a tenth of that would be noticed
+
+
 def test_sketch_variances_are_those_measured_over_salts() -> None:
     """One value of half the people, a small sketch: the collision term is most of the error."""
     size, people, runs = 64, 20_000, 120
