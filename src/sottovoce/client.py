@@ -96,6 +96,8 @@ class Client:
         cohort = plan.cohorts[index]
         codes = plan.schema.encode(record, plan.cohorts.attributes)
         self._count_fresh()
+        if self.state is not None and len(plan.series.shares) > 1:
+            self.state.rounds[plan.series.origin or plan.id].plan = plan.id
         memos = [ask.oracle.memorize(ask.encoding.encode(codes), entropy) for ask in cohort.asks]
         if self.state is not None:
             packed = [ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)]
@@ -140,7 +142,6 @@ class Client:
             raise NotInThisRound(f"this device belongs to another round than round {series.number}")
         if member.plan not in (None, self.plan.id):
             raise NotInThisRound("this device has answered another plan of this round")
-        member.plan = self.plan.id
 
 
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:

@@ -92,6 +92,10 @@ class Frequencies(Question):
         if options:
             raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates, decoder)")
         aggregate.require_people()
+        if isinstance(candidates, Mapping):
+            unknown = [name for name in candidates if name not in self.attributes]
+            if unknown:
+                raise InvalidInput(f"candidates: attribute {unknown[0]!r} was not asked for")
         tables: dict[tuple[str, ...], Table] = {}
         for place, name in enumerate(self.attributes):
             cohort, ask = (0, place) if self.split == "budget" else (place, 0)
@@ -148,6 +152,10 @@ def _table(
 ) -> Table:
     if people == 0:
         raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
+    if listed is not None:
+        listed = list(listed)
+        if not listed:
+            raise InvalidInput(f"attribute {name!r}: candidates must be at least one value")
     codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
     labels = schema[name].labels() if listed is None else list(listed)
     if isinstance(source, CohortOracle):

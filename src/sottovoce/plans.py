@@ -363,6 +363,7 @@ class Plan:
         people = whole("people", people, 1, LARGEST_JSON_INTEGER)
         series = series or Series()
         cohorts = question.cohorts(schema, exact, people)
+        _affordable(cohorts, exact)
         body = {
             "sottovoce": FORMAT,
             "schema": schema.to_json(),
@@ -414,15 +415,18 @@ class Plan:
             family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
         )
-        cost = max(cohort.requested for cohort in plan.cohorts)
-        if cost > Fraction(plan.epsilon):
-            raise InvalidInput(
-                f"plan: its asks cost epsilon {float(cost):.6g}, more than the {plan.epsilon} it promises"
-            )
+        _affordable(plan.cohorts, plan.epsilon)
         derived = plan.question.cohorts(schema, plan.epsilon, plan.people).to_json()
         if derived != body["cohorts"]:
             raise InvalidInput("plan: its cohorts are not those of its question")
         return plan
+
+
+def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:
+    """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked for."""
+    cost = max(cohort.requested for cohort in cohorts)
+    if cost > Fraction(epsilon):
+        raise InvalidInput(f"plan: its asks cost epsilon {float(cost):.6g}, more than the {epsilon} it promises")
 
 
 K = TypeVar("K", Encoding, Cohorts, Question)

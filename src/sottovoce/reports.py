@@ -19,7 +19,7 @@ from sottovoce.plans import Plan
 
 WIRE_VERSION = 1
 _ID_BYTES = 8
-_PLAN_KEY = b"sottovoce.plans"
+_PLAN_KEY = b"sottovoce.plan"
 BATCH = 1 << 17  # reports that are held at once when a file streams
 
 

@@ -17,6 +17,7 @@ from sottovoce.errors import InvalidInput
 
 Codes = NDArray[np.uint64]
 Label = str | int | bool
+LARGEST_INTEGER = 1 << 53  # that every language's JSON keeps
 OPEN = 1 << 64  # the number of codes of an open alphabet: 64-bit fingerprints
 
 
@@ -26,6 +27,10 @@ class Attribute(ABC):
 
     kind: ClassVar[str]
     sensitive: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sensitive, bool):
+            raise InvalidInput(f"sensitive ({self.sensitive}) must be true or false")
 
     @property
     @abstractmethod
@@ -98,9 +103,13 @@ class Categorical(Attribute):
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         values = self.values if isinstance(self.values, range) else tuple(_plain(value) for value in self.values)
-        if len(values) < 2:
-            raise InvalidInput(f"values ({len(values)} given) must be at least 2")
+        if len(values[:2]) < 2:
+            raise InvalidInput("values must be at least 2")
+        ends = (values[0], values[-1]) if isinstance(values, range) else values
+        if any(isinstance(value, int) and abs(value) > LARGEST_INTEGER for value in ends):
+            raise InvalidInput("values must lie within 2^53, so that every language can read the plan")
         if not isinstance(values, range):
             wrong = [value for value in values if not isinstance(value, str | int)]
             if wrong:
@@ -154,13 +163,15 @@ class Ordinal(Attribute):
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for field_name in ("low", "high", "bins"):
             object.__setattr__(self, field_name, _plain(getattr(self, field_name)))
         if not (isinstance(self.low, int) and isinstance(self.high, int)) or self.high <= self.low:
             raise InvalidInput(f"high ({self.high}) must be an integer greater than low ({self.low})")
-        if self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1:
+        whole_bins = self.bins is None or (isinstance(self.bins, int) and not isinstance(self.bins, bool))
+        if not whole_bins or (self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1):
             raise InvalidInput(f"bins ({self.bins}) must lie between 2 and the number of integers in the range")
-        if max(abs(self.low), abs(self.high)) > 1 << 53:
+        if max(abs(self.low), abs(self.high)) > LARGEST_INTEGER:
             raise InvalidInput("low and high must lie within 2^53, so that every language can read the plan")
 
     @property
@@ -208,6 +219,7 @@ class Text(Attribute):
     kind: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.bytes, int) or self.bytes < 1:
             raise InvalidInput(f"bytes ({self.bytes}) must be an integer of at least 1")
 
@@ -239,6 +251,7 @@ class Items(Attribute):
     kind: ClassVar[str] = "items"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "_each", Categorical(self.values))
         object.__setattr__(self, "values", self._each.values)  # type: ignore[attr-defined]
 
@@ -349,13 +362,15 @@ class Schema(Mapping[str, Attribute]):
 def _attribute(name: str, body: dict[str, Any]) -> Attribute:
     kind = body.pop("kind", None)
     known = {attribute.kind: attribute for attribute in ATTRIBUTES}
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise InvalidInput(f"attribute {name!r}: kind ({kind}) must be one of {', '.join(known)}")
-    if "range" in body:
-        body["values"] = range(*body.pop("range"))
     try:
+        if "range" in body:
+            body["values"] = range(*body.pop("range"))
         return known[kind](**body)
-    except TypeError:
+    except InvalidInput as wrong:
+        raise InvalidInput(f"attribute {name!r}: {wrong}") from None
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"attribute {name!r}: options ({', '.join(body)}) do not fit {kind}") from None
 
 

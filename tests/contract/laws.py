@@ -68,6 +68,7 @@ def support_is_brute_force(oracle: Oracle) -> None:
     outputs = [oracle.unpack(row.tobytes()) for row in payload]
     brute = [sum(oracle.supports(output, int(value)) for output in outputs) for value in asked]
     assert oracle.support(payload, asked).tolist() == brute
+    assert oracle.support(outputs, asked).tolist() == brute
 
 
 def asking_some_values_is_asking_all(oracle: Oracle) -> None:

@@ -162,7 +162,7 @@ def test_damaged_files_are_refused_and_good_ones_survive_failures(tmp_path: Path
     data = path.read_bytes()
 
     def failing():  # type: ignore[no-untyped-def]
-        yield crowd(plan)
+        yield crowd(plan, seed=2)  # not what the file holds
         raise sv.InvalidInput("the source broke")
 
     with pytest.raises(sv.InvalidInput, match="broke"):
@@ -183,6 +183,7 @@ def test_reports_of_an_arrow_table_that_is_not_ours() -> None:
     import pyarrow as pa
 
     table = crowd(make()).to_arrow()
+    assert table.schema.metadata == {b"sottovoce.plan": make().id.encode()}
     assert sv.Reports.from_arrow(table) == crowd(make())
     assert sv.Reports.from_arrow(table.slice(100, 50)) == crowd(make())[100:150]
     for wrong in (

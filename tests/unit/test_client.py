@@ -109,6 +109,18 @@ def test_a_series_gets_one_answer_of_a_device_however_many_plans_it_has() -> Non
         sv.Client(sv.Plan.from_json(other), restored).report({"x": 1})
 
 
+def test_a_bad_record_does_not_bind_a_device_to_a_plan() -> None:
+    first = plan(rounds=(1, 1))
+    one, two = (plan(after=first, people=1000 + extra) for extra in range(2))
+    state = sv.ClientState()
+    state.rounds[first.id] = Membership((1, 1), 1)
+    with pytest.raises(sv.InvalidInput):
+        sv.Client(one, state).report({"x": "banana"})
+    sv.Client(two, state).report({"x": 1})
+    with pytest.raises(sv.NotInThisRound):
+        sv.Client(one, state).report({"x": 1})
+
+
 def test_a_second_report_without_a_state_warns() -> None:
     client = sv.Client(plan())
     with warnings.catch_warnings():

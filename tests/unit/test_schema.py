@@ -168,6 +168,13 @@ def test_a_schema_survives_json() -> None:
         lambda: sv.Schema(x="boolean"),
         lambda: sv.Schema.from_json({"x": {"kind": "colour"}}),
         lambda: sv.Schema.from_json({"x": {"kind": "boolean", "shade": 1}}),
+        lambda: sv.Schema.from_json({"x": {"kind": ["boolean"]}}),
+        lambda: sv.Schema.from_json({"x": {"kind": "categorical", "range": "ab"}}),
+        lambda: sv.Schema.from_json({"x": {"kind": "categorical", "range": [0, 10, 0]}}),
+        lambda: sv.Schema.from_json({"x": {"kind": "boolean", "sensitive": "no"}}),
+        lambda: sv.Categorical([1 << 60, 2]),
+        lambda: sv.Categorical(range(1 << 60, (1 << 60) + 5)),
+        lambda: sv.Ordinal(0, 9, bins=2.5),  # type: ignore[arg-type]
     ],
 )
 def test_bad_schemas_are_refused(make: Any) -> None:

@@ -251,7 +251,7 @@ def listen(made: Plan, reports: Path, quiet: bool, **options: Any) -> Estimate:
 def _candidates(made: Plan, path: Path) -> dict[str, list[str]]:
     """The words of a file, for the open attributes of a plan, or for all if none is open."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = [line.rstrip("\r") for line in path.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError:
         raise InvalidInput(f"candidates ({path}): the file is not UTF-8") from None
     words = list(dict.fromkeys(line for line in lines if line))

@@ -26,7 +26,7 @@ def read_survey(path: Path) -> Plan:
     from sottovoce.schema import Schema
 
     try:
-        body = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        body = tomllib.loads(path.read_text(encoding="utf-8-sig"), parse_float=Decimal)
     except UnicodeDecodeError:
         raise InvalidInput(f"survey ({path}): the file is not UTF-8") from None
     except tomllib.TOMLDecodeError as wrong:
@@ -57,7 +57,7 @@ def _question(body: Mapping[str, Any]) -> Question:
     options = {key: str(value) if isinstance(value, Decimal) else value for key, value in body.items()}
     kind = options.pop("kind", None)
     known = {question.kind: question for question in QUESTIONS}
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
     attributes = options.pop("attributes", None)
     if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):

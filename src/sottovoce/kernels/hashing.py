@@ -1,4 +1,4 @@
-"""Keyed 64-bit mixing, and local hashing on it. The pure-Python twins below give the same bits on a device."""
+"""Keyed 64-bit mixing, and local hashing on it. Its twins in ``mixing`` give the same bits on a device."""
 
 from __future__ import annotations
 

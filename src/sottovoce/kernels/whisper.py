@@ -20,7 +20,8 @@ def whisper_direct(values, answers, size, truth, state):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[no-untyped-def]
-    """Bit vectors: coins of threshold ``zero`` everywhere, redrawn with threshold ``one`` at the positions set."""
+    """Bit vectors: coins of threshold ``zero`` everywhere, redrawn with threshold ``one`` at the positions set
+    (a position named twice is drawn twice, and the last draw counts)."""
     full = width // 64
     for row in range(payload.shape[0]):
         for word in range(full + 1):
@@ -34,11 +35,6 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
                 payload[row, word * 8 + byte] |= np.uint8((coins >> np.uint64(8 * byte)) & np.uint64(255))
         for place in range(positions.shape[1]):
             position = positions[row, place]
-            repeated = False
-            for earlier in range(place):
-                repeated |= positions[row, earlier] == position
-            if repeated:
-                continue
             bit = np.uint8(1) << np.uint8(position & np.uint64(7))
             where = np.int64(position >> np.uint64(3))
             payload[row, where] &= ~bit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -255,8 +255,11 @@ class Oracle(ABC):
         """Variance of the summed frequency of ``count`` values that nobody holds; cells are independent here."""
         return float(count * self.variance(n, 0.0))
 
-    def support(self, reports: Payload, values: ArrayLike) -> Integers:
-        """How many of the packed reports support each value asked for."""
+    def support(self, reports: Payload | Sequence[Any], values: ArrayLike) -> Integers:
+        """How many reports support each value asked for: packed rows, or outputs of :meth:`randomize`."""
+        if not isinstance(reports, np.ndarray):
+            rows = b"".join(self.pack(output) for output in reports)
+            reports = np.frombuffer(rows, np.uint8).reshape(-1, self.layout.bytes)
         return self.support_of(self.accumulate(self.empty(), reports), self._column(values))
 
     @abstractmethod
@@ -325,9 +328,10 @@ class PureOracle(Oracle):
 
     def _accumulate(self, state: Integers, payload: Payload) -> None:
         """Count the support report by report: right for every pure oracle, fast for none."""
-        for row in payload:
+        rows, counts = np.unique(payload, axis=0, return_counts=True)
+        for row, count in zip(rows, counts, strict=True):
             output = self.unpack(row.tobytes())
-            state += np.fromiter((self.supports(output, value) for value in range(self.size)), np.int64)
+            state += count * np.fromiter((self.supports(output, value) for value in range(self.size)), np.int64)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         return in_order(values, state)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.entropy import WHOLE, Entropy
-from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.errors import InvalidInput
 from sottovoce.guarantee import Guarantee
 from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.cohorts import CohortOracle
@@ -133,12 +133,6 @@ class OpenRappor(CohortOracle):
         bits, cohort = output
         own = self._filter(cohort, value)
         return bool(bits & own == own)
-
-    def unpack(self, data: bytes) -> Any:
-        bits, cohort = super().unpack(data)
-        if cohort >= self.cohorts:
-            raise CorruptReport(f"payload: cohort must be below {self.cohorts}")
-        return bits, cohort
 
 
 @dataclass(frozen=True)

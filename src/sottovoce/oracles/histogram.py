@@ -148,8 +148,7 @@ class SummedHistogramEncoding(Oracle):
 
 def tails(epsilon: Decimal, theta: int) -> tuple[Fraction, Fraction]:
     """(p, q): the chances that a cell with and without the count lies above ``theta`` grid steps, 0 <= theta < GRID."""
-    scale, rate = _scale(epsilon)
-    step = Fraction(rate, scale)
+    step = Fraction(epsilon) / (2 * GRID)
     alpha = exp(-step)
     # P(z > t) = alpha^(t+1)/(1 + alpha) for t >= 0;  P(z > t - GRID) = 1 - P(z > GRID - 1 - t)
     q = exp(-step * (theta + 1)) / (1 + alpha)
