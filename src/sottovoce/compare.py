@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sottovoce.errors import InvalidInput
 from sottovoce.frequencies import MOST_SOLVED
 from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle
+from sottovoce.oracles.base import MOST_LISTED
 from sottovoce.oracles.thresholds import parse_epsilon
 
 Floats = NDArray[np.float64]
@@ -189,7 +190,9 @@ def compare_oracles(
     for parameter, value in (("people", people), ("runs", runs)):
         if value < 1:
             raise InvalidInput(f"{parameter} ({value}) must be at least 1")
-    chosen = [find(name).names[0] for name in names] if names else None
+    if size > MOST_LISTED:
+        raise InvalidInput(f"size ({size}) must be at most {MOST_LISTED}, so that every value can be estimated")
+    chosen = [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
     for epsilon in epsilons:  # every bad argument is met before the first long run
         for name in chosen or [ADAPTIVE]:
             oracle(name, size=size, epsilon=epsilon)

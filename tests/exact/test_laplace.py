@@ -99,6 +99,16 @@ def test_cells_saturate_alike_whoever_holds_the_value(monkeypatch: pytest.Monkey
     assert simulated.max(axis=0).tolist() == [1000, 1000]
 
 
-def test_epsilon_with_too_many_digits_is_refused_clearly() -> None:
-    with pytest.raises(sv.InvalidInput, match="digits"):
-        sv.oracle("she", size=4, epsilon="1.00000000000000001")
+@pytest.mark.parametrize("text", ["1.00000000000000001", "1.0986122886681098", "0.3333333333333333"])
+def test_an_epsilon_of_many_digits_is_rounded_down(text: str) -> None:
+    from fractions import Fraction
+
+    oracle = sv.oracle("she", size=4, epsilon=text)
+    realised = Fraction(oracle.rate, oracle.scale) * 2 * GRID
+    assert Fraction(text) * (1 - Fraction(1, 10**9)) < realised <= Fraction(text)
+    assert oracle.scale < 1 << 48
+
+
+def test_an_epsilon_too_small_for_the_grid_is_refused() -> None:
+    with pytest.raises(sv.InvalidInput, match="at least"):
+        sv.oracle("she", size=4, epsilon="0.00001")

@@ -21,14 +21,20 @@ from sottovoce.oracles.thresholds import exp, rounded_down, rounded_up
 from sottovoce.oracles.unary import UnaryEncoding
 
 GRID = 1 << 10  # a count of one is this many grid steps
+FINEST = 1 << 47  # the largest scale, so that the sampler's products stay below 2^64
 MOST = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
 def _scale(epsilon: Decimal) -> tuple[int, int]:
-    """(scale, rate) in integers: P(z) is proportional to exp(-|z| rate/scale), with rate/scale = epsilon/(2 GRID)."""
+    """(scale, rate) in integers: P(z) is proportional to exp(-|z| rate/scale), with rate/scale <= epsilon/(2 GRID).
+
+    Equal where the fraction is short, and rounded down to 47 bits, the private side, where it is not.
+    """
     step = Fraction(epsilon) / (2 * GRID)
-    if step.denominator >= 1 << 48 or step < Fraction(1, 1 << 24):
-        raise InvalidInput(f"epsilon ({epsilon}) must be at least 0.0002 and have at most 10 digits for histograms")
+    if step.denominator > FINEST:
+        step = Fraction(math.floor(step * FINEST), FINEST)
+    if step < Fraction(1, 1 << 24):
+        raise InvalidInput(f"epsilon ({epsilon}) must be at least 0.0002 for summed histograms")
     return step.denominator, step.numerator
 
 
@@ -83,7 +89,7 @@ class SummedHistogramEncoding(Oracle):
 
     @property
     def worst_ratio(self) -> Fraction:
-        return exp(self.requested)
+        return exp(Fraction(self.rate, self.scale) * 2 * GRID)
 
     @cached_property
     def layout(self) -> Layout:
