@@ -60,7 +60,7 @@ def test_fields_survive_wherever_they_lie(width: int, offset: int) -> None:
     assert as_integers == [int(value) << offset for value in values]
 
 
-def test_hashes_that_meet_in_one_bit_toss_it_once() -> None:
+def test_hashes_that_meet_in_one_bit_follow_the_device() -> None:
     """Bloom filters with more hashes than buckets: simulated reports follow the device's channel."""
     oracle = sv.oracle("o-rappor", size=3, epsilon=3.0, cohorts=2, buckets=3, hashes=3, alphabet="open")
     assert any(len(set(oracle.places(cohort, 1))) < 3 for cohort in range(2))  # type: ignore[attr-defined]
