@@ -163,8 +163,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     shares = plan.series.shares
     if len(shares) > 1:
         tickets = _draws(seed, 0).integers(0, sum(shares), count)
-        rounds = np.searchsorted(np.cumsum(shares), tickets, side="right")
-        mine = rounds == plan.series.number
+        mine = plan.series.at_column(tickets) == plan.series.number
         codes = {name: column[mine] for name, column in codes.items()}
         count = int(mine.sum())
     cohorts = np.zeros(count, np.uint32)

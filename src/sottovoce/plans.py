@@ -176,6 +176,11 @@ class Cohort:
         return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), weight)
 
 
+def share_of(tickets: NDArray[np.int64], shares: Sequence[int]) -> NDArray[np.uint32]:
+    """Which of the shares, laid end to end, each ticket of ``range(sum(shares))`` falls into."""
+    return np.searchsorted(np.cumsum(shares), tickets, side="right").astype(np.uint32)
+
+
 class Cohorts(Sequence[Cohort]):
     """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
 
@@ -204,16 +209,11 @@ class Cohorts(Sequence[Cohort]):
 
     def at(self, ticket: int) -> int:
         """The cohort of a uniform ticket of ``range(weight)``."""
-        for index, cohort in enumerate(self._listed):
-            ticket -= cohort.weight
-            if ticket < 0:
-                return index
-        raise InvalidInput("a ticket must be below the total weight")
+        return int(self.at_column(np.array([ticket]))[0])
 
     def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
         """The cohorts of many tickets."""
-        ends = np.cumsum([cohort.weight for cohort in self._listed])
-        return np.searchsorted(ends, tickets, side="right").astype(np.uint32)
+        return share_of(tickets, [cohort.weight for cohort in self._listed])
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -268,11 +268,11 @@ class Series:
 
     def at(self, ticket: int) -> int:
         """The round of a uniform ticket of ``range(sum(shares))``."""
-        for number, share in enumerate(self.shares):
-            ticket -= share
-            if ticket < 0:
-                return number
-        raise InvalidInput("a ticket must be below the sum of the shares")
+        return int(self.at_column(np.array([ticket]))[0])
+
+    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """The rounds of many tickets."""
+        return share_of(tickets, self.shares)
 
     def to_json(self) -> dict[str, Any]:
         return {

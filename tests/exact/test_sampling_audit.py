@@ -68,6 +68,17 @@ def _quieter(oracle: SummedHistogramEncoding) -> SummedHistogramEncoding:
     return Quieter(oracle.size, oracle.requested, oracle.scale, oracle.rate * 3)
 
 
+def test_the_error_of_all_bounds_together_is_the_one_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float] = []
+    real = audit._clopper_pearson
+    monkeypatch.setattr(
+        audit, "_clopper_pearson", lambda hits, draws, alpha: shares.append(alpha) or real(hits, draws, alpha)
+    )
+    audit.sample(ordinary("grr", 1.0, size=4), 2000, 0.99, Seeded(1))
+    assert len(shares) == 16
+    assert sum(shares) == pytest.approx(0.01)
+
+
 def test_tampered_thresholds_are_judged_by_what_was_asked_for() -> None:
     unary = ordinary("oue", 1.0, size=1024)
     assert not sampled(replace(unary, one=unary.one * 18 // 10)).passed  # type: ignore[attr-defined, call-arg]

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from sottovoce.kernels.draws import below, next_word
 from sottovoce.kernels.transform import narrow_transform
 
-Words = NDArray[np.uint64]
-
 
 @njit(inline="always", nogil=True)
 def _mix(word):  # type: ignore[no-untyped-def]
