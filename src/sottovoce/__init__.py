@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.frequencies import Frequencies
     from sottovoce.front import Plan, plan
     from sottovoce.guarantee import Guarantee
+    from sottovoce.marginals import MarginalEstimate, Marginals
     from sottovoce.oracles import oracle
     from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.reports import Report, Reports
@@ -51,6 +52,7 @@ _HOMES = {
     "frequencies": ("Frequencies",),
     "front": ("Plan", "plan"),
     "guarantee": ("Guarantee",),
+    "marginals": ("MarginalEstimate", "Marginals"),
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "reports": ("Report", "Reports"),
@@ -60,9 +62,9 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 
 __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Schema", "Boolean", "Categorical", "Ordinal", "Text", "Items",
-    "Frequencies", "plan", "Plan", "Guarantee", "oracle",
+    "Frequencies", "Marginals", "plan", "Plan", "Guarantee", "oracle",
     "Client", "ClientState", "simulate", "Report", "Reports",
-    "Aggregate", "Estimate", "Table", "postprocess", "choose_postprocess",
+    "Aggregate", "Estimate", "MarginalEstimate", "Table", "postprocess", "choose_postprocess",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
     "PrivacyWarning",
 ]  # fmt: skip

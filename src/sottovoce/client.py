@@ -14,7 +14,7 @@ from sottovoce.entropy import Entropy, System
 from sottovoce.errors import InvalidInput, NotInThisRound
 from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan
-from sottovoce.reports import Report, Reports, rows_by_cohort
+from sottovoce.reports import Report, Reports
 
 
 @dataclass
@@ -170,15 +170,14 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     if plan.cohorts.weight > 1:
         cohorts = plan.cohorts.at_column(_draws(seed, 1).integers(0, plan.cohorts.weight, count))
     payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
-    for index, rows in rows_by_cohort(cohorts, len(plan.cohorts)):
-        cohort = plan.cohorts[index]
-        for place, (ask, part) in enumerate(zip(cohort.asks, cohort.slices, strict=True)):
-            values = ask.encoding.encode_columns({name: codes[name][rows] for name in ask.encoding.attributes})
-            packed = ask.oracle.simulate(values, _subseed(seed, index, place))
-            if isinstance(rows, slice) and packed.shape == payload.shape:
+    for batch in plan.cohorts.batches(cohorts):
+        columns = plan.cohorts.values(batch, cohorts, codes)
+        for place, (oracle, part, values) in enumerate(zip(batch.oracles, batch.slices, columns, strict=True)):
+            packed = oracle.simulate(values, _subseed(seed, batch.number, place))
+            if isinstance(batch.rows, slice) and packed.shape == payload.shape:
                 payload = packed
             else:
-                payload[rows, part] = packed
+                payload[batch.rows, part] = packed
     return Reports(plan.id, cohorts, payload)
 
 
@@ -186,7 +185,7 @@ def _draws(seed: int, purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), purpose]))
 
 
-def _subseed(seed: int, cohort: int, ask: int) -> int:
+def _subseed(seed: int, batch: int, ask: int) -> int:
     return int(
-        np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), 2, cohort, ask]).generate_state(1, np.uint64)[0]
+        np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), 2, batch, ask]).generate_state(1, np.uint64)[0]
     )

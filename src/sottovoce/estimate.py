@@ -51,6 +51,8 @@ class Table:
     is_unbiased: bool = True
     method: str = "base"
     is_complete: bool = True  # whether it lists every value that can occur
+    is_reconstructed: bool = False  # whether some of it was never asked for, and follows from an assumption
+    errors: str = "closed form"  # where the variances come from
     law: PureLaw | None = field(default=None, repr=False)
 
     @property

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from sottovoce.cohorts import LARGEST_JSON_INTEGER, Cohort, Cohorts
+from sottovoce.encodings import Ask, Cells
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, PureLaw, Table
 from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
-from sottovoce.plans import LARGEST_JSON_INTEGER, Ask, Cells, Cohort, Cohorts, Plan, Question
+from sottovoce.plans import Plan, Question
 from sottovoce.schema import Items, Schema
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from sottovoce import plans
 from sottovoce.client import simulate
 from sottovoce.errors import InvalidInput
 from sottovoce.frequencies import Frequencies
+from sottovoce.marginals import Marginals
 from sottovoce.plans import Question, Series
 from sottovoce.schema import Schema
 
 __all__ = ["QUESTIONS", "Plan", "plan", "simulate"]
 
 # Every question there is. A new protocol is a module that implements Question and a line here.
-QUESTIONS: tuple[type[Question], ...] = (Frequencies,)
+QUESTIONS: tuple[type[Question], ...] = (Frequencies, Marginals)
 
 
 class Plan(plans.Plan):

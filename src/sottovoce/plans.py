@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.cohorts import LARGEST_JSON_INTEGER, Cohorts, share_of
+from sottovoce.encodings import of_kind
 from sottovoce.errors import InvalidInput, PlanMismatch, SottovoceError
+from sottovoce.families import FAMILIES
 from sottovoce.guarantee import Guarantee
-from sottovoce.oracles import Oracle
-from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.schema import Codes, Schema
+from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
@@ -31,216 +31,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _ID = re.compile("[0-9a-f]{64}")
-LARGEST_JSON_INTEGER = 1 << 53
-
-
-class Encoding(ABC):
-    """How a record becomes one value of a finite domain."""
-
-    kind: ClassVar[str]
-    attributes: tuple[str, ...]  # the attributes it reads
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many values there are."""
-
-    @abstractmethod
-    def encode(self, codes: Mapping[str, int]) -> int:
-        """The value of one record."""
-
-    @abstractmethod
-    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
-        """The values of many records."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """What a device needs to know."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Encoding:
-        """The inverse of :meth:`to_json`."""
-
-
-@dataclass(frozen=True)
-class Cells(Encoding):
-    """The cell of a table over ``attributes``, the last one varying fastest; one attribute is its own table."""
-
-    attributes: tuple[str, ...]
-    sizes: tuple[int, ...]
-    kind: ClassVar[str] = "cells"
-
-    @classmethod
-    def of(cls, schema: Schema, *attributes: str) -> Cells:
-        return cls(attributes, tuple(schema[name].size for name in attributes))
-
-    @property
-    def size(self) -> int:
-        total = 1
-        for size in self.sizes:
-            total *= size
-        return total
-
-    def encode(self, codes: Mapping[str, int]) -> int:
-        cell = 0
-        for name, size in zip(self.attributes, self.sizes, strict=True):
-            cell = cell * size + codes[name]
-        return cell
-
-    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
-        cell = codes[self.attributes[0]]
-        for name, size in zip(self.attributes[1:], self.sizes[1:], strict=True):
-            cell = cell * np.uint64(size) + codes[name]
-        return cell
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "attributes": list(self.attributes)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cells:
-        return cls.of(schema, *data["attributes"])
-
-
-ENCODINGS: tuple[type[Encoding], ...] = (Cells,)
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One thing a cohort is asked: a record becomes a value of a finite domain, an oracle whispers it."""
-
-    encoding: Encoding
-    oracle: Oracle
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.oracle.guarantee
-
-    def to_json(self) -> dict[str, Any]:
-        return {"encoding": self.encoding.to_json(), "oracle": self.oracle.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Ask:
-        encoding = _of_kind("encoding", data["encoding"]["kind"], ENCODINGS)
-        ask = cls(encoding.from_json(data["encoding"], schema), oracle_from_json(data["oracle"]))
-        if ask.encoding.size != ask.oracle.size:
-            raise InvalidInput(f"plan: an oracle of size {ask.oracle.size} cannot take {ask.encoding.size} values")
-        return ask
-
-
-@dataclass(frozen=True)
-class Cohort:
-    """People who get the same asks; ``weight`` is their share of the crowd, in parts of the plan's total."""
-
-    asks: tuple[Ask, ...]
-    weight: int = 1
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """All asks are answered, so their losses add."""
-        total = Guarantee(0.0, 0.0)
-        for ask in self.asks:
-            total = total + ask.guarantee
-        return total
-
-    @property
-    def requested(self) -> Fraction:
-        """What its asks cost in all, as they were asked for, exactly."""
-        return sum((Fraction(ask.oracle.requested) for ask in self.asks), Fraction(0))
-
-    @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for ask in self.asks for name in ask.encoding.attributes))
-
-    @cached_property
-    def bytes(self) -> int:
-        """Bytes of a report's payload: the asks' payloads one after another."""
-        return sum(ask.oracle.layout.bytes for ask in self.asks)
-
-    @property
-    def bits(self) -> int:
-        return sum(ask.oracle.bits for ask in self.asks)
-
-    @cached_property
-    def slices(self) -> tuple[slice, ...]:
-        """Where each ask's payload lies."""
-        ends = np.cumsum([0, *(ask.oracle.layout.bytes for ask in self.asks)]).tolist()
-        return tuple(slice(start, end) for start, end in pairwise(ends))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"weight": self.weight, "asks": [ask.to_json() for ask in self.asks]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohort:
-        weight = whole("plan: weight", data["weight"], 1, LARGEST_JSON_INTEGER)
-        return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), weight)
-
-
-def share_of(tickets: NDArray[np.int64], shares: Sequence[int]) -> NDArray[np.uint32]:
-    """Which of the shares, laid end to end, each ticket of ``range(sum(shares))`` falls into."""
-    return np.searchsorted(np.cumsum(shares), tickets, side="right").astype(np.uint32)
-
-
-class Cohorts(Sequence[Cohort]):
-    """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
-
-    kind: ClassVar[str] = "listed"
-
-    def __init__(self, listed: Sequence[Cohort]) -> None:
-        if not listed:
-            raise InvalidInput("a plan must have at least one cohort")
-        self._listed = tuple(listed)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._listed[index]
-
-    def __len__(self) -> int:
-        return len(self._listed)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cohorts) and self._listed == other._listed
-
-    def __hash__(self) -> int:
-        return hash(self._listed)
-
-    @cached_property
-    def weight(self) -> int:
-        return sum(cohort.weight for cohort in self._listed)
-
-    def at(self, ticket: int) -> int:
-        """The cohort of a uniform ticket of ``range(weight)``."""
-        return int(self.at_column(np.array([ticket]))[0])
-
-    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """The cohorts of many tickets."""
-        return share_of(tickets, [cohort.weight for cohort in self._listed])
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """The largest over cohorts: which cohort a person is in does not depend on her record."""
-        total = self._listed[0].guarantee
-        for cohort in self._listed[1:]:
-            total = total | cohort.guarantee
-        return total
-
-    @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for cohort in self._listed for name in cohort.attributes))
-
-    @cached_property
-    def bytes(self) -> int:
-        """The widest payload."""
-        return max(cohort.bytes for cohort in self._listed)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"family": self.kind, "cohorts": [cohort.to_json() for cohort in self._listed]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohorts:
-        return cls([Cohort.from_json(cohort, schema) for cohort in data["cohorts"]])
-
-
-FAMILIES: tuple[type[Cohorts], ...] = (Cohorts,)
 
 
 @dataclass(frozen=True)
@@ -291,6 +81,10 @@ class Question(ABC):
     """What is to be learnt. A protocol implements three things: its cohorts, its estimate, its own description."""
 
     kind: ClassVar[str]
+
+    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Question:
+        """The question with every choice made that a plan must hold; by default there are none."""
+        return self
 
     @abstractmethod
     def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
@@ -362,6 +156,7 @@ class Plan:
         exact = parse_epsilon(epsilon)
         people = whole("people", people, 1, LARGEST_JSON_INTEGER)
         series = series or Series()
+        question = question.settled(schema, exact, people)
         cohorts = question.cohorts(schema, exact, people)
         _affordable(cohorts, exact)
         body = {
@@ -404,8 +199,8 @@ class Plan:
     def _from_body(cls, text: str, body: Mapping[str, Any], questions: Sequence[type[Question]]) -> Self:
         schema = Schema.from_json(body["schema"])
         asked = dict(body["question"])
-        question = _of_kind("question", asked.pop("kind"), questions)
-        family = _of_kind("family", body["cohorts"]["family"], FAMILIES)
+        question = of_kind("question", asked.pop("kind"), questions)
+        family = of_kind("family", body["cohorts"]["family"], FAMILIES)
         plan = cls(
             text,
             schema,
@@ -424,20 +219,9 @@ class Plan:
 
 def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:
     """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked for."""
-    cost = max(cohort.requested for cohort in cohorts)
+    cost = cohorts.requested
     if cost > Fraction(epsilon):
         raise InvalidInput(f"plan: its asks cost epsilon {float(cost):.6g}, more than the {epsilon} it promises")
-
-
-K = TypeVar("K", Encoding, Cohorts, Question)
-
-
-def _of_kind(part: str, kind: Any, known: Sequence[type[K]]) -> type[K]:
-    """The class of this kind, of those there are."""
-    for candidate in known:
-        if candidate.kind == kind:
-            return candidate
-    raise InvalidInput(f"plan: {part} ({kind}) must be one of {', '.join(each.kind for each in known)}")
 
 
 def _no_float(text: str) -> Any:

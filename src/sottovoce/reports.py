@@ -272,18 +272,6 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports
         raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
 
 
-def rows_by_cohort(cohorts: NDArray[np.uint32], count: int) -> Iterator[tuple[int, Any]]:
-    """(cohort, its rows) for every cohort that has any, of ``count`` that there are."""
-    if count == 1:
-        yield 0, slice(None)
-        return
-    order = np.argsort(cohorts, kind="stable")
-    present, starts = np.unique(cohorts[order], return_index=True)
-    ends = [*starts[1:].tolist(), len(order)]
-    for index, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-        yield index, order[start:end]
-
-
 def _leb128(number: int) -> bytes:
     out = bytearray()
     while number >= 0x80:

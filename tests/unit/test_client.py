@@ -12,8 +12,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.client import Membership
+from sottovoce.cohorts import Cohorts
 from sottovoce.entropy import Seeded
-from sottovoce.plans import Cohorts
 from tests.statistics import z_limit
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())

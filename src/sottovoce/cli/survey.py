@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from sottovoce.encodings import Ask
     from sottovoce.front import Plan
-    from sottovoce.plans import Ask, Question
+    from sottovoce.plans import Question
 
 PARTS = ("epsilon", "people", "schema", "question")
 

@@ -1,0 +1,195 @@
+"""Where an aggregate's integers are kept: a state per cohort, or, for millions of small cohorts, a sparse tally."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.cohorts import Batch, Cohorts, rows_by
+from sottovoce.errors import CorruptReport
+from sottovoce.families import Signs
+from sottovoce.oracles.base import Integers
+from sottovoce.oracles.layout import Payload
+from sottovoce.oracles.options import whole
+
+
+class Ledger(ABC):
+    """The integers of the reports heard under a family of cohorts. Two of them merge by addition."""
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        self.cohorts = cohorts
+
+    @property
+    @abstractmethod
+    def people(self) -> int:
+        """How many reports it holds."""
+
+    @abstractmethod
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        """People and states of one cohort; those of nobody if it was not heard from."""
+
+    @abstractmethod
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        """Take in a batch's valid reports: the cohorts and payloads of its people."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Both crowds together; neither of the two changes."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """One form for equal crowds, whatever the order of their reports."""
+
+    @abstractmethod
+    def read(self, body: bytes) -> None:
+        """Fill an empty ledger with what :meth:`to_bytes` wrote."""
+
+
+class States(Ledger):
+    """One state per ask for each cohort heard from."""
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        super().__init__(cohorts)
+        self._heard: dict[int, tuple[int, list[Integers]]] = {}
+
+    @property
+    def people(self) -> int:
+        return sum(people for people, _ in self._heard.values())
+
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        if index in self._heard:
+            return self._heard[index]
+        return 0, [oracle.empty() for oracle in self.cohorts[index].oracles]
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        for index, rows in rows_by(cohorts, len(self.cohorts)):
+            people, states = self.cohort(index)
+            own = payload[rows]
+            states = [
+                oracle.accumulate(state, np.ascontiguousarray(own[:, part]))
+                for oracle, part, state in zip(batch.oracles, batch.slices, states, strict=True)
+            ]
+            self._heard[index] = (people + len(own), states)
+
+    def merge(self, other: Self) -> Self:
+        out = type(self)(self.cohorts)
+        for index in sorted({*self._heard, *other._heard}):
+            (people, states), (more, others) = self.cohort(index), other.cohort(index)
+            oracles = self.cohorts[index].oracles
+            merged = [oracle.merge(one, two) for oracle, one, two in zip(oracles, states, others, strict=True)]
+            out._heard[index] = (people + more, merged)
+        return out
+
+    def _canonical(self) -> Iterator[tuple[int, int, list[Integers]]]:
+        for index in sorted(self._heard):
+            people, states = self._heard[index]
+            if people:
+                oracles = self.cohorts[index].oracles
+                yield index, people, [o.canonical(state) for o, state in zip(oracles, states, strict=True)]
+
+    def to_bytes(self) -> bytes:
+        header, arrays = [], []
+        for index, people, states in self._canonical():
+            header.append([index, people, [list(state.shape) for state in states]])
+            arrays += [np.ascontiguousarray(state, "<i8").tobytes() for state in states]
+        text = json.dumps(header, separators=(",", ":")).encode()
+        return len(text).to_bytes(8, "little") + text + b"".join(arrays)
+
+    def read(self, body: bytes) -> None:
+        start = 8 + int.from_bytes(body[:8], "little")
+        for index, people, shapes in json.loads(body[8:start]):
+            oracles = self.cohorts[whole("aggregate: cohort", index, 0, len(self.cohorts) - 1)].oracles
+            states = []
+            for oracle, shape in zip(oracles, shapes, strict=True):
+                expected = oracle.state_shape
+                if len(shape) != len(expected) or any(e not in (0, s) for e, s in zip(expected, shape, strict=True)):
+                    raise CorruptReport("aggregate: a state has another shape than its oracle's")
+                count = math.prod(whole("aggregate: shape", part, 0, 1 << 40) for part in shape)
+                states.append(np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64))
+                start += 8 * count
+            self._heard[index] = (whole("aggregate: people", people, 0, 1 << 62), states)
+        if start != len(body):
+            raise CorruptReport("aggregate: it has bytes to spare")
+
+
+class Tally(Ledger):
+    """How many people of each cohort gave each answer, for families whose oracles count answers."""
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        super().__init__(cohorts)
+        assert isinstance(cohorts, Signs)
+        self._bits = cohorts.answer_bits
+        self.keys = np.zeros(0, np.int64)  # cohort and answer in one number, increasing
+        self.counts = np.zeros(0, np.int64)
+
+    @property
+    def people(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def answers(self) -> tuple[Integers, Integers, Integers]:
+        """(cohort, answer, people) in columns, in increasing order."""
+        return self.keys >> self._bits, self.keys & ((1 << self._bits) - 1), self.counts
+
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        state = self.cohorts[index].oracles[0].empty()
+        first, last = np.searchsorted(self.keys, [index << self._bits, (index + 1) << self._bits])
+        state[self.keys[first:last] & ((1 << self._bits) - 1)] = self.counts[first:last]
+        return int(state.sum()), [state]
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        width = batch.oracles[0].layout.bytes
+        answers = batch.oracles[0].layout.read(np.ascontiguousarray(payload[:, :width]), "answer")
+        keys = cohorts.astype(np.int64) << self._bits | answers.astype(np.int64)
+        self.keys, self.counts = _summed([(self.keys, self.counts), (keys, np.ones(len(keys), np.int64))])
+
+    def merge(self, other: Self) -> Self:
+        out = type(self)(self.cohorts)
+        out.keys, out.counts = _summed([(self.keys, self.counts), (other.keys, other.counts)])
+        return out
+
+    def to_bytes(self) -> bytes:
+        return self.keys.astype("<i8").tobytes() + self.counts.astype("<i8").tobytes()
+
+    def read(self, body: bytes) -> None:
+        both = np.frombuffer(body, "<i8").astype(np.int64)
+        if len(both) % 2:
+            raise CorruptReport("aggregate: it has bytes to spare")
+        self.keys, self.counts = both[: len(both) // 2], both[len(both) // 2 :]
+        rising = bool((np.diff(self.keys) > 0).all()) and (not len(self.keys) or int(self.keys[0]) >= 0)
+        if not rising or bool((self.counts < 1).any()) or float(self.counts.astype(float).sum()) >= 2.0**62:
+            raise CorruptReport("aggregate: its content is malformed")
+        self._check_answers()
+
+    def _check_answers(self) -> None:
+        cohorts, answers, _ = self.answers
+        if len(cohorts) and int(cohorts[-1]) >= len(self.cohorts):
+            raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
+        for batch in self.cohorts.batches(cohorts.astype(np.uint32)):
+            if len(answers[batch.rows]) and int(answers[batch.rows].max()) >= batch.oracles[0].size:
+                raise CorruptReport("aggregate: an answer is not one of its oracle's")
+
+
+def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    """Sparse counts added up, by increasing key."""
+    keys = np.concatenate([key for key, _ in parts])
+    counts = np.concatenate([count for _, count in parts])
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    if not len(keys):
+        return keys, counts
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return keys[first], np.add.reduceat(counts, first)
+
+
+def ledger_of(cohorts: Cohorts) -> Ledger:
+    """An empty ledger for a family of cohorts."""
+    kind: Any = Tally if cohorts.is_tallied else States
+    made: Ledger = kind(cohorts)
+    return made

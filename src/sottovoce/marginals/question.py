@@ -1,0 +1,127 @@
+"""The question: tables of how attributes go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sottovoce.cohorts import Cohorts
+from sottovoce.errors import InvalidInput
+from sottovoce.marginals.answers import MarginalEstimate
+from sottovoce.marginals.methods import AUTO, method
+from sottovoce.marginals.planner import ranking
+from sottovoce.marginals.workload import Workload
+from sottovoce.oracles.options import whole
+from sottovoce.plans import Plan, Question
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+
+
+@dataclass(frozen=True, init=False)
+class Marginals(Question):
+    """Tables of any ``up_to`` attributes together, with intervals.
+
+    ``attributes``: those asked about, by default every sensitive one with known values. ``workload``: the sets that
+    matter, by default every set of ``up_to`` attributes. ``method``: a name, or ``auto``, which predicts every
+    method's error and takes the best. ``options`` are the method's.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
+    >>> plan = sv.plan(schema, sv.Marginals(up_to=2), epsilon=1.0, people=10_000)
+    >>> people = {"smoker": [True, False] * 500, "drinker": [True, False] * 500, "region": ["N", "S"] * 500}
+    >>> table = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate().marginal("smoker", "drinker")
+    >>> table.labels
+    ((False, False), (False, True), (True, False), (True, True))
+    """
+
+    kind: ClassVar[str] = "marginals"
+    up_to: int
+    attributes: tuple[str, ...] | None
+    workload: tuple[tuple[str, ...], ...] | None
+    method: str
+    options: Mapping[str, Any] = field(hash=False)
+
+    def __init__(
+        self,
+        up_to: int,
+        attributes: Sequence[str] | None = None,
+        workload: Sequence[Sequence[str]] | None = None,
+        method: str = AUTO,
+        **options: Any,
+    ) -> None:
+        for part, value in (("attributes", attributes), ("workload", workload)):
+            if isinstance(value, str):
+                raise InvalidInput(f"{part} must be a list of names, not one text")
+        for part, value in (
+            ("up_to", whole("up_to", up_to, 1, 64)),
+            ("attributes", None if attributes is None else tuple(attributes)),
+            ("workload", None if workload is None else tuple(tuple(each) for each in workload)),
+            ("method", method),
+            ("options", dict(options)),
+        ):
+            object.__setattr__(self, part, value)
+
+    def work(self, schema: Schema) -> Workload:
+        """The tables that matter."""
+        return Workload.of(schema, self.attributes, self.up_to, self.workload)
+
+    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Marginals:
+        work = self.work(schema)
+        if self.method == AUTO:
+            if self.options:
+                raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
+            best = ranking(work, epsilon, people)[0]
+            chosen, options = best.method, best.options
+        else:
+            chosen = method(self.method)
+            reason = chosen.refuse(work, epsilon, people)
+            if reason is not None:
+                fitting = ", ".join(each.method.name for each in ranking(work, epsilon, people))
+                raise InvalidInput(f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})")
+            options = chosen.settle(work, epsilon, people, **self.options)
+        return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
+
+    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
+        return method(self.method).cohorts(schema, self.work(schema), epsilon, self.options)
+
+    def estimate(self, aggregate: Aggregate, **options: Any) -> MarginalEstimate:
+        """Tables of any attributes."""
+        if options:
+            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's: marginals have none")
+        aggregate.require_people()
+        work = self.work(aggregate.plan.schema)
+        fit = method(self.method).fit(work, aggregate, self.options)
+        return MarginalEstimate.of(work, fit, self.method, aggregate)
+
+    def explain(self, plan: Plan) -> list[str]:
+        work = self.work(plan.schema)
+        chosen = method(self.method)
+        predicted = chosen.predict(work, plan.epsilon, plan.round_people, self.options)
+        cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
+        tables = (
+            f"{work.count:,} tables of {work.order} attributes" if self.workload is None else f"{work.count} tables"
+        )
+        return [
+            f"Question: {tables} over {', '.join(work.names)}",
+            f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
+            f"People: {plan.round_people:,} in {len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}, "
+            f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
+            f"Predicted squared error of a table: {predicted:.2g}, about {(predicted / cells) ** 0.5:.2g} per cell",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "up_to": self.up_to,
+            "attributes": None if self.attributes is None else list(self.attributes),
+            "workload": None if self.workload is None else [list(each) for each in self.workload],
+            "method": self.method,
+            "options": dict(self.options),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(data["up_to"], data["attributes"], data["workload"], data["method"], **data["options"])
