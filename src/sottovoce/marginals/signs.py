@@ -1,0 +1,169 @@
+"""Signs of attributes: what the sign-based methods collect, and the moments that their reports add up to.
+
+An attribute of K values stands for H - 1 signs, the non-trivial rows of the Hadamard matrix of order H, the smallest
+power of two that is at least K, on its first K columns. A yes-or-no attribute is one sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import combinations
+from math import comb, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.families import Block, Signs
+from sottovoce.marginals.method import Floats
+from sottovoce.marginals.workload import Workload
+from sottovoce.oracles.thresholds import exp
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+
+MOST_THIRDS = 192  # signs up to which the products of three are kept
+PRECISION = 1000  # to one part in which people are shared out
+
+
+@dataclass(frozen=True)
+class SignSpace:
+    """The signs of a workload's attributes, numbered one attribute after another."""
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def rows(self) -> tuple[Floats, ...]:
+        """For each attribute its signs (rows) of its values (columns)."""
+        return tuple(hadamard(size)[1:, :size] for size in self.sizes)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first sign of each attribute, and the end."""
+        return np.cumsum([0, *(len(rows) for rows in self.rows)])
+
+    @property
+    def count(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """The attribute of each sign."""
+        return np.repeat(np.arange(len(self.sizes)), np.diff(self.starts))
+
+    def of(self, place: int) -> slice:
+        """The signs of one attribute."""
+        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+
+
+def hadamard(size: int) -> Floats:
+    """The Hadamard matrix of the smallest order that is a power of two and at least ``size``."""
+    order = np.arange(1 << (size - 1).bit_length())
+    return 1.0 - 2.0 * (np.bitwise_count(order[:, None] & order[None, :]) & 1)
+
+
+def attribute_weights(sizes: Sequence[int]) -> list[int]:
+    """Whole weights of a sign of each attribute, near 1/sqrt(H - 1), so that attributes count sqrt(H - 1)."""
+    counts = [(1 << (size - 1).bit_length()) - 1 for size in sizes]
+    fewest = min(counts)
+    scale = 1 if max(counts) == fewest else 12 * sqrt(fewest)
+    return [max(1, round(scale / sqrt(count))) if scale != 1 else 1 for count in counts]
+
+
+def shared_out(work: Workload, weights: Sequence[int], shares: Mapping[tuple[str, int], float]) -> list[Block]:
+    """Blocks of these shapes and orders whose people come in these shares."""
+    counts = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
+    tickets = [weight * count for weight, count in zip(weights, counts, strict=True)]
+    kept = {key: share for key, share in shares.items() if share > 0 and key[1] <= len(work.names)}
+    totals = {key: _elementary(tickets, key[1]) for key in kept}
+    scale = max(totals[key] / share for key, share in kept.items())
+    return [Block(*key, times=max(1, round(PRECISION * share * scale / totals[key]))) for key, share in kept.items()]
+
+
+def _elementary(weights: Sequence[int], order: int) -> int:
+    sums = [1] + [0] * order
+    for weight in weights:
+        for size in reversed(range(order)):
+            sums[size + 1] += weight * sums[size]
+    return sums[order]
+
+
+def sign_cohorts(schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
+    """The family that settled options describe."""
+    blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
+    return Signs(schema, work.names, options["weights"], blocks, epsilon)
+
+
+def sign_options(weights: Sequence[int], blocks: Sequence[Block]) -> dict[str, Any]:
+    """Blocks and weights as a plan holds them."""
+    return {"weights": list(weights), "blocks": [[block.shape, block.order, block.times] for block in blocks]}
+
+
+def debiasing(epsilon: Decimal, bits: int) -> float:
+    """g: what a sign reported through randomized response over 2^bits values is multiplied by."""
+    # g_L = (E + L - 1) / (E - 1)
+    odds = float(exp(epsilon))
+    return (odds + (1 << bits) - 1) / (odds - 1)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Unbiased means of signs and of their products, each with its information (1 / variance).
+
+    ``first``: of every sign; ``second``: of every two of different attributes; ``third``: of every three with
+    increasing numbers, or None if there are too many. ``sums`` are means times information.
+    """
+
+    space: SignSpace
+    first: tuple[Floats, Floats]  # (sums, information)
+    second: tuple[Floats, Floats]
+    third: tuple[Floats, Floats] | None
+
+    def mean(self, order: int) -> Floats:
+        """Means, 0 where nobody was asked."""
+        sums, information = (self.first, self.second, self.third)[order - 1]  # type: ignore[misc]
+        return np.divide(sums, information, out=np.zeros_like(sums), where=information > 0)
+
+
+def moments(work: Workload, aggregate: Aggregate) -> Moments:
+    """What the reports of a family of signs say of the means of signs and their products."""
+    space = SignSpace(work.sizes)
+    family: Any = aggregate.plan.cohorts
+    cohorts, answers, people = aggregate.ledger.answers  # type: ignore[attr-defined]
+    count = space.count
+    has_thirds = count <= MOST_THIRDS and any(block.order > 2 and block.shape != "star" for block in family.blocks)
+    totals = [np.zeros((2, count**order)) for order in (1, 2, 3)[: 3 if has_thirds else 2]]
+    numbers = family.numbers(cohorts)
+    for number, block in enumerate(family.blocks):
+        rows = np.flatnonzero(numbers == number)
+        members, masks = family.reach(number, cohorts[rows])
+        signs = space.starts[members] + masks - 1
+        kappa = family.oracles[number].gap  # E[reported sign] = kappa * sign
+        bits = len(block.products)
+        for chosen in range(1, 1 << bits):
+            inside = np.zeros(block.order, np.int64)
+            for bit, product in enumerate(block.products):
+                if chosen >> (bits - 1 - bit) & 1:
+                    inside ^= np.array(product)
+            order = int(inside.sum())
+            if not 1 <= order <= len(totals):
+                continue
+            key = np.zeros(len(rows), np.int64)
+            for column in np.flatnonzero(inside):
+                key = key * count + signs[:, column]
+            told = 1.0 - 2.0 * (np.bitwise_count(answers[rows] & chosen) & 1)
+            totals[order - 1][0] += np.bincount(key, told * people[rows] * kappa, minlength=count**order)
+            totals[order - 1][1] += np.bincount(key, people[rows] * kappa**2, minlength=count**order)
+    second = totals[1].reshape(2, count, count)
+    second = second + second.transpose(0, 2, 1)
+    third = totals[2].reshape(2, count, count, count) if has_thirds else None
+    return Moments(
+        space,
+        (totals[0][0], totals[0][1]),
+        (second[0], second[1]),
+        None if third is None else (third[0], third[1]),
+    )
