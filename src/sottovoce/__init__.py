@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
+    from sottovoce.analysis import associate, dependency_tree, synthesize
     from sottovoce.client import Client, ClientState, PrivacyWarning, simulate
     from sottovoce.errors import (
         CorruptReport,
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Modules load when a name of theirs is first used.
 _HOMES = {
     "aggregate": ("Aggregate",),
+    "analysis": ("associate", "dependency_tree", "synthesize"),
     "client": ("Client", "ClientState", "PrivacyWarning", "simulate"),
     "errors": (
         "CorruptReport",
@@ -65,6 +67,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Frequencies", "Marginals", "plan", "Plan", "Guarantee", "oracle",
     "Client", "ClientState", "simulate", "Report", "Reports",
     "Aggregate", "Estimate", "MarginalEstimate", "Table", "postprocess", "choose_postprocess",
+    "associate", "dependency_tree", "synthesize",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
     "PrivacyWarning",
 ]  # fmt: skip

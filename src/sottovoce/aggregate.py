@@ -50,8 +50,8 @@ class Aggregate:
         if isinstance(reports, Report):
             reports = Reports.collect(self.plan, [reports])
         if not isinstance(reports, Reports):
-            for batch in reports:
-                self.add(batch)
+            for part in reports:
+                self.add(part)
             return self
         if reports.plan_id != self.plan.id:
             raise PlanMismatch("reports: they belong to another plan")

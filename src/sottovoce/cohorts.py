@@ -115,7 +115,7 @@ class Cohorts(Sequence[Cohort]):
     """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
 
     kind: ClassVar[str] = "listed"
-    is_tallied: ClassVar[bool] = False  # whether an aggregate only counts (cohort, answer), as for millions of cohorts
+    ledger: ClassVar[str] = "states"  # what an aggregate keeps of the reports, by the name of a Ledger
 
     def __init__(self, listed: Sequence[Cohort]) -> None:
         if not listed:

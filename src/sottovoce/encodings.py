@@ -87,7 +87,7 @@ class Cells(Encoding):
 
 @dataclass(frozen=True)
 class Parities(Encoding):
-    """The signs of characters: each of ``products`` has a mask per attribute, and its bit is the parity of all masked bits.
+    """The signs of characters: a product has a mask per attribute, and its bit is the parity of all masked bits.
 
     The first product gives the highest bit. A mask selects bits of the attribute's code, so mask r is row r of the
     Hadamard matrix; a mask of 0 leaves the attribute out.

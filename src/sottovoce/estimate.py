@@ -15,6 +15,7 @@ from sottovoce.oracles import Noise
 from sottovoce.schema import Label
 
 Floats = NDArray[np.float64]
+Cell = Label | tuple[Label, ...]  # of a table of one attribute, or of several
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Table:
     """
 
     attributes: tuple[str, ...]
-    labels: Sequence[Label]
+    labels: Sequence[Cell]
     values: Floats
     variances: Floats
     people: int
@@ -84,7 +85,7 @@ class Table:
         """Which values rise above the noise."""
         return self.values > self.threshold(alpha)
 
-    def total(self, labels: Sequence[Label]) -> float:
+    def total(self, labels: Sequence[Cell]) -> float:
         """The summed frequency of some values; never negative after ``post-pos``."""
         place = {label: index for index, label in enumerate(self.labels)}
         unknown = [label for label in labels if label not in place]
@@ -128,11 +129,16 @@ class Table:
         level: float = 0.95,
         population: bool = False,
         most: int = 64,
+        kind: str | None = None,
     ) -> Any:
-        """An Altair chart of bars with intervals (and the truth as ticks); written to ``path`` if given."""
-        from sottovoce.plots import bars
+        """An Altair chart; written to ``path`` if given.
 
-        return bars(self, path, truth=truth, level=level, population=population, most=most)
+        One attribute: bars with intervals. Two: a heat map. Three: one for each value of the first. More, or with the
+        ``truth``: bars of the ``most`` largest cells, the truth as ticks. ``kind`` ("bars", "heat") insists.
+        """
+        from sottovoce.plots import picture
+
+        return picture(self, path, truth=truth, level=level, population=population, most=most, kind=kind)
 
     def __str__(self) -> str:
         low, high = self.interval()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import combinations
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,8 +15,9 @@ from numpy.typing import NDArray
 from sottovoce.cohorts import MOST_COHORTS, Batch, Cohort, Cohorts, rows_by, share_of
 from sottovoce.encodings import Ask, Cells, Parities
 from sottovoce.errors import InvalidInput
-from sottovoce.oracles import Oracle, oracle
+from sottovoce.oracles import Oracle, PureOracle, oracle
 from sottovoce.oracles.options import whole
+from sottovoce.oracles.thresholds import exp
 from sottovoce.schema import Codes, Schema
 
 MOST_TICKETS = 1 << 62
@@ -90,8 +90,29 @@ class Choices:
         return ranks
 
 
+CALM_RULE = "calm-rule"
+MOST_UNARY = 512  # values whose unary report has 64 bytes; beyond, hashing does the same with fewer
+
+
+def oracle_by(name: str, size: int, epsilon: Decimal) -> Oracle:
+    """The oracle called ``name``, or the one that the rule of that name chooses for the size.
+
+    >>> [oracle_by(CALM_RULE, size, Decimal(1)).names[0] for size in (8, 16, 1024)]
+    ['grr', 'oue', 'olh']
+    """
+    if name != CALM_RULE:
+        return oracle(name, size=size, epsilon=epsilon)
+    # randomized response while L - 2 < 3E, or else optimized unary encoding     zhang2018calm, section 2.2.3
+    if size - 2 < 3 * exp(epsilon):
+        return oracle("grr", size=size, epsilon=epsilon)
+    return oracle("oue" if size <= MOST_UNARY else "olh", size=size, epsilon=epsilon)
+
+
 class Subsets(Cohorts):
-    """One cohort for every set of ``order`` attributes, which reports the set's cell; oracles go by the table's size."""
+    """One cohort for every set of ``order`` attributes, which reports the set's cell.
+
+    Its oracle is called ``name`` or chosen by the rule of that name, for the size of the set's table.
+    """
 
     kind: ClassVar[str] = "subsets"
 
@@ -106,8 +127,12 @@ class Subsets(Cohorts):
 
     @cached_property
     def _oracles(self) -> dict[int, Oracle]:
-        sizes = {prod(each) for each in combinations(self._sizes, self._order)}
-        return {size: oracle(self._oracle_name, size=size, epsilon=self._epsilon) for size in sorted(sizes)}
+        products: list[set[int]] = [{1}, *(set() for _ in range(self._order))]  # of so many of the sizes seen so far
+        for size in self._sizes:
+            for count in reversed(range(self._order)):
+                products[count + 1] |= {product * size for product in products[count]}
+        sizes = products[self._order]
+        return {size: oracle_by(self._oracle_name, size, self._epsilon) for size in sorted(sizes)}
 
     def __len__(self) -> int:
         return self._choices.total
@@ -125,14 +150,14 @@ class Subsets(Cohorts):
         return tuple(Cohort((Ask(Cells(self._names, (each.size,)), each),)) for each in self._oracles.values())
 
     @property
-    def weight(self) -> int:  # type: ignore[override]
+    def weight(self) -> int:
         return len(self)
 
     def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
         return tickets.astype(np.uint32)
 
     @property
-    def attributes(self) -> tuple[str, ...]:  # type: ignore[override]
+    def attributes(self) -> tuple[str, ...]:
         return self._names
 
     def _table_sizes(self, column: NDArray[np.uint32]) -> tuple[Places, Places]:
@@ -173,6 +198,40 @@ class Subsets(Cohorts):
 
 
 SHAPES = ("parity", "corner", "star")
+MOST_SIGNS = 4  # that one report tells at once
+
+
+def sign_oracle(signs: int, epsilon: Decimal) -> PureOracle:
+    """The oracle that tells most about products of so many signs: a random answer, or a random set of them."""
+    size = 1 << signs
+    if signs == 1:
+        return _pure(oracle("rr", size=2, epsilon=epsilon))
+    known = [_pure(oracle("grr", size=size, epsilon=epsilon))]
+    known += [_pure(oracle("ss", size=size, epsilon=epsilon, chosen=chosen)) for chosen in range(2, size // 2 + 1)]
+    return min(known, key=sign_noise)
+
+
+def sign_noise(source: PureOracle) -> float:
+    """Variance of a sign's unbiased estimate from one report, at a mean of zero."""
+    return _answer_square(source) / source.gap**2
+
+
+def _answer_square(source: PureOracle) -> float:
+    """E[T^2] for T the sum of a character over the values that a report supports.
+
+    T has mean (p - q) chi(value). Of w values, those beside the true one are a uniform set; sum over x != y of
+    chi(x) chi(y) is -2 over the pairs with the true value and 2 - L over the others.
+    """
+    size = source.size
+    w = getattr(source, "chosen", 1)
+    near = source.p * (w - 1) / (size - 1)
+    far = (source.p * (w - 1) * (w - 2) + (1 - source.p) * w * (w - 1)) / max((size - 1) * (size - 2), 1)
+    return w - 2 * near + (2 - size) * far
+
+
+def _pure(source: Oracle) -> PureOracle:
+    assert isinstance(source, PureOracle)
+    return source
 
 
 @dataclass(frozen=True)
@@ -190,7 +249,8 @@ class Block:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise InvalidInput(f"plan: shape ({self.shape}) must be one of {', '.join(SHAPES)}")
-        whole("plan: order", self.order, 2 if self.shape == "star" else 1, 64 if self.shape == "parity" else 8)
+        most = {"parity": 64, "corner": MOST_SIGNS, "star": MOST_SIGNS + 1}[self.shape]
+        whole("plan: order", self.order, 2 if self.shape == "star" else 1, most)
         whole("plan: times", self.times, 1, 1 << 53)
 
     @property
@@ -217,7 +277,7 @@ class Signs(Cohorts):
     """
 
     kind: ClassVar[str] = "signs"
-    is_tallied: ClassVar[bool] = True
+    ledger: ClassVar[str] = "tally"
 
     def __init__(
         self,
@@ -242,18 +302,15 @@ class Signs(Cohorts):
         self._tickets = tuple(Choices(tickets, block.order) for block in blocks)
         if len(self) >= MOST_COHORTS or self.weight >= MOST_TICKETS:
             raise InvalidInput(f"plan: {len(self)} cohorts are more than a report can name")
-        self.oracles = tuple(
-            oracle("rr" if len(block.products) == 1 else "grr", size=1 << len(block.products), epsilon=epsilon)
-            for block in blocks
-        )
+        self.oracles = tuple(sign_oracle(len(block.products), epsilon) for block in blocks)
 
     @cached_property
     def answer_bits(self) -> int:
         """Bits of the widest answer."""
-        return max(len(block.products) for block in self.blocks)
+        return max(each.layout.bits for each in self.oracles)
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def starts(self) -> list[int]:
         """The first cohort of each block, and the end."""
         return [0, *np.cumsum([choices.total for choices in self._choices], dtype=object).tolist()]
 
@@ -270,8 +327,8 @@ class Signs(Cohorts):
 
     def __getitem__(self, index: Any) -> Any:
         index = whole("cohort", index, 0, len(self) - 1)
-        number = int(np.searchsorted(self._starts, index, side="right")) - 1
-        members, digits = self._choices[number].unrank(index - self._starts[number])
+        number = int(np.searchsorted(self.starts, index, side="right")) - 1
+        members, digits = self._choices[number].unrank(index - self.starts[number])
         return self._cohort(number, members, [digit + 1 for digit in digits])
 
     def _cohort(self, number: int, members: Sequence[int], masks: Sequence[int]) -> Cohort:
@@ -287,7 +344,7 @@ class Signs(Cohorts):
 
     @cached_property
     def kinds(self) -> tuple[Cohort, ...]:
-        return tuple(self[start] for start in self._starts[:-1])
+        return tuple(self[start] for start in self.starts[:-1])
 
     def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
         numbers = share_of(tickets, self._shares)
@@ -298,21 +355,25 @@ class Signs(Cohorts):
             ranks = (tickets[rows] - starts[number]) // self.blocks[number].times
             members, digits = self._tickets[number].unrank_column(ranks)
             ranks = self._choices[number].rank_column(members, digits // weights[members])
-            cohorts[rows] = self._starts[number] + ranks
+            cohorts[rows] = self.starts[number] + ranks
         return cohorts
 
     @property
-    def attributes(self) -> tuple[str, ...]:  # type: ignore[override]
+    def attributes(self) -> tuple[str, ...]:
         return self._names
 
     def numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """The block of each cohort."""
-        return np.searchsorted(np.array(self._starts[1:]), column, side="right").astype(np.int64)
+        return np.searchsorted(np.array(self.starts[1:]), column, side="right").astype(np.int64)
 
     def reach(self, number: int, column: NDArray[Any]) -> Reached:
         """Attributes and masks of cohorts of one block."""
-        members, digits = self._choices[number].unrank_column(column.astype(np.int64) - self._starts[number])
+        members, digits = self._choices[number].unrank_column(column.astype(np.int64) - self.starts[number])
         return Reached(members, digits + 1)
+
+    def cohorts_of(self, number: int, members: Places, masks: Places) -> Places:
+        """The cohorts of one block that have these attributes (increasing) and masks: the inverse of :meth:`reach`."""
+        return self.starts[number] + self._choices[number].rank_column(members, masks - 1)
 
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
         for number, rows in rows_by(self.numbers(column), len(self.blocks)):
@@ -349,5 +410,17 @@ class Signs(Cohorts):
         return made
 
 
+class Together(Cohorts):
+    """One cohort of several asks whose answers are kept together, person by person: their joint law is wanted."""
+
+    kind: ClassVar[str] = "together"
+    ledger: ClassVar[str] = "joint"
+
+    def __init__(self, listed: Sequence[Cohort]) -> None:
+        super().__init__(listed)
+        if len(listed) != 1:
+            raise InvalidInput(f"plan: {len(listed)} cohorts; asks that are kept together need exactly one")
+
+
 # Every family there is. A new one is a class here and its name in docs/wire.md.
-FAMILIES: tuple[type[Cohorts], ...] = (Cohorts, Subsets, Signs)
+FAMILIES: tuple[type[Cohorts], ...] = (Cohorts, Subsets, Signs, Together)

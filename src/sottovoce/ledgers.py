@@ -1,4 +1,4 @@
-"""Where an aggregate's integers are kept: a state per cohort, or, for millions of small cohorts, a sparse tally."""
+"""Where an aggregate's integers are kept: a state per cohort, a sparse tally of answers, or the reports themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.cohorts import Batch, Cohorts, rows_by
 from sottovoce.errors import CorruptReport
 from sottovoce.families import Signs
+from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.options import whole
@@ -21,6 +22,8 @@ from sottovoce.oracles.options import whole
 
 class Ledger(ABC):
     """The integers of the reports heard under a family of cohorts. Two of them merge by addition."""
+
+    name: ClassVar[str]  # by which a family chooses it
 
     def __init__(self, cohorts: Cohorts) -> None:
         self.cohorts = cohorts
@@ -53,6 +56,8 @@ class Ledger(ABC):
 
 class States(Ledger):
     """One state per ask for each cohort heard from."""
+
+    name: ClassVar[str] = "states"
 
     def __init__(self, cohorts: Cohorts) -> None:
         super().__init__(cohorts)
@@ -121,6 +126,8 @@ class States(Ledger):
 class Tally(Ledger):
     """How many people of each cohort gave each answer, for families whose oracles count answers."""
 
+    name: ClassVar[str] = "tally"
+
     def __init__(self, cohorts: Cohorts) -> None:
         super().__init__(cohorts)
         assert isinstance(cohorts, Signs)
@@ -135,17 +142,31 @@ class Tally(Ledger):
     @property
     def answers(self) -> tuple[Integers, Integers, Integers]:
         """(cohort, answer, people) in columns, in increasing order."""
-        return self.keys >> self._bits, self.keys & ((1 << self._bits) - 1), self.counts
+        return self.keys >> self._bits, self.keys & self._mask, self.counts
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
-        state = self.cohorts[index].oracles[0].empty()
+        oracle = self.cohorts[index].oracles[0]
         first, last = np.searchsorted(self.keys, [index << self._bits, (index + 1) << self._bits])
-        state[self.keys[first:last] & ((1 << self._bits) - 1)] = self.counts[first:last]
-        return int(state.sum()), [state]
+        counts = self.counts[first:last]
+        payload = np.repeat(self._payload(oracle, self.keys[first:last] & self._mask), counts, axis=0)
+        return int(counts.sum()), [oracle.accumulate(oracle.empty(), payload)]
+
+    @property
+    def _mask(self) -> int:
+        return (1 << self._bits) - 1
+
+    @staticmethod
+    def _payload(oracle: Oracle, answers: Integers) -> Payload:
+        """The reports that answers came from: a tallied oracle's report is one field."""
+        payload = np.zeros((len(answers), oracle.layout.bytes), np.uint8)
+        oracle.layout.write(payload, oracle.layout.fields[0].name, answers.astype(np.uint64))
+        return payload
 
     def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
-        width = batch.oracles[0].layout.bytes
-        answers = batch.oracles[0].layout.read(np.ascontiguousarray(payload[:, :width]), "answer")
+        layout = batch.oracles[0].layout
+        payload = np.ascontiguousarray(payload[:, : layout.bytes])
+        _validate_only_ask(self.cohorts, payload)
+        answers = layout.read(payload, layout.fields[0].name)
         keys = cohorts.astype(np.int64) << self._bits | answers.astype(np.int64)
         self.keys, self.counts = _summed([(self.keys, self.counts), (keys, np.ones(len(keys), np.int64))])
 
@@ -158,6 +179,8 @@ class Tally(Ledger):
         return self.keys.astype("<i8").tobytes() + self.counts.astype("<i8").tobytes()
 
     def read(self, body: bytes) -> None:
+        if not body:
+            return  # of nobody
         both = np.frombuffer(body, "<i8").astype(np.int64)
         if len(both) % 2:
             raise CorruptReport("aggregate: it has bytes to spare")
@@ -172,8 +195,10 @@ class Tally(Ledger):
         if len(cohorts) and int(cohorts[-1]) >= len(self.cohorts):
             raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
         for batch in self.cohorts.batches(cohorts.astype(np.uint32)):
-            if len(answers[batch.rows]) and int(answers[batch.rows].max()) >= batch.oracles[0].size:
+            own = answers[batch.rows]
+            if len(own) and int(own.max()) >> batch.oracles[0].layout.bits:
                 raise CorruptReport("aggregate: an answer is not one of its oracle's")
+            batch.oracles[0].validate(self._payload(batch.oracles[0], own))
 
 
 def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
@@ -188,8 +213,98 @@ def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]
     return keys[first], np.add.reduceat(counts, first)
 
 
+def _validate_only_ask(cohorts: Cohorts, payload: Payload) -> None:
+    """An aggregate leaves the only ask of an only cohort to the oracle's accumulate, which these ledgers never call."""
+    if len(cohorts) == 1 and len(cohorts[0].oracles) == 1:
+        cohorts[0].oracles[0].validate(payload)
+
+
+class Joint(Ledger):
+    """Which reports were sent, and how often each: the columnar table of payloads, for asks that are kept together."""
+
+    name: ClassVar[str] = "joint"
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        super().__init__(cohorts)
+        self._sorted = (np.zeros((0, cohorts.bytes), np.uint8), np.zeros(0, np.int64))
+        self._pending: list[tuple[Payload, Integers]] = []  # not yet sorted in, and never more than what is
+
+    @property
+    def rows(self) -> tuple[Payload, Integers]:
+        """(payload, people) in columns: the different reports, in increasing order of their bytes."""
+        if self._pending:
+            self._sorted = _summed_rows([self._sorted, *self._pending])
+            self._pending = []
+        return self._sorted
+
+    def payload(self, place: int) -> Payload:
+        """What the different reports say to one ask."""
+        return np.ascontiguousarray(self.rows[0][:, self.cohorts[0].slices[place]])
+
+    @property
+    def people(self) -> int:
+        return sum(int(counts.sum()) for _, counts in (self._sorted, *self._pending))
+
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        oracles = self.cohorts[index].oracles
+        _, people = self.rows
+        states = [
+            oracle.accumulate(oracle.empty(), np.repeat(self.payload(place), people, axis=0))
+            for place, oracle in enumerate(oracles)
+        ]
+        return self.people, states
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        _validate_only_ask(self.cohorts, payload)
+        self._pending.append((payload.copy(), np.ones(len(payload), np.int64)))
+        if sum(len(part) for part, _ in self._pending) > len(self._sorted[0]):
+            self._sorted, self._pending = self.rows, []
+
+    def merge(self, other: Self) -> Self:
+        out = type(self)(self.cohorts)
+        out._sorted = _summed_rows([self.rows, other.rows])
+        return out
+
+    def to_bytes(self) -> bytes:
+        payload, people = self.rows
+        return len(people).to_bytes(8, "little") + people.astype("<i8").tobytes() + payload.tobytes()
+
+    def read(self, body: bytes) -> None:
+        count = int.from_bytes(body[:8], "little")
+        width = self.cohorts.bytes
+        if len(body) != 8 + count * (8 + width):
+            raise CorruptReport("aggregate: it has bytes to spare or too few")
+        people = np.frombuffer(body, "<i8", count, 8).astype(np.int64)
+        payload = np.frombuffer(body, np.uint8, offset=8 + 8 * count).reshape(count, width).copy()
+        if bool((people < 1).any()) or float(people.astype(float).sum()) >= 2.0**62:
+            raise CorruptReport("aggregate: its content is malformed")
+        self._sorted = payload, people
+        for place, oracle in enumerate(self.cohorts[0].oracles):
+            oracle.validate(self.payload(place))
+        again, _ = _summed_rows([self._sorted])
+        if not np.array_equal(again, payload):
+            raise CorruptReport("aggregate: its reports are not in increasing order")
+
+
+def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Integers]:
+    """Counted rows of bytes added up, by increasing row."""
+    rows = np.concatenate([part for part, _ in parts])
+    counts = np.concatenate([count for _, count in parts])
+    if not len(rows):
+        return rows, counts
+    words = np.zeros((len(rows), -(-rows.shape[1] // 8) * 8), np.uint8)
+    words[:, : rows.shape[1]] = rows
+    keys = words.view(">u8").astype(np.uint64)
+    order = np.lexsort(keys.T[::-1])
+    keys, counts = keys[order], counts[order]
+    first = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    return np.ascontiguousarray(rows[order[first]]), np.add.reduceat(counts, first)
+
+
+LEDGERS: tuple[type[Ledger], ...] = (States, Tally, Joint)
+
+
 def ledger_of(cohorts: Cohorts) -> Ledger:
     """An empty ledger for a family of cohorts."""
-    kind: Any = Tally if cohorts.is_tallied else States
-    made: Ledger = kind(cohorts)
-    return made
+    kind = next(each for each in LEDGERS if each.name == cohorts.ledger)
+    return kind(cohorts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,33 @@ if TYPE_CHECKING:
     from sottovoce.estimate import Table
 
 FORMATS = (".svg", ".png", ".html", ".json")
+KINDS = ("bars", "heat")
+MOST_MAPPED = 2500  # cells of a heat map
+MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
+
+
+def picture(
+    table: Table,
+    path: str | None = None,
+    *,
+    truth: NDArray[np.float64] | None = None,
+    level: float = 0.95,
+    population: bool = False,
+    most: int = 64,
+    kind: str | None = None,
+) -> Any:
+    """A table as it is best seen: two attributes as a heat map, three as several, others and the truth as bars."""
+    if kind is not None and kind not in KINDS:
+        raise InvalidInput(f"kind ({kind}) must be one of {', '.join(KINDS)}")
+    fits = len(table.attributes) in (2, 3) and table.is_complete and len(table.values) <= MOST_MAPPED
+    if kind == "heat":
+        if not fits:
+            raise InvalidInput(f"kind (heat) is for 2 or 3 attributes and at most {MOST_MAPPED:,} cells, all listed")
+        if truth is not None:
+            raise InvalidInput("kind (heat) cannot show the truth; bars can")
+    if kind == "heat" or (kind is None and fits and truth is None):
+        return heat(table, path, level=level, population=population)
+    return bars(table, path, truth=truth, level=level, population=population, most=most)
 
 
 def bars(
@@ -33,7 +62,7 @@ def bars(
     if len(order) > most:
         order = sorted(np.argsort(-table.values, kind="stable")[:most].tolist())
     rows = table.rows(level, population=population)
-    data = [{**rows[place], "value": str(rows[place]["value"]), "place": place} for place in order]
+    data = [{**rows[place], "value": _label(rows[place]["value"]), "place": place} for place in order]
     if truth is not None:
         for row in data:
             row["truth"] = float(truth[row["place"]])
@@ -46,10 +75,148 @@ def bars(
     if truth is not None:
         chart = chart + base.mark_tick(color="#d1495b", thickness=2, size=14).encode(y="truth:Q")
     note = f"bars: estimate, lines: {level:.0%} interval" + (", red: truth" if truth is not None else "")
+    if len(order) < len(table.values):
+        note += f"; the {len(order)} largest of {len(table.values):,}"
+    note += _doubt(table)
     size = max(240, min(900, 22 * len(data)))
     chart = chart.properties(
         width=size, height=240, title={"text": f"{name} ({table.people:,} people)", "subtitle": note}
     )
+    return _kept(chart, path)
+
+
+def _label(label: Any) -> str:
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _doubt(table: Table) -> str:
+    return "; reconstructed" if table.is_reconstructed else ""
+
+
+def heat(table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False) -> Any:
+    """A heat map of two attributes, or of three one for each value of the first; the intervals where one points."""
+    import altair as alt
+
+    rows = table.rows(level, population=population)
+    data = []
+    for row in rows:
+        *first, down, across = (str(part) for part in row["value"])
+        reach = (row["high"] - row["low"]) / 2
+        data.append(
+            {
+                "part": first[0] if first else "",
+                "down": down,
+                "across": across,
+                "frequency": row["frequency"],
+                "figures": f"{row['frequency']:.3f}\n±{reach:.3f}",
+                "interval": f"{row['low']:.4f} to {row['high']:.4f}",
+            }
+        )
+    names = table.attributes
+    sides = {side: list(dict.fromkeys(row[side] for row in data)) for side in ("part", "down", "across")}
+    if prod(len(labels) for labels in sides.values()) != len(data):
+        raise InvalidInput("plot: two values of an attribute have the same label; draw bars")
+    peak = max(1e-9, float(table.values.max()))
+    angle = 0 if max(map(len, sides["across"])) <= 7 and len(data) <= MOST_WRITTEN else -90
+    base = alt.Chart().encode(
+        x=alt.X("across:N", sort=sides["across"], title=names[-1], axis=alt.Axis(labelAngle=angle)),
+        y=alt.Y("down:N", sort=sides["down"], title=names[-2]),
+        tooltip=[
+            *([alt.Tooltip("part:N", title=names[0])] if sides["part"] != [""] else []),
+            alt.Tooltip("down:N", title=names[-2]),
+            alt.Tooltip("across:N", title=names[-1]),
+            alt.Tooltip("frequency:Q", format=".4f"),
+            alt.Tooltip("interval:N", title=f"{level:.0%} interval"),
+        ],
+    )
+    shade = alt.Color("frequency:Q", scale=alt.Scale(scheme="blues", domain=[0, peak], clamp=True))
+    is_written = len(data) <= MOST_WRITTEN
+    step = 52 if is_written else 16
+    layers = [base.mark_rect().encode(color=shade)]
+    if is_written:
+        ink = alt.condition(alt.datum.frequency > 0.6 * peak, alt.value("white"), alt.value("#1f3b4d"))
+        layers.append(base.mark_text(lineBreak="\n", fontSize=10, dy=-5).encode(text="figures:N", color=ink))
+    size = {"width": step * len(sides["across"]), "height": min(step, 36) * len(sides["down"])}
+    chart = alt.layer(*layers, data=alt.Data(values=data)).properties(**size)
+    if len(names) == 3:
+        wide = max(1, 900 // (size["width"] + 40))
+        chart = chart.facet(facet=alt.Facet("part:N", sort=sides["part"], title=names[0]), columns=wide)
+    note = f"±: half of a {level:.0%} interval" if is_written else "colour: frequency"
+    title = f"{', '.join(names)} ({table.people:,} people)"
+    return _kept(chart.properties(title={"text": title, "subtitle": note + _doubt(table)}), path)
+
+
+def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
+    """A heat map of a square data frame, such as correlations: red below 0, blue above."""
+    import altair as alt
+
+    names = [str(name) for name in frame.columns]
+    values = np.asarray(frame, dtype=float)
+    if values.shape != (len(names), len(names)):
+        raise InvalidInput(f"frame must be square, not {values.shape[0]} rows by {values.shape[1]} columns")
+    data = [
+        {"one": one, "two": two, "value": float(values[i, j]), "figure": f"{values[i, j]:.2f}"}
+        for i, one in enumerate(names)
+        for j, two in enumerate(names)
+    ]
+    peak = max(1e-9, float(np.abs(values).max()))
+    has_signs = bool((values < 0).any())
+    scale = alt.Scale(scheme="redblue" if has_signs else "blues", domain=[-peak if has_signs else 0, peak])
+    base = alt.Chart(alt.Data(values=data)).encode(
+        x=alt.X("two:N", sort=names, title=None),
+        y=alt.Y("one:N", sort=names, title=None),
+        tooltip=["one:N", "two:N", alt.Tooltip("value:Q", format=".4f")],
+    )
+    chart = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=None))
+    if len(data) <= MOST_WRITTEN * 2:
+        ink = alt.condition(f"abs(datum.value) > {0.6 * peak}", alt.value("white"), alt.value("#1f3b4d"))
+        chart = chart + base.mark_text(fontSize=10).encode(text="figure:N", color=ink)
+    step = 36 if len(names) <= 20 else 18
+    return _kept(chart.properties(width=step * len(names), height=step * len(names), title=title), path)
+
+
+def network(
+    nodes: Sequence[Mapping[str, Any]],
+    links: Sequence[Mapping[str, Any]],
+    path: str | None = None,
+    *,
+    title: str = "",
+    subtitle: str = "",
+) -> Any:
+    """Named nodes at ``x``, ``y`` and links from ``x``, ``y`` to ``x2``, ``y2``, as wide as their ``weight``.
+
+    Links also say ``between`` which nodes, their ``figure`` and whether they are clear (``is_clear``) or dashed.
+    """
+    import altair as alt
+
+    columns = 1 + max(int(node["x"]) for node in nodes)
+    rows = 1 + max(float(node["y"]) for node in nodes)
+    across = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-0.3, columns - 0.3], nice=False))
+    down = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-0.6, rows - 0.4], reverse=True, nice=False))
+    link = (
+        alt.Chart(alt.Data(values=[dict(each) for each in links]))
+        .mark_rule(color="#7aa6c2", strokeCap="round")
+        .encode(
+            x=across,
+            y=down,
+            x2="x2:Q",
+            y2="y2:Q",
+            strokeWidth=alt.StrokeWidth("weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title="nats"),
+            strokeDash=alt.condition("datum.is_clear", alt.value([1, 0]), alt.value([4, 3])),
+            tooltip=["between:N", "figure:N"],
+        )
+    )
+    base = alt.Chart(alt.Data(values=[dict(each) for each in nodes])).encode(x=across, y=down)
+    dot = base.mark_circle(size=90, color="#1f3b4d", opacity=1)
+    written = {"align": "left", "dx": 9, "dy": -9, "fontSize": 12}
+    halo = base.mark_text(**written, stroke="white", strokeWidth=4).encode(text="name:N")
+    name = base.mark_text(**written, color="#1f3b4d").encode(text="name:N")
+    size = {"width": max(240, 170 * columns), "height": max(80, 42 * rows)}
+    chart = (link + dot + halo + name).properties(title={"text": title, "subtitle": subtitle}, **size)
+    return _kept(chart.properties(view={"stroke": None}), path)
+
+
+def _kept(chart: Any, path: str | None) -> Any:
     if path is not None:
         save(chart, path)
     return chart

@@ -83,7 +83,7 @@ def test_ratio_spread_is_that_of_normal_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["grr", "she", "the", "sue", "oue", "ss", "blh", "olh", "olh-seeded", "hr", "hcms", "o-rr"]
+    "name", ["grr", "she", "the", "sue", "oue", "ss", "blh", "olh", "olh-seeded", "hr", "hrr", "hcms", "o-rr"]
 )
 def test_measured_error_is_the_predicted_one(name: str) -> None:
     (row,) = compare_oracles([name], size=32, epsilons=["1"], people=20_000, runs=6, seed=1)

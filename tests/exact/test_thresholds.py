@@ -64,7 +64,7 @@ def test_bad_size_has_one_clear_error(size: object) -> None:
 
 
 def test_an_epsilon_too_small_to_say_anything_is_refused() -> None:
-    for name in ("grr", "oue", "sue", "ss", "hr", "olh", "cms"):
+    for name in ("grr", "oue", "sue", "ss", "hr", "hrr", "olh", "cms"):
         with pytest.raises(sv.InvalidInput, match="too small"):
             sv.oracle(name, size=8, epsilon="1e-25")
 

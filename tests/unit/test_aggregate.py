@@ -99,7 +99,7 @@ def test_forged_bytes_with_a_good_checksum_are_refused() -> None:
 
 
 def test_a_table_stays_as_it_was_when_its_aggregate_grows() -> None:
-    for oracle in ("grr", "oue", "ss", "hr", "olh"):
+    for oracle in ("grr", "oue", "ss", "hr", "hrr", "olh"):
         plan = make(oracle)
         total = sv.Aggregate(plan).add(crowd(plan))
         table = total.estimate().marginal("x")

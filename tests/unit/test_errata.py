@@ -43,7 +43,16 @@ def test_14_grr_beats_oue_for_half_sums_up_to_six_e_plus_two(epsilon: float) -> 
     assert max(cells) == max(size for size in range(3, 200) if size < 3 * odds + 2)
 
 
-SUMMED = [("grr", {}), ("ss", {"chosen": 4}), ("oue", {}), ("olh", {}), ("hr", {}), ("o-rr", {}), ("o-rappor", {})]
+SUMMED = [
+    ("grr", {}),
+    ("ss", {"chosen": 4}),
+    ("oue", {}),
+    ("olh", {}),
+    ("hr", {}),
+    ("hrr", {}),
+    ("o-rr", {}),
+    ("o-rappor", {}),
+]
 
 
 @pytest.mark.parametrize(("name", "options"), SUMMED)

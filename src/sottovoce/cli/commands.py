@@ -14,9 +14,9 @@ from sottovoce.errors import InvalidInput
 from sottovoce.files import replacing
 
 if TYPE_CHECKING:
+    from sottovoce.cli.survey import Suspect
     from sottovoce.estimate import Estimate
     from sottovoce.front import Plan
-    from sottovoce.guarantee import Guarantee
     from sottovoce.oracles import Oracle
 
 AUDIT_FAILED = 1
@@ -33,6 +33,8 @@ compare_app = typer.Typer(
     help="""Method against method: measured error beside theory.
 
     Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
+
+    Example:  sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
     """,
     rich_markup_mode=None,
 )
@@ -61,6 +63,8 @@ def _print_version(wanted: bool) -> None:
       sottovoce audit plan.json
       sottovoce oracles --size 64 --epsilon 1
       sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
+      sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
+      sottovoce advise survey.toml --error 0.01
     """
 )
 def _root(
@@ -93,16 +97,23 @@ def plan(
       [question]
       kind = "frequencies"
       attributes = ["age"]
+
+    Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods is then printed too.
     """
-    from sottovoce.cli.survey import read_survey
+    from sottovoce.cli.survey import planner_ranking, read_survey
 
     made = read_survey(survey)
     if output is not None:
         write_plan(made, output)
+    ranks = planner_ranking(made)
     if as_json:
-        _print_json(describe(made))
+        print_json(describe(made) | ({} if ranks is None else {"ranking": [rank.to_json() for rank in ranks]}))
         return
     typer.echo(str(made))
+    if ranks is not None:
+        from sottovoce.cli.tables import console, ranking_table
+
+        console().print(ranking_table(ranks))
     typer.echo(f"Id: {made.id}")
     if output is not None:
         typer.echo(f"Written: {output}")
@@ -116,14 +127,16 @@ def write_plan(made: Plan, output: Path) -> None:
 
 def describe(made: Plan) -> dict[str, Any]:
     """A plan's figures as JSON."""
+    from sottovoce.cli.answers import guarantee_json
     from sottovoce.cli.survey import asks
 
     return {
         "id": made.id,
-        "guarantee": _guarantee(made.guarantee),
+        "guarantee": guarantee_json(made.guarantee),
         "epsilon": float(made.epsilon),
         "people": made.people,
         "cohorts": len(made.cohorts),
+        "family": made.cohorts.kind,  # unless it is listed, the asks below stand for all
         "asks": [
             {
                 "attributes": list(ask.encoding.attributes),
@@ -137,10 +150,6 @@ def describe(made: Plan) -> dict[str, Any]:
             for people, ask in asks(made)
         ],
     }
-
-
-def _guarantee(guarantee: Guarantee) -> dict[str, float]:
-    return {"per_report": guarantee.per_report, "lifetime": guarantee.lifetime}
 
 
 def _predicted_error(oracle: Oracle, people: int) -> float | None:
@@ -191,6 +200,10 @@ def estimate(
     postprocess: Annotated[
         str | None, typer.Option(metavar="METHOD", help="Repair the estimate, such as norm-sub.")
     ] = None,
+    marginal: Annotated[
+        list[str] | None, typer.Option(metavar="a,b", help="The table of these attributes; may be given again.")
+    ] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, help="All tables of so many attributes.")] = None,
     candidates: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The values to look for, one a line (open alphabets).")
     ] = None,
@@ -206,28 +219,32 @@ def estimate(
     """Say what the crowd said, with standard errors and intervals.
 
     Example:  sottovoce estimate plan.json reports.parquet --postprocess norm-sub --plot estimate.svg
+
+    Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
     """
+    from sottovoce.cli import answers
     from sottovoce.cli.survey import read_plan
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     made = read_plan(plan_file, plan_id)
-    words = None if candidates is None else _candidates(made, candidates)
+    words = None if candidates is None else answers.candidates(made, candidates)
     wanted = {"candidates": words, "decoder": decoder}
     found = listen(made, reports, quiet, **{key: value for key, value in wanted.items() if value is not None})
+    tables = answers.asked_tables(found, marginal or [], k)
     if postprocess is not None:
         from sottovoce.postprocessing import postprocess as repair
 
-        found = repair(found, postprocess)
+        tables = [repair(table, postprocess) for table in tables]
     if plot is not None:
-        _draw(found, plot)
+        answers.draw(tables, plot)
     if as_json:
-        _print_json(_estimate_json(made, found, level))
+        print_json(answers.estimate_json(made, tables, level))
         return
     from sottovoce.cli.tables import console, estimate_table
 
     screen = console()
-    for table in found.tables.values():
+    for table in tables:
         screen.print(estimate_table(table, level))
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
@@ -246,47 +263,6 @@ def listen(made: Plan, reports: Path, quiet: bool, **options: Any) -> Estimate:
             heard.add(batch)
             advance(heard.people)
     return heard.estimate(**options)
-
-
-def _candidates(made: Plan, path: Path) -> dict[str, list[str]]:
-    """The words of a file, for the open attributes of a plan, or for all if none is open."""
-    try:
-        lines = [line.rstrip("\r") for line in path.read_text(encoding="utf-8-sig").split("\n")]
-    except UnicodeDecodeError:
-        raise InvalidInput(f"candidates ({path}): the file is not UTF-8") from None
-    words = list(dict.fromkeys(line for line in lines if line))
-    if not words:
-        raise InvalidInput(f"candidates ({path}): there must be at least one, each on its own line")
-    asked = made.cohorts.attributes
-    open_ones = [name for name in asked if made.schema[name].is_open]
-    return dict.fromkeys(open_ones or asked, words)
-
-
-def _draw(found: Estimate, plot: Path) -> None:
-    import altair as alt
-
-    from sottovoce.plots import save
-
-    charts = [table.plot() for table in found.tables.values()]
-    save(charts[0] if len(charts) == 1 else alt.vconcat(*charts), str(plot))
-
-
-def _estimate_json(made: Plan, found: Estimate, level: float) -> dict[str, Any]:
-    return {
-        "plan": made.id,
-        "guarantee": _guarantee(made.guarantee),
-        "level": level,
-        "tables": [
-            {
-                "attributes": list(table.attributes),
-                "people": table.people,
-                "method": table.method,
-                "is_unbiased": table.is_unbiased,
-                "rows": table.rows(level),
-            }
-            for table in found.tables.values()
-        ],
-    }
 
 
 @app.command()
@@ -313,34 +289,31 @@ def audit(
 
     total = auditing.DRAWS if draws is None else draws
     results = []
-    for attributes, suspect in _suspects(plan_file, oracle, size, epsilon):
-        with progress(f"auditing {suspect.names[0]}", total, quiet) as advance:
-            results.append((attributes, suspect.size, auditing.audit(suspect, draws=total, progress=advance)))
-    passed = all(result.passed for *_, result in results)
+    for suspect in _suspects(plan_file, oracle, size, epsilon):
+        with progress(f"auditing {suspect.oracle.names[0]}", total, quiet) as advance:
+            results.append((suspect, auditing.audit(suspect.oracle, draws=total, progress=advance)))
+    passed = all(result.passed for _, result in results)
     if as_json:
-        rows = [{"attributes": names, "size": count, **result.to_json()} for names, count, result in results]
-        _print_json({"passed": passed, "audits": rows})
+        print_json({"passed": passed, "audits": [suspect.to_json() | result.to_json() for suspect, result in results]})
     else:
-        for attributes, _, result in results:
-            typer.echo(f"{', '.join(attributes)}: {result}" if attributes else str(result))
+        for suspect, result in results:
+            typer.echo(f"{suspect}{result}")
     if not passed:
         raise typer.Exit(AUDIT_FAILED)
 
 
-def _suspects(
-    plan_file: Path | None, oracle: str | None, size: int | None, epsilon: str | None
-) -> list[tuple[tuple[str, ...], Oracle]]:
-    """(attributes, oracle) for all that an audit was asked to judge; no attributes for an oracle by itself."""
-    from sottovoce.cli.survey import asks, read_plan
+def _suspects(plan_file: Path | None, oracle: str | None, size: int | None, epsilon: str | None) -> list[Suspect]:
+    """All that an audit was asked to judge."""
+    from sottovoce.cli.survey import Suspect, read_plan, suspects
     from sottovoce.oracles import oracle as build
 
     if plan_file is not None:
         if (oracle, size, epsilon) != (None, None, None):
             raise InvalidInput("audit: give a plan, or --oracle, --size and --epsilon, not both")
-        return [(ask.encoding.attributes, ask.oracle) for _, ask in asks(read_plan(plan_file))]
+        return suspects(read_plan(plan_file))
     if oracle is None or size is None or epsilon is None:
         raise InvalidInput("audit: give a plan, or all of --oracle, --size and --epsilon")
-    return [((), build(oracle, size=size, epsilon=epsilon))]
+    return [Suspect((), build(oracle, size=size, epsilon=epsilon))]
 
 
 @app.command()
@@ -362,7 +335,7 @@ def oracles(
     with progress("computing", len(fitting(size)), quiet) as advance:
         rows = figures(size, epsilon, advance)
     if as_json:
-        _print_json([row.to_json() for row in rows])
+        print_json([row.to_json() for row in rows])
         return
     from sottovoce.cli.tables import console, figures_table
 
@@ -391,20 +364,21 @@ def compare_oracles(
     from sottovoce import compare
     from sottovoce.cli.progress import progress
 
-    chosen = _listed(names) if names else None
-    epsilons = _listed(epsilon)
+    chosen = listed(names) if names else None
+    epsilons = listed(epsilon)
     total = runs * len(epsilons) * len(chosen or compare.fitting(size))
     with progress("comparing", total, quiet) as advance:
         rows = list(compare.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
     if as_json:
-        _print_json([row.to_json() for row in rows])
+        print_json([row.to_json() for row in rows])
         return
     from sottovoce.cli.tables import comparison_table, console
 
     console().print(comparison_table(rows))
 
 
-def _listed(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
+    """The parts of a,b,c."""
     return [part.strip() for part in text.split(",")]
 
 
@@ -427,7 +401,7 @@ def demo(
     run_demo(output, seed, quiet)
 
 
-def _print_json(data: Any) -> None:
+def print_json(data: Any) -> None:
     """One JSON document; a list has one row a line. What is not a number in JSON is null."""
     if isinstance(data, list):
         lines = ",\n".join(" " + _json(row) for row in data)

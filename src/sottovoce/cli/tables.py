@@ -9,11 +9,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from sottovoce.compare import Comparison, Figures
+    from sottovoce.cli.survey import Rank
+    from sottovoce.compare import Comparison, Figures, MarginalsComparison
     from sottovoce.estimate import Floats, Table
 
 MOST_SHOWN = 64  # values of one table that are printed; JSON and files hold all
 NARROWEST = 110  # columns to assume where nobody says how wide the screen is
+CLOSED_FORM = "closed form"
+WORDS = ("value", "oracle", "thesis cost", "holds", "method", "reason", "note")  # columns that are not numbers
+DECODERS = ("nnls", "lasso")  # that mark a table as a repair does
 
 
 def console() -> Console:
@@ -38,28 +42,51 @@ def shown(values: Floats) -> list[int]:
 
 
 def estimate_table(table: Table, level: float) -> RichTable:
-    """Values with standard errors and intervals."""
+    """Values with standard errors and intervals; a column for each attribute of several."""
     from rich.markup import escape
 
     low, high = table.interval(level)
+    several = len(table.attributes) > 1
+    names = [escape(name) for name in table.attributes] if several else ["value"]
     out = _grid(
         f"{', '.join(table.attributes)}: {table.people:,} people, {_repair(table)}",
-        ["value", "frequency", "std error", f"{100 * level:.4g}% interval"],
+        [*names, "frequency", "std error", f"{100 * level:.4g}% interval"],
+        words=names,
     )
     for place in shown(table.values):
+        label: object = table.labels[place]
+        cells = label if several and isinstance(label, tuple) else (label,)
         out.add_row(
-            escape(str(table.labels[place])),
+            *(escape(str(cell)) for cell in cells),
             f"{table.values[place]:.4f}",
             f"{table.std_error[place]:.4f}",
             _interval(low[place], high[place]),
         )
+    notes = []
     if len(table.values) > MOST_SHOWN:
-        out.caption = f"the {MOST_SHOWN} largest of {len(table.values):,}; --json has them all"
+        notes.append(f"the {MOST_SHOWN} largest of {len(table.values):,}; --json has them all")
+    if table.is_reconstructed:
+        notes.append("reconstructed: some of this table was never asked for, and follows from an assumption")
+    if table.errors != CLOSED_FORM or table.is_reconstructed or not _is_repaired(table):
+        notes.append(f"standard errors: {table.errors}")
+    if notes:
+        out.caption = "; ".join(notes)
     return out
 
 
 def _repair(table: Table) -> str:
-    return "unbiased" if table.is_unbiased else f"repaired by {table.method}, biased"
+    """Whether the values are biased, and by what: a repair, or the method of a plan of marginals."""
+    marks = ", reconstructed" if table.is_reconstructed else ""
+    if _is_repaired(table):
+        return ("unbiased" if table.is_unbiased else f"repaired by {table.method}, biased") + marks
+    return f"{'unbiased' if table.is_unbiased else 'biased'}, by {table.method}{marks}"
+
+
+def _is_repaired(table: Table) -> bool:
+    """Whether a repair marks the table (none is one of them), not the method of a plan of marginals."""
+    from sottovoce.postprocessing import METHODS
+
+    return table.method in METHODS or table.method in DECODERS
 
 
 def truth_table(table: Table, truth: Floats) -> RichTable:
@@ -143,7 +170,61 @@ def comparison_table(rows: Sequence[Comparison]) -> RichTable:
     return out
 
 
-def _grid(title: str, columns: Sequence[str], padding: int = 1) -> RichTable:
+def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
+    """Measured errors of methods for marginals, by epsilon."""
+    from rich.markup import escape
+
+    with_coverage = any(row.coverage is not None for row in rows)
+    columns = ["epsilon", "method", "squared error", "variation distance", "seconds", "views", "view size"]
+    out = _grid(f"tables of {rows[0].k} attributes", [*columns, *(["95% holds"] if with_coverage else []), "note"])
+    for row in rows:
+        if row.sse is None:
+            blanks = [""] * (len(columns) - 2 + with_coverage)
+            out.add_row(f"{row.epsilon:g}", row.method, *blanks, escape(row.reason or ""))
+            continue
+        out.add_row(
+            f"{row.epsilon:g}",
+            row.method,
+            _spread(row.sse, row.sse_std),
+            _spread(row.tvd or 0.0, row.tvd_std),
+            f"{row.seconds:.2f}",
+            f"{row.views:,}",
+            f"{row.view_size}",
+            *([f"{row.coverage:.1%}" if row.coverage is not None else ""] if with_coverage else []),
+            f"chose {row.chosen}" if row.chosen != row.method else "",
+        )
+    measured = next((row for row in rows if row.sse is not None), None)
+    if measured is not None:
+        out.caption = (
+            f"{measured.people:,} people, {measured.runs} runs of {measured.queries} random tables: means ± the "
+            f"standard deviation over runs; view size in attributes"
+        )
+    return out
+
+
+def ranking_table(ranks: Sequence[Rank]) -> RichTable:
+    """The planner's ranking, the chosen method marked."""
+    from rich.markup import escape
+
+    out = _grid("Methods by predicted error", ["method", "squared error", "per cell", "ratio", "reason"])
+    for rank in ranks:
+        out.add_row(
+            f"{rank.method} *" if rank.chosen else rank.method,
+            _figure(rank.predicted_sse, 3),
+            _figure(rank.per_cell, 2),
+            _figure(rank.ratio, 3),
+            escape(rank.reason if rank.predicted_sse is not None else f"does not fit: {rank.reason}"),
+            style="bold" if rank.chosen else None,
+        )
+    out.caption = "* in the plan. Squared error of a table, summed over its cells; ratio to the best"
+    return out
+
+
+def _spread(mean: float, deviation: float | None) -> str:
+    return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
+
+
+def _grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[str] = WORDS) -> RichTable:
     from rich import box
     from rich.markup import escape
     from rich.table import Table as RichTable
@@ -151,7 +232,6 @@ def _grid(title: str, columns: Sequence[str], padding: int = 1) -> RichTable:
     grid = RichTable(
         title=escape(title), box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left"
     )
-    words = ("value", "oracle", "thesis cost", "holds")
     for name in columns:
         grid.add_column(name, justify="left" if name in words else "right", overflow="fold")
     return grid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import njit
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def unrank(ranks, weights, counts, members, digits):  # type: ignore[no-untyped-def]
     """Fill ``members`` and ``digits`` from ranks; ``counts[j, i]`` counts choices of j among the things from i on."""
     order = members.shape[1]
@@ -23,7 +23,7 @@ def unrank(ranks, weights, counts, members, digits):  # type: ignore[no-untyped-
             place += 1
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def rank(members, digits, weights, counts, ranks):  # type: ignore[no-untyped-def]
     """Fill ``ranks`` from members and digits: the inverse of :func:`unrank`."""
     order = members.shape[1]

@@ -10,7 +10,7 @@ from numba import njit
 FAST = {"reassoc", "contract", "arcp"}
 
 
-@njit(nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def class_means(logits, ends, sign_ends, signs, chances, means):  # type: ignore[no-untyped-def]
     """Fill each class's chances (softmax by attribute) and the means of its signs from logits."""
     classes = logits.shape[0]
@@ -32,7 +32,7 @@ def class_means(logits, ends, sign_ends, signs, chances, means):  # type: ignore
                 means[c, r] = mean
 
 
-@njit(nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[no-untyped-def]
     """Minus the log posterior of the parameters ``x``, and its gradient.
 
@@ -140,7 +140,7 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
     return energy
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def sample(start, classes, layout, data, heat, warm_up, iterations, steps, keep, seed):  # type: ignore[no-untyped-def]
     """Hamiltonian Monte Carlo with dual averaging of the step and a diagonal metric; returns ``keep`` draws."""
     np.random.seed(seed)

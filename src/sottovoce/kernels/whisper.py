@@ -93,6 +93,22 @@ def whisper_signs(buckets, columns, signs, order, truth, state):  # type: ignore
         signs[person] = sign
 
 
+@njit(cache=True, nogil=True)
+def whisper_coefficients(values, coefficients, signs, order, truth, state):  # type: ignore[no-untyped-def]
+    """The sign of one Hadamard coefficient, a uniform one of those that are not constant, kept or turned by a coin."""
+    for person in range(values.size):
+        coefficient = below(state, np.uint64(order - 1))
+        crossed = values[person] & (coefficient + np.uint64(1))
+        sign = np.uint64(0)
+        while crossed:
+            crossed &= crossed - np.uint64(1)
+            sign ^= np.uint64(1)
+        if next_word(state) >= np.uint64(truth):
+            sign ^= np.uint64(1)
+        coefficients[person] = coefficient
+        signs[person] = sign
+
+
 @njit(inline="always", nogil=True)
 def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
     """Heads with probability exp(-numerator/denominator), for a ratio of at most 1, in integers alone."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Estimate, Table
+from sottovoce.estimate import Cell, Estimate, Table
 from sottovoce.marginals.method import Fit, Floats
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise
-from sottovoce.schema import Label, Schema
+from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
@@ -133,7 +133,7 @@ class MarginalEstimate(Estimate):
         return all(self.fit.is_unbiased((place,)) for place in range(len(self.work.names)))
 
 
-def labels_of(schema: Schema, names: Sequence[str]) -> tuple[Label, ...]:
+def labels_of(schema: Schema, names: Sequence[str]) -> tuple[Cell, ...]:
     """The labels of a table's cells: those of its attribute, or tuples of them."""
     each = [schema[name].labels() for name in names]
     return tuple(each[0]) if len(each) == 1 else tuple(product(*each))

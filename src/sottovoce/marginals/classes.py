@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.marginals.method import Floats
-from sottovoce.marginals.signs import Moments, SignSpace
+from sottovoce.marginals.signs import Moments, contrasts
 
 CLASSES = 8
 BINARY_CLASSES = 6
@@ -34,7 +34,7 @@ DRAWS = 100
 
 @dataclass(frozen=True)
 class Posterior:
-    """Means and variances of signs and pairs, and the classes of each draw (weights of draws included)."""
+    """Means and variances of contrasts and of their products in pairs, and the classes of each draw."""
 
     single: Floats
     single_variance: Floats
@@ -62,7 +62,7 @@ class ClassModel:
             self.signs[rows, self.space.of(place)] = self.space.rows[place].T
         self.is_binary = np.repeat([float(size == 2) for size in sizes], [size - 1 for size in sizes])
         owners = self.space.owners
-        sums, information = moments.second
+        information = moments.second[1]
         self.info2 = np.where(owners[:, None] == owners[None, :], 0.0, information)
         self.mean2 = moments.mean(2)
 
@@ -98,9 +98,7 @@ class ClassModel:
     @cached_property
     def base(self) -> Floats:
         """Contrasts of the attributes' own frequencies."""
-        parts = [
-            contrasts(len(chances)).T @ np.log(chances) for chances in self.start_chances
-        ]
+        parts = [contrasts(len(chances)).T @ np.log(chances) for chances in self.start_chances]
         return np.concatenate(parts)
 
     # -- starts
@@ -212,19 +210,21 @@ class ClassModel:
         singles = np.einsum("nc,ncr->nr", weights, means)
         sums, information = self.moments.first
         heard = information > 0
-        logs = 0.5 * np.log(information[heard]) - 0.5 * information[heard] * (
-            singles[:, heard] - sums[heard] / information[heard]
-        ) ** 2
+        logs = (
+            0.5 * np.log(information[heard])
+            - 0.5 * information[heard] * (singles[:, heard] - sums[heard] / information[heard]) ** 2
+        )
         upper = np.triu(self.info2 > 0)
         v2 = 1 / self.info2[upper]
-        total = np.zeros((2, *self.info2.shape))
+        turn = self.space.to_contrasts
+        total = np.zeros((2, len(turn), len(turn)))
         spare = np.zeros_like(self.info2)
         pair_logs = np.empty((len(draws), int(upper.sum())))
         for number in range(len(draws)):
             model = (means[number] * weights[number][:, None]).T @ means[number]
             slack = t2[number] * self.scale2
             keep = slack * self.info2 / (1 + slack * self.info2)
-            pair = model + keep * (self.mean2 - model)
+            pair = turn @ (model + keep * (self.mean2 - model)) @ turn.T
             total[0] += pair
             total[1] += pair**2
             spare += slack / (1 + slack * self.info2)
@@ -235,9 +235,10 @@ class ClassModel:
         predictive = np.log(np.exp(logs - largest).mean(0)) + largest
         criterion = float((predictive - logs.var(0)).sum())
         mean = total[0] / len(draws)
-        variance = total[1] / len(draws) - mean**2 + spare / len(draws)
+        variance = total[1] / len(draws) - mean**2 + turn**2 @ (spare / len(draws)) @ (turn**2).T
+        turned = singles @ turn.T
         posterior = Posterior(
-            singles.mean(0), singles.var(0), mean, np.maximum(variance, 0), weights / len(draws), chances
+            turned.mean(0), turned.var(0), mean, np.maximum(variance, 0), weights / len(draws), chances
         )
         return criterion, posterior
 
@@ -256,15 +257,3 @@ def _mixed(shares: Floats, parts: list[Posterior]) -> Posterior:
         np.concatenate([share * part.weights for share, part in pairs]),
         np.concatenate([part.chances for part in parts]),
     )
-
-
-def contrasts(size: int) -> Floats:
-    """Orthonormal columns that sum to zero: Helmert's contrasts of ``size`` values."""
-    out = np.zeros((size, size - 1))
-    for column in range(size - 1):
-        out[: column + 1, column] = 1
-        out[column + 1, column] = -(column + 1)
-        out[:, column] /= np.sqrt((column + 1) * (column + 2))
-    return out
-
-

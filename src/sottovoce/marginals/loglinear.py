@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.marginals.method import Floats
 
@@ -15,9 +16,9 @@ ROUNDS = 60
 ENOUGH = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
-    """Products of centred-free basis functions of up to ``order`` of a table's attributes.
+    """Products of functions of a table's attributes.
 
     ``values``: cells x features. ``owners``: for each feature, ((position, function), ...).
     """
@@ -27,28 +28,19 @@ class Features:
     owners: tuple[tuple[tuple[int, int], ...], ...]
 
 
-def features(shape: tuple[int, ...], bases: tuple[Floats, ...], order: int) -> Features:
-    """All products of up to ``order`` functions of different attributes; ``bases``: functions x values each."""
+def features(shape: tuple[int, ...], bases: tuple[Floats, ...], sets: Sequence[tuple[int, ...]]) -> Features:
+    """All products of functions of the positions in each of ``sets``; ``bases``: functions x values each."""
     grid = np.indices(shape).reshape(len(shape), prod(shape))
     columns: list[Floats] = []
     owners: list[tuple[tuple[int, int], ...]] = []
-    for size in range(1, order + 1):
-        for positions in combinations(range(len(shape)), size):
-            for functions in np.ndindex(*(len(bases[position]) for position in positions)):
-                column = np.ones(prod(shape))
-                for position, function in zip(positions, functions, strict=True):
-                    column = column * bases[position][function][grid[position]]
-                columns.append(column)
-                owners.append(tuple(zip(positions, functions, strict=True)))
+    for positions in sets:
+        for functions in np.ndindex(*(len(bases[position]) for position in positions)):
+            column = np.ones(prod(shape))
+            for position, function in zip(positions, functions, strict=True):
+                column = column * bases[position][function][grid[position]]
+            columns.append(column)
+            owners.append(tuple(zip(positions, functions, strict=True)))
     return Features(shape, np.array(columns).T.reshape(prod(shape), len(columns)), tuple(owners))
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Tables (batch x cells) and the variances of their cells that the means' variances imply."""
-
-    tables: Floats
-    weights: Floats
 
 
 def maximum_entropy(values: Floats, targets: Floats, variances: Floats) -> Floats:
@@ -62,7 +54,7 @@ def maximum_entropy(values: Floats, targets: Floats, variances: Floats) -> Float
     eta = np.zeros((batch, count))
     diagonal = np.arange(count)
 
-    def objective(point: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    def objective(point: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
         energy = point @ values.T
         top = energy.max(1, keepdims=True)
         table = np.exp(energy - top)

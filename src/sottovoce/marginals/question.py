@@ -53,16 +53,17 @@ class Marginals(Question):
         method: str = AUTO,
         **options: Any,
     ) -> None:
-        for part, value in (("attributes", attributes), ("workload", workload)):
-            if isinstance(value, str):
+        for part, names in (("attributes", attributes), ("workload", workload)):
+            if isinstance(names, str):
                 raise InvalidInput(f"{part} must be a list of names, not one text")
-        for part, value in (
-            ("up_to", whole("up_to", up_to, 1, 64)),
-            ("attributes", None if attributes is None else tuple(attributes)),
-            ("workload", None if workload is None else tuple(tuple(each) for each in workload)),
-            ("method", method),
-            ("options", dict(options)),
-        ):
+        parts: dict[str, Any] = {
+            "up_to": whole("up_to", up_to, 1, 64),
+            "attributes": None if attributes is None else tuple(attributes),
+            "workload": None if workload is None else tuple(tuple(each) for each in workload),
+            "method": method,
+            "options": dict(options),
+        }
+        for part, value in parts.items():
             object.__setattr__(self, part, value)
 
     def work(self, schema: Schema) -> Workload:

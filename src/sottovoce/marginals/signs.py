@@ -10,17 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import combinations
-from math import comb, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.families import Block, Signs
+from sottovoce.families import Block, Signs, sign_noise
 from sottovoce.marginals.method import Floats
 from sottovoce.marginals.workload import Workload
-from sottovoce.oracles.thresholds import exp
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -59,11 +57,47 @@ class SignSpace:
         """The signs of one attribute."""
         return slice(int(self.starts[place]), int(self.starts[place + 1]))
 
+    @cached_property
+    def contrast_starts(self) -> NDArray[np.int64]:
+        """The first contrast of each attribute, and the end: an attribute of K values has K - 1."""
+        return np.cumsum([0, *(size - 1 for size in self.sizes)])
+
+    def contrasts_of(self, place: int) -> slice:
+        """The contrasts of one attribute."""
+        return slice(int(self.contrast_starts[place]), int(self.contrast_starts[place + 1]))
+
+    @cached_property
+    def bases(self) -> tuple[Floats, ...]:
+        """For each attribute its orthonormal contrasts: values x contrasts."""
+        return tuple(contrasts(size) for size in self.sizes)
+
+    @cached_property
+    def to_contrasts(self) -> Floats:
+        """The linear map from means of signs to means of contrasts.
+
+        The signs are a tight frame: a table of K values is (1 + sum over r of m_r h_r)/H, so a contrast's mean is
+        (1/H) sum over r of m_r <h_r, contrast>.
+        """
+        out = np.zeros((int(self.contrast_starts[-1]), self.count))
+        for place, (rows, basis) in enumerate(zip(self.rows, self.bases, strict=True)):
+            out[self.contrasts_of(place), self.of(place)] = basis.T @ rows.T / (len(rows) + 1)
+        return out
+
+
+def contrasts(size: int) -> Floats:
+    """Orthonormal columns that sum to zero: Helmert's contrasts of ``size`` values."""
+    out = np.zeros((size, size - 1))
+    for column in range(size - 1):
+        out[: column + 1, column] = 1
+        out[column + 1, column] = -(column + 1)
+        out[:, column] /= np.sqrt((column + 1) * (column + 2))
+    return out
+
 
 def hadamard(size: int) -> Floats:
     """The Hadamard matrix of the smallest order that is a power of two and at least ``size``."""
     order = np.arange(1 << (size - 1).bit_length())
-    return 1.0 - 2.0 * (np.bitwise_count(order[:, None] & order[None, :]) & 1)
+    return np.asarray(1.0 - 2.0 * (np.bitwise_count(order[:, None] & order[None, :]) & 1))
 
 
 def attribute_weights(sizes: Sequence[int]) -> list[int]:
@@ -79,12 +113,13 @@ def shared_out(work: Workload, weights: Sequence[int], shares: Mapping[tuple[str
     counts = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
     tickets = [weight * count for weight, count in zip(weights, counts, strict=True)]
     kept = {key: share for key, share in shares.items() if share > 0 and key[1] <= len(work.names)}
-    totals = {key: _elementary(tickets, key[1]) for key in kept}
+    totals = {key: elementary(tickets, key[1]) for key in kept}
     scale = max(totals[key] / share for key, share in kept.items())
     return [Block(*key, times=max(1, round(PRECISION * share * scale / totals[key]))) for key, share in kept.items()]
 
 
-def _elementary(weights: Sequence[int], order: int) -> int:
+def elementary(weights: Sequence[int], order: int) -> int:
+    """The sum over sets of ``order`` of the products of their weights."""
     sums = [1] + [0] * order
     for weight in weights:
         for size in reversed(range(order)):
@@ -101,13 +136,6 @@ def sign_cohorts(schema: Schema, work: Workload, epsilon: Decimal, options: Mapp
 def sign_options(weights: Sequence[int], blocks: Sequence[Block]) -> dict[str, Any]:
     """Blocks and weights as a plan holds them."""
     return {"weights": list(weights), "blocks": [[block.shape, block.order, block.times] for block in blocks]}
-
-
-def debiasing(epsilon: Decimal, bits: int) -> float:
-    """g: what a sign reported through randomized response over 2^bits values is multiplied by."""
-    # g_L = (E + L - 1) / (E - 1)
-    odds = float(exp(epsilon))
-    return (odds + (1 << bits) - 1) / (odds - 1)
 
 
 @dataclass(frozen=True)
@@ -142,8 +170,10 @@ def moments(work: Workload, aggregate: Aggregate) -> Moments:
         rows = np.flatnonzero(numbers == number)
         members, masks = family.reach(number, cohorts[rows])
         signs = space.starts[members] + masks - 1
-        kappa = family.oracles[number].gap  # E[reported sign] = kappa * sign
+        source = family.oracles[number]
+        gap, noise = source.gap, sign_noise(source)  # E[told] = gap * sign
         bits = len(block.products)
+        told_of = _told(source, bits)
         for chosen in range(1, 1 << bits):
             inside = np.zeros(block.order, np.int64)
             for bit, product in enumerate(block.products):
@@ -155,9 +185,9 @@ def moments(work: Workload, aggregate: Aggregate) -> Moments:
             key = np.zeros(len(rows), np.int64)
             for column in np.flatnonzero(inside):
                 key = key * count + signs[:, column]
-            told = 1.0 - 2.0 * (np.bitwise_count(answers[rows] & chosen) & 1)
-            totals[order - 1][0] += np.bincount(key, told * people[rows] * kappa, minlength=count**order)
-            totals[order - 1][1] += np.bincount(key, people[rows] * kappa**2, minlength=count**order)
+            told = told_of[chosen][answers[rows]]
+            totals[order - 1][0] += np.bincount(key, told * people[rows] / (gap * noise), minlength=count**order)
+            totals[order - 1][1] += np.bincount(key, people[rows] / noise, minlength=count**order)
     second = totals[1].reshape(2, count, count)
     second = second + second.transpose(0, 2, 1)
     third = totals[2].reshape(2, count, count, count) if has_thirds else None
@@ -167,3 +197,13 @@ def moments(work: Workload, aggregate: Aggregate) -> Moments:
         (second[0], second[1]),
         None if third is None else (third[0], third[1]),
     )
+
+
+def _told(source: Any, bits: int) -> Floats:
+    """What each answer (columns) says of each character (rows): its sum over the values that the answer supports."""
+    characters = hadamard(1 << bits)
+    if not hasattr(source, "chosen"):
+        return characters
+    answers = np.arange(1 << source.size)
+    inside = answers[:, None] >> np.arange(source.size) & 1
+    return np.asarray(characters @ inside.T.astype(float))

@@ -24,3 +24,9 @@ def squared_mass(work: Workload, places: Places) -> float:
 def spread(work: Workload, places: Places) -> float:
     """The expected squared distance of a table from the uniform one."""
     return squared_mass(work, places) - 1 / work.cells(places)
+
+
+def contrast_spread(size: int) -> float:
+    """The expected variance of an orthonormal contrast among people, for an attribute of ``size`` values."""
+    # E[sum p c^2 - (sum p c)^2] = 1/K - 1/(K (K + 1)) for frequencies uniform over the simplex
+    return 1 / (size + 1)

@@ -13,7 +13,7 @@ from sottovoce.oracles.bloom import OpenRappor, Rappor
 from sottovoce.oracles.buckets import OpenRandomizedResponse
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedResponse
-from sottovoce.oracles.hadamard import HadamardResponse
+from sottovoce.oracles.hadamard import HadamardRandomizedResponse, HadamardResponse
 from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing
 from sottovoce.oracles.histogram import SummedHistogramEncoding, ThresholdedHistogramEncoding
 from sottovoce.oracles.options import whole
@@ -38,6 +38,7 @@ ORACLES: tuple[type[Oracle], ...] = (
     LocalHashing,
     SeededLocalHashing,
     HadamardResponse,
+    HadamardRandomizedResponse,
     CountMeanSketch,
     HadamardCountMeanSketch,
     Rappor,
@@ -96,7 +97,7 @@ def _best(size: int, epsilon: Decimal, bytes: int = DEFAULT_BYTES, target: str =
     if target not in TARGETS:
         raise InvalidInput(f"target ({target}) must be one of {', '.join(TARGETS)}")
     choices = []
-    for name in ("grr", "ss", "oue", "olh", "hr", "olh-seeded"):
+    for name in ("grr", "ss", "oue", "olh", "hr", "hrr", "olh-seeded"):
         if size <= find(name).largest:
             choice = oracle(name, size=size, epsilon=epsilon)
             if choice.layout.bytes <= bytes:

@@ -251,9 +251,19 @@ class Oracle(ABC):
         total = self.variance(n, np.clip(np.asarray(f, dtype=float), 0, 1), population=population)
         return sqrt(total) if isinstance(total, float) else np.sqrt(total)
 
+    def sum_noise(self, people: int, count: int) -> Noise:
+        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated here."""
+        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2: only the floors add up
+        cell = self.noise(people)
+        return Noise(count * cell.floor, cell.slope)
+
     def sum_variance(self, n: int, count: int) -> float:
-        """Variance of the summed frequency of ``count`` values that nobody holds; cells are independent here."""
-        return float(count * self.variance(n, 0.0))
+        """Variance of the summed frequency of ``count`` values that nobody holds."""
+        return self.sum_noise(n, count).floor
+
+    def sum_variances(self, state: Integers, people: int, count: int, sums: Floats) -> Floats:
+        """Variances of the errors of estimated sums, of ``count`` values each, with what the state tells of them."""
+        return self.sum_noise(people, count).variance(np.clip(sums, 0, 1))
 
     def support(self, reports: Payload | Sequence[Any], values: ArrayLike) -> Integers:
         """How many reports support each value asked for: packed rows, or outputs of :meth:`randomize`."""

@@ -202,8 +202,11 @@ class CohortOracle(Oracle):
         """Given the hashes, each value has a variance of its own."""
         return np.asarray(self._whole[1] @ frequencies / n)
 
-    def sum_variance(self, n: int, count: int) -> float:
+    def sum_noise(self, people: int, count: int) -> Noise:
         """Of the first ``count`` values, the others held evenly; estimates sum to one, so cells are not independent."""
         design = self._whole[0]
         summed = design.solver()[:count].sum(axis=0, keepdims=True)
-        return float(self.person_variance(design, summed)[0, count:].mean() / n)
+        person = self.person_variance(design, summed)[0]
+        own = float(person[:count].mean())
+        floor = float(person[count:].mean()) if count < self.size else own
+        return Noise(floor / people, (own - floor) / people)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.oracles.base import Integers, PureOracle
+from sottovoce.oracles.base import Integers, Noise, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, truth_threshold
 
@@ -77,10 +77,13 @@ class GeneralizedRandomizedResponse(PureOracle):
     def supports(self, output: Any, value: int) -> bool:
         return bool(output == value)
 
-    def sum_variance(self, n: int, count: int) -> float:
-        # |S| (E + L - 1 - |S|) / ((E - 1)^2 n), since the cells are negatively correlated: docs/errata, 14
-        share = count * self.q
-        return share * (1 - share) / (n * self.gap**2)
+    def sum_noise(self, people: int, count: int) -> Noise:
+        # a report lies in S with chance a = p + (|S| - 1) q if the value does, b = |S| q if not: one coin, so that
+        # at f = 0 the variance is |S| (E + L - 1 - |S|) / ((E - 1)^2 n): docs/errata, 14
+        inside, outside = self.p + (count - 1) * self.q, count * self.q
+        floor = outside * (1 - outside)
+        scale = people * self.gap**2
+        return Noise(floor / scale, (inside * (1 - inside) - floor) / scale)
 
 
 @dataclass(frozen=True)

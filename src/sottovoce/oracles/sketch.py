@@ -99,6 +99,44 @@ class _Sketch(PureOracle):
         squares = frequencies**2
         return np.asarray(self.variance(n, frequencies, spread=squares.sum() - squares))
 
+    def sum_noise(self, people: int, count: int) -> Noise:
+        """Over salts and without the collisions that people share, which :meth:`sum_spread` measures."""
+        floor = self._person_variance(count, 0)
+        scale = people * self.gap**2
+        return Noise(floor / scale, (self._person_variance(count - 1, 1) - floor) / scale)
+
+    def _person_variance(self, others: int, own: int) -> float:
+        """Variance of how many values of S one report supports: ``others``, and the person's own if it is there."""
+        # N_b: values of S in bucket b, N: in the person's bucket. Given the hash the mean is q0 |S| + (p - q0) N and
+        # the variance q0(1 - q0) sum N_b^2 + (p(1 - p) - q0(1 - q0)) N^2
+        p, q0 = self.p, float(self.exact_q0)
+        count = own + others
+        squares = count + count * (count - 1) / self.width
+        mean, variance = own + others / self.width, others / self.width * (1 - 1 / self.width)
+        within = q0 * (1 - q0) * squares + (p * (1 - p) - q0 * (1 - q0)) * (variance + mean**2)
+        return within + (p - q0) ** 2 * variance
+
+    @staticmethod
+    def sum_spread(count: int, spread: ArrayLike, own: ArrayLike, sums: ArrayLike) -> Floats:
+        """The spread to give :meth:`collision_variance` for sums of ``count`` values.
+
+        ``spread``: the sum of all squared frequencies; ``own``: that of the values summed; ``sums``: their sum.
+        """
+        # people of x and y collide alike if x = y, for every value of S but x, and if x and y are both in S
+        total = count * np.asarray(spread, dtype=float) - 2 * np.asarray(own) + np.asarray(sums) ** 2
+        return np.asarray(np.maximum(total, 0))
+
+    def sum_variance(self, n: int, count: int) -> float:
+        others = count / max(self.size - count, 1)  # those not in the sum share everything evenly
+        return super().sum_variance(n, count) + float(self.collision_variance(others))
+
+    def sum_variances(self, state: Integers, people: int, count: int, sums: Floats) -> Floats:
+        plain = super().sum_variances(state, people, count, sums)
+        squares = np.maximum(sums**2 - plain, 0)
+        # values of one sum are taken as evenly frequent, which is the most that they can collide
+        within = self.sum_spread(count, self.spread(state), squares / count, np.sqrt(squares))
+        return plain + self.collision_variance(within)
+
     @abstractmethod
     def _pairs(self, state: Integers) -> Floats:
         """For each function, the debiased number of ordered pairs of its people who share a bucket."""

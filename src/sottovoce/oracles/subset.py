@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import CorruptReport, InvalidInput
-from sottovoce.oracles.base import Integers, PureOracle
+from sottovoce.oracles.base import Integers, Noise, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
@@ -115,14 +115,20 @@ class SubsetSelection(PureOracle):
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)
 
-    def sum_variance(self, n: int, count: int) -> float:
+    def sum_noise(self, people: int, count: int) -> Noise:
+        floor = self._members_variance(count, 0)
+        scale = people * self.gap**2
+        return Noise(floor / scale, (self._members_variance(count - 1, 1) - floor) / scale)
+
+    def _members_variance(self, others: int, own: int) -> float:
+        """Variance of how many of S a report holds: ``others`` beside the value, and the value itself if ``own``."""
         # members of S among w drawn from the d - 1 others: hypergeometric, with w - 1 draws if the value joined
         rest, p = self.size - 1, self.p
-        means = [draws * count / rest for draws in (self.chosen - 1, self.chosen)]
+        means = [draws * others / rest for draws in (self.chosen - 1, self.chosen)]
         spreads = [
-            mean * (1 - count / rest) * (rest - draws) / max(rest - 1, 1)
+            mean * (1 - others / rest) * (rest - draws) / max(rest - 1, 1)
             for mean, draws in zip(means, (self.chosen - 1, self.chosen), strict=True)
         ]
         within = p * spreads[0] + (1 - p) * spreads[1]
-        between = p * (1 - p) * (means[1] - means[0]) ** 2
-        return (within + between) / (n * self.gap**2)
+        between = p * (1 - p) * (means[1] - means[0] - own) ** 2
+        return within + between

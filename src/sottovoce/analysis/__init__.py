@@ -1,0 +1,9 @@
+"""What people do with marginals: tests of independence, dependency trees, synthetic records, classifiers."""
+
+from __future__ import annotations
+
+from sottovoce.analysis.association import Association, associate
+from sottovoce.analysis.synthetic import Classification, classify, synthesize
+from sottovoce.analysis.trees import Edge, Tree, dependency_tree
+
+__all__ = ["Association", "Classification", "Edge", "Tree", "associate", "classify", "dependency_tree", "synthesize"]

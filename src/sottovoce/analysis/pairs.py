@@ -1,0 +1,232 @@
+"""Pairs of attributes: their tables, the normal law of the tables' errors, and how much two attributes tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.aggregate import Aggregate
+from sottovoce.errors import InvalidInput
+from sottovoce.estimate import Floats
+from sottovoce.marginals import MarginalEstimate
+
+if TYPE_CHECKING:
+    from sottovoce.marginals.workload import Places
+
+ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
+Source = MarginalEstimate | Aggregate
+
+
+def estimate_of(source: Source) -> MarginalEstimate:
+    """The estimate of a marginals question, from itself or from its aggregate."""
+    found: Any = source.estimate() if isinstance(source, Aggregate) else source
+    if not isinstance(found, MarginalEstimate):
+        raise InvalidInput("estimate must be that of a Marginals question, or its aggregate")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PairLaw:
+    """A pair's table and the normal law of its errors, from the variances of its cells and of its margins.
+
+    Cells err independently, with variances ``spread``, on condition that they sum to zero if the table's total is
+    known. That is the law of direct answers exactly, and near that of signs. Where the pair's margins are better (or
+    worse) known than so, the parts of rows, columns and interaction are scaled to what the single tables say.
+    """
+
+    table: Floats  # rows and columns: the values of the two attributes
+    spread: Floats
+    is_total_known: bool
+    scales: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    @classmethod
+    def of(cls, table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None = None) -> PairLaw:
+        """The law for these variances of the cells and, if the single tables are the pair's margins, of theirs."""
+        is_total_known = abs(float(table.sum()) - 1) < ROUNDING
+        spread = _conditioned(variances) if is_total_known else variances
+        plain = cls(table, spread, is_total_known)
+        return plain if margins is None else cls(table, spread, is_total_known, plain._scales_for(variances, margins))
+
+    def _scales_for(self, variances: Floats, margins: tuple[Floats, Floats]) -> tuple[float, float, float]:
+        # |e|^2 = |total|^2/(r c) + |rows|^2/c + |columns|^2/r + |interaction|^2, each part by itself
+        rows, columns = self.table.shape
+        total = 0.0 if self.is_total_known else float(self.spread.sum())
+        common = total / self.table.size
+
+        def parts(cells: float, of_rows: float, of_columns: float) -> Floats:
+            across, down = of_rows / columns - common, of_columns / rows - common
+            return np.array([across, down, cells - across - down - common])
+
+        stated = parts(float(variances.sum()), float(margins[0].sum()), float(margins[1].sum()))
+        own = parts(
+            float(self._variance(()).sum()), float(self._variance((1,)).sum()), float(self._variance((0,)).sum())
+        )
+        if min(stated.min(), own.min()) <= 0:  # margins and cells that contradict each other: go by the cells
+            return 1.0, 1.0, 1.0
+        scales = np.sqrt(stated / own)
+        return float(scales[0]), float(scales[1]), float(scales[2])
+
+    def _variance(self, summed: tuple[int, ...]) -> Floats:
+        """Variances of the errors, before the scales, summed over some axes."""
+        spread = np.asarray(self.spread.sum(axis=summed)) if summed else self.spread
+        total = float(self.spread.sum())
+        return spread - spread**2 / total if self.is_total_known and total > 0 else spread
+
+    def _scaled(self, errors: Floats) -> Floats:
+        """Errors (the last two axes are the table's) with their parts scaled."""
+        if self.scales == (1.0, 1.0, 1.0):
+            return errors
+        common = errors.mean(axis=(-2, -1), keepdims=True)
+        rows = errors.mean(axis=-1, keepdims=True) - common
+        columns = errors.mean(axis=-2, keepdims=True) - common
+        inner = errors - rows - columns - common
+        return np.asarray(common + self.scales[0] * rows + self.scales[1] * columns + self.scales[2] * inner)
+
+    def errors(self, count: int, draws: np.random.Generator) -> Floats:
+        """Errors as they might have been, ``count`` tables of them."""
+        errors = draws.standard_normal((count, *self.table.shape)) * np.sqrt(self.spread)
+        total = float(self.spread.sum())
+        if self.is_total_known and total > 0:
+            errors -= errors.sum(axis=(1, 2), keepdims=True) * (self.spread / total)
+        return self._scaled(errors)
+
+    @property
+    def independent(self) -> Floats:
+        """The table of independent attributes with the same margins, as a distribution."""
+        rows, columns = margins_of(self.table)
+        return np.outer(rows, columns)
+
+
+def _conditioned(variances: Floats) -> Floats:
+    """Variances s of independent errors that have the given ones, v, once their sum is known to be zero."""
+    # s - s^2/S = v with S = sum of s: s = S pi, pi (1 - pi) = v/S. One cell at most has pi above 1/2.
+    from scipy.optimize import brentq
+
+    flat = np.maximum(variances.ravel(), 0.0)
+    largest = int(flat.argmax())
+    if flat[largest] <= 0:
+        return variances
+    sign = np.full(flat.size, -1.0)
+
+    def excess(total: float) -> float:
+        return float(((1 + sign * np.sqrt(np.maximum(1 - 4 * flat / total, 0))) / 2).sum()) - 1
+
+    low = high = 4 * float(flat[largest])
+    start = excess(low)
+    if start < 0:
+        sign[largest] = 1.0
+    for _ in range(60):
+        high *= 2
+        if excess(high) * start <= 0:
+            break
+    else:  # no independent errors have these variances; all but the sum's share
+        return np.asarray(variances * (flat.size / (flat.size - 1)))
+    total = float(brentq(excess, low, high, rtol=1e-12)) if start else low
+    shares = (1 + sign * np.sqrt(np.maximum(1 - 4 * flat / total, 0))) / 2
+    return np.asarray((total * shares).reshape(variances.shape))
+
+
+def pair_laws(estimate: MarginalEstimate, pairs: Sequence[Places], *, population: bool = False) -> list[PairLaw]:
+    """The laws of pairs' tables, given by increasing places.
+
+    ``population`` takes the people asked as a sample of a population in which the two attributes are independent.
+    """
+    work = estimate.work
+    singles: list[Places] = [(place,) for place in sorted({place for pair in pairs for place in pair})]
+    alone = dict(zip(singles, estimate.fit.tables(singles), strict=True))
+    alone_errors = dict(zip(singles, estimate.fit.variances(singles), strict=True))
+    tables, errors = estimate.fit.tables(pairs), estimate.fit.variances(pairs)
+    laws = []
+    for pair, flat, squares in zip(pairs, tables, errors, strict=True):
+        table, variances = flat.reshape(work.shape(pair)), squares.reshape(work.shape(pair))
+        margins: tuple[Floats, Floats] | None = None
+        gaps = (table.sum(1) - alone[pair[:1]], table.sum(0) - alone[pair[1:]])
+        if max(float(np.abs(gap).max()) for gap in gaps) < ROUNDING:
+            margins = alone_errors[pair[:1]], alone_errors[pair[1:]]
+        if population:
+            variances, margins = _sampled(table, variances, margins, estimate.people)
+        laws.append(PairLaw.of(table, variances, margins))
+    return laws
+
+
+def _sampled(
+    table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None, people: int
+) -> tuple[Floats, tuple[Floats, Floats] | None]:
+    """The variances with those of a sample of ``people`` added, the attributes being independent."""
+    rows, columns = margins_of(table)
+    cells = np.outer(rows, columns)
+    variances = variances + cells * (1 - cells) / people
+    if margins is not None:
+        margins = margins[0] + rows * (1 - rows) / people, margins[1] + columns * (1 - columns) / people
+    return variances, margins
+
+
+def margins_of(table: Floats) -> tuple[Floats, Floats]:
+    """The two margins of a table, as distributions."""
+    return repaired(table.sum(1)), repaired(table.sum(0))
+
+
+def repaired(values: Floats) -> Floats:
+    """The nearest distributions (norm-sub), one for each row of the last axis."""
+    # as sottovoce.postprocessing.simplex.norm_sub, for many rows at once
+    below = values - values.max(axis=-1, keepdims=True)
+    falling = -np.sort(-below, axis=-1)
+    sums = np.cumsum(falling, axis=-1)
+    counts = np.arange(1, values.shape[-1] + 1)
+    kept = (counts * falling + (1 - sums) > 0).sum(axis=-1, keepdims=True)
+    shift = (1 - np.take_along_axis(sums, kept - 1, axis=-1)) / kept
+    return np.asarray(np.maximum(below + shift, 0.0))
+
+
+def repaired_tables(tables: Floats) -> Floats:
+    """The nearest distributions, one for each table of the last two axes."""
+    return repaired(tables.reshape(*tables.shape[:-2], -1)).reshape(tables.shape)
+
+
+def interaction(tables: Floats) -> Floats:
+    """What each table of the last two axes has beyond its margins: about 0 if the attributes are independent."""
+    # D = f - p f_.j - f_i. q + p q f_..: f - f_i. f_.j to first order, and steady where noise makes a margin negative
+    p, q = _columns_of(tables)
+    return _without_margins(tables, p, q)
+
+
+def standardized(law: PairLaw, tables: Floats) -> Floats:
+    """The squared interactions of tables, each over its variance under the law, given the table's own margins."""
+    p, q = _columns_of(tables)
+    # D = A f B^T with A = I - p 1^T, B = I - q 1^T; Var D_ij = sum A_ik^2 B_jl^2 s_kl - (A s B^T)_ij^2 / s_..
+    halves = law.spread * (1 - 2 * p) + p**2 * law.spread.sum(0)
+    variances = halves * (1 - 2 * q) + q**2 * halves.sum(-1, keepdims=True)
+    total = float(law.spread.sum())
+    if law.is_total_known and total > 0:
+        variances = variances - _without_margins(law.spread, p, q) ** 2 / total
+    squares = _without_margins(tables, p, q) ** 2
+    return np.divide(squares, variances, out=np.zeros_like(squares), where=variances > 0)
+
+
+def _columns_of(tables: Floats) -> tuple[Floats, Floats]:
+    """The margins of tables as distributions, standing and lying."""
+    return repaired(tables.sum(-1))[..., :, None], repaired(tables.sum(-2))[..., None, :]
+
+
+def _without_margins(tables: Floats, p: Floats, q: Floats) -> Floats:
+    rows, columns = tables.sum(-1, keepdims=True), tables.sum(-2, keepdims=True)
+    return np.asarray(tables - p * columns - rows * q + p * q * rows.sum(-2, keepdims=True))
+
+
+def mutual_information(tables: Floats) -> Any:
+    """In nats, of each table of the last two axes, once made a distribution."""
+    # MI(A, B) = sum Pr[i, j] log(Pr[i, j] / (Pr[i] Pr[j]))                 cormode2018marginal, section 6.2
+    cells = repaired_tables(tables)
+    expected = cells.sum(-1, keepdims=True) * cells.sum(-2, keepdims=True)
+    ratio = np.divide(cells, expected, out=np.ones_like(cells), where=cells > 0)
+    return np.maximum((cells * np.log(ratio)).sum(axis=(-2, -1)), 0.0)
+
+
+def contingency(tables: Floats) -> Any:
+    """The squared contingency (chi-squared per person) of each table of the last two axes, once made a distribution."""
+    cells = repaired_tables(tables)
+    expected = cells.sum(-1, keepdims=True) * cells.sum(-2, keepdims=True)
+    return np.divide((cells - expected) ** 2, expected, out=np.zeros_like(cells), where=expected > 0).sum(axis=(-2, -1))

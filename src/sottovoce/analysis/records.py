@@ -1,0 +1,90 @@
+"""Records drawn from tables: codes by chance, then the schema's labels or values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput
+from sottovoce.estimate import Floats
+from sottovoce.oracles.options import whole
+from sottovoce.schema import Attribute, Ordinal, Schema
+
+Integers = NDArray[np.int64]
+MOST_PEOPLE = 1 << 30
+
+
+def generator(people: int, seed: int) -> np.random.Generator:
+    """The generator of a seed; refuses a number of people or a seed that cannot be."""
+    whole("people", people, 1, MOST_PEOPLE)
+    return np.random.Generator(np.random.PCG64(whole("seed", seed, 0, 1 << 128)))
+
+
+def draw_cells(distribution: Floats, people: int, draws: np.random.Generator) -> Integers:
+    """A cell for everybody, from one distribution."""
+    return _places(np.cumsum(distribution), draws.random(people))
+
+
+def draw_given(conditionals: Floats, given: Integers, draws: np.random.Generator) -> Integers:
+    """A value for everybody, each from the row of ``conditionals`` that is given."""
+    # rows laid end to end: row i covers the interval from i to i + 1
+    ladder = (np.cumsum(conditionals, axis=1) / conditionals.sum(axis=1, keepdims=True)).clip(0, 1)
+    ladder += np.arange(len(conditionals))[:, None]
+    places = _places(ladder.ravel(), given + draws.random(len(given)))
+    return np.asarray(np.clip(places - given * conditionals.shape[1], 0, conditionals.shape[1] - 1), np.int64)
+
+
+def _places(rising: Floats, points: Floats) -> Integers:
+    return np.minimum(np.searchsorted(rising, points, side="right"), rising.size - 1).astype(np.int64)
+
+
+def conditionals_of(table: Floats, otherwise: Floats) -> Floats:
+    """The last attribute given the others, a row for each of their cells; ``otherwise`` for a cell without people."""
+    rows = np.maximum(table.reshape(-1, table.shape[-1]), 0.0)
+    totals = rows.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), otherwise)
+
+
+def frame(schema: Schema, codes: Mapping[str, Integers]) -> Any:
+    """A data frame of the schema's labels."""
+    import pandas as pd
+
+    return pd.DataFrame({name: _column(schema[name].labels())[column] for name, column in codes.items()})
+
+
+def people_of(schema: Schema, codes: Mapping[str, Integers]) -> dict[str, NDArray[Any]]:
+    """Columns of values that the schema encodes as these codes."""
+    return {name: _column(_values(schema[name]))[column] for name, column in codes.items()}
+
+
+def _values(attribute: Attribute) -> Sequence[Any]:
+    """A value for each code; of a bin, its first one."""
+    if isinstance(attribute, Ordinal) and attribute.bins is not None:
+        span = attribute.high - attribute.low + 1
+        return [attribute.low - (-code * span // attribute.bins) for code in range(attribute.bins)]
+    return attribute.labels()
+
+
+def _column(labels: Sequence[Any]) -> NDArray[Any]:
+    """Labels as numpy has them; of mixed kinds, or text, as objects."""
+    kinds = {type(label) for label in (labels[:1] if isinstance(labels, range) else labels)}
+    if kinds in ({int}, {bool}):
+        return np.array(labels)
+    column = np.empty(len(labels), object)
+    column[:] = list(labels)
+    return column
+
+
+def checked_names(known: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Some different attributes of those known; all by default."""
+    if names is None:
+        return tuple(known)
+    if isinstance(names, str) or not names or len(set(names)) < len(names):
+        raise InvalidInput("attributes must be a list of one or more different names")
+    for name in names:
+        if name not in known:
+            raise InvalidInput(f"attribute {name!r} is not in the plan (it has: {', '.join(known)})")
+    return tuple(names)

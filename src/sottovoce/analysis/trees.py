@@ -1,0 +1,358 @@
+"""Which attributes tell most about each other: mutual information, and the tree that holds most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from sottovoce.analysis.pairs import (
+    PairLaw,
+    Source,
+    estimate_of,
+    mutual_information,
+    pair_laws,
+    repaired,
+    repaired_tables,
+)
+from sottovoce.analysis.records import (
+    Integers,
+    checked_names,
+    conditionals_of,
+    draw_cells,
+    draw_given,
+    frame,
+    generator,
+)
+from sottovoce.errors import InvalidInput
+from sottovoce.estimate import Floats, Table
+from sottovoce.marginals.answers import MOST_CELLS, labels_of
+from sottovoce.marginals.method import BOOTSTRAP
+from sottovoce.oracles import Noise
+from sottovoce.schema import Schema
+
+DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
+MOST_DRAWN = 1 << 23  # cells of all draws together; larger tables are drawn less often
+SEED = 2  # of these draws: they only integrate, and give the same figures every time
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """What two attributes tell about each other, in nats, without what noise alone would seem to tell."""
+
+    information: float
+    plain: float  # of the table as it is, noise included
+    is_clear: bool  # whether no draw of noise alone told as much
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A tie of the tree, from the attribute nearer the root to the other."""
+
+    parent: str
+    child: str
+    information: float
+    std_error: float
+    plain: float
+    is_clear: bool
+
+
+def informations(laws: Sequence[PairLaw]) -> list[Tie]:
+    """The mutual information of each pair."""
+    ties = []
+    for number, law in enumerate(laws):
+        count = _affordable(law.table.size)
+        plain = float(mutual_information(law.table))
+        noise = mutual_information(law.independent + law.errors(count, np.random.default_rng([SEED, 0, number])))
+        ties.append(Tie(plain - float(noise.mean()), plain, plain > float(noise.max())))
+    return ties
+
+
+def _affordable(cells: int) -> int:
+    return max(20, min(DRAWS, MOST_DRAWN // cells))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree over attributes, each told by one other: the best such approximation of all of them together.
+
+    ``edges`` lead away from the root, the most telling first. Figures are in nats, of the people asked.
+    """
+
+    root: str
+    edges: tuple[Edge, ...]
+    people: int
+    schema: Schema = field(repr=False)
+    ties: Mapping[Pair, Tie] = field(repr=False)
+    singles: Mapping[str, Floats] = field(repr=False)
+    laws: Mapping[Pair, PairLaw] = field(repr=False)  # of the edges, parents in rows
+
+    @property
+    def total(self) -> float:
+        """The information of all edges together: by as much the tree beats independence."""
+        return sum(edge.information for edge in self.edges)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All attributes, each after its parent."""
+        return (self.root, *(edge.child for edge in self.edges))
+
+    def information(self, one: str, two: str) -> float:
+        """What two attributes tell about each other, neighbours or not."""
+        return self.ties[(one, two) if (one, two) in self.ties else (two, one)].information
+
+    def path(self, one: str, two: str) -> list[Edge]:
+        """The edges between two attributes."""
+        above = {edge.child: edge for edge in self.edges}
+
+        def upwards(name: str) -> Iterator[Edge]:
+            while name in above:
+                yield above[name]
+                name = above[name].parent
+
+        first, second = list(upwards(one)), list(upwards(two))
+        return [edge for edge in [*first, *second] if (edge in first) != (edge in second)]
+
+    @cached_property
+    def _conditionals(self) -> dict[Pair, Floats]:
+        return self._conditionals_of({pair: law.table for pair, law in self.laws.items()})
+
+    def _conditionals_of(self, tables: Mapping[Pair, Floats]) -> dict[Pair, Floats]:
+        return {pair: conditionals_of(repaired_tables(table), self.singles[pair[1]]) for pair, table in tables.items()}
+
+    def joint(self, *attributes: str) -> Table:
+        """The table of some attributes under the tree's model: each given its parent.
+
+        Its errors are those of the edges' tables; that the model is a tree, they do not count.
+        """
+        names = checked_names(self.attributes, attributes)
+        shape = tuple(self.schema[name].size for name in names)
+        if prod(shape) > MOST_CELLS:
+            raise InvalidInput(f"joint: {prod(shape):,} cells are more than {MOST_CELLS:,}")
+        values = self._multiplied(names, self._conditionals, self.singles[self.root])
+        variances = self._variances(names, values)
+        return Table(
+            names,
+            labels_of(self.schema, names),
+            values,
+            variances,
+            self.people,
+            Noise(float(variances.mean()), 0.0),
+            is_unbiased=False,
+            method="tree",
+            is_reconstructed=True,
+            errors=BOOTSTRAP,
+        )
+
+    def _variances(self, names: Sequence[str], values: Floats) -> Floats:
+        """Of the joint, by drawing every edge's table anew."""
+        draws = np.random.default_rng([SEED, 2])
+        count = _affordable(values.size)
+        errors = {pair: law.errors(count, draws) for pair, law in self.laws.items()}
+        squares = np.zeros_like(values)
+        for number in range(count):
+            tables = {pair: law.table + errors[pair][number] for pair, law in self.laws.items()}
+            root = next((table.sum(1) for pair, table in tables.items() if pair[0] == self.root), None)
+            single = self.singles[self.root] if root is None else repaired(root)
+            squares += (self._multiplied(names, self._conditionals_of(tables), single) - values) ** 2
+        return squares / count
+
+    def _multiplied(self, names: Sequence[str], conditionals: Mapping[Pair, Floats], root: Floats) -> Floats:
+        """The product of the conditionals, summed over the attributes not asked for."""
+        # what lies below an attribute, given it: its own value in front, then the attributes asked for
+        below = {name: (np.ones(self.schema[name].size), list[str]()) for name in self.attributes}
+        for edge in reversed(self.edges):
+            factor, axes = below[edge.child]
+            rows = conditionals[(edge.parent, edge.child)]
+            if edge.child in names:
+                told = rows.reshape(rows.shape + (1,) * len(axes)) * factor
+                axes = [edge.child, *axes]
+            else:
+                told = np.tensordot(rows, factor, axes=1)
+            sofar, known = below[edge.parent]
+            sofar = sofar.reshape(sofar.shape + (1,) * len(axes))
+            told = told.reshape(told.shape[:1] + (1,) * len(known) + told.shape[1:])
+            below[edge.parent] = (sofar * told, [*known, *axes])
+        factor, axes = below[self.root]
+        if self.root in names:
+            table, axes = factor * root.reshape(root.shape + (1,) * len(axes)), [self.root, *axes]
+        else:
+            table = np.tensordot(root, factor, axes=1)
+        return np.ascontiguousarray(table.transpose([axes.index(name) for name in names])).ravel()
+
+    def sample(self, people: int, seed: int) -> Any:
+        """Records drawn from the tree's model, as a data frame of the schema's labels."""
+        drawn = self.codes(people, generator(people, seed))
+        return frame(self.schema, {name: drawn[name] for name in self.singles})
+
+    def codes(
+        self, people: int, draws: np.random.Generator, without: frozenset[Edge] = frozenset()
+    ) -> dict[str, Integers]:
+        """Codes of records drawn from the tree's model; the edges in ``without`` are cut."""
+        drawn = {self.root: draw_cells(self.singles[self.root], people, draws)}
+        for edge in self.edges:
+            if edge in without:
+                drawn[edge.child] = draw_cells(self.singles[edge.child], people, draws)
+            else:
+                rows = self._conditionals[(edge.parent, edge.child)]
+                drawn[edge.child] = draw_given(rows, drawn[edge.parent], draws)
+        return drawn
+
+    def children(self, name: str) -> list[Edge]:
+        """The edges below an attribute, the most telling first."""
+        return sorted((edge for edge in self.edges if edge.parent == name), key=lambda edge: -edge.information)
+
+    def plot(self, path: str | None = None) -> Any:
+        """An Altair chart of the tree, edges as wide as they are telling; written to ``path`` if given."""
+        from sottovoce.plots import network
+
+        depth, height = self._layout()
+        nodes = [{"name": name, "x": depth[name], "y": height[name]} for name in self.attributes]
+        links = [
+            {
+                "x": depth[edge.parent],
+                "y": height[edge.parent],
+                "x2": depth[edge.child],
+                "y2": height[edge.child],
+                "weight": max(edge.information, 0.0),
+                "between": f"{edge.parent} - {edge.child}",
+                "figure": f"{edge.information:.4f} ± {edge.std_error:.4f}",
+                "is_clear": edge.is_clear,
+            }
+            for edge in self.edges
+        ]
+        title = f"dependency tree ({self.people:,} people)"
+        return network(nodes, links, path, title=title, subtitle=f"{self.total:.4f} nats in all; dashed: may be noise")
+
+    def _layout(self) -> tuple[dict[str, int], dict[str, float]]:
+        """Where attributes stand: as far right as they are from the root, parents amid their children."""
+        depth, height = {self.root: 0}, dict[str, float]()
+        for edge in self.edges:
+            depth[edge.child] = depth[edge.parent] + 1
+        leaves = 0
+
+        def place(name: str) -> None:
+            nonlocal leaves
+            below = [edge.child for edge in self.children(name)]
+            for child in below:
+                place(child)
+            if below:
+                height[name] = (height[below[0]] + height[below[-1]]) / 2
+            else:
+                height[name], leaves = float(leaves), leaves + 1
+
+        place(self.root)
+        return depth, height
+
+    def to_json(self) -> dict[str, Any]:
+        """The tree as JSON."""
+        edges = [
+            {
+                "parent": edge.parent,
+                "child": edge.child,
+                "information": edge.information,
+                "std_error": edge.std_error,
+                "plain": edge.plain,
+                "is_clear": edge.is_clear,
+            }
+            for edge in self.edges
+        ]
+        return {"root": self.root, "total": self.total, "people": self.people, "edges": edges}
+
+    def __str__(self) -> str:
+        lines = [self.root]
+
+        def grow(name: str, stem: str) -> None:
+            below = self.children(name)
+            for number, edge in enumerate(below):
+                is_last = number == len(below) - 1
+                doubt = "" if edge.is_clear else "  (may be noise)"
+                told = f"{edge.information:.4f} ± {edge.std_error:.4f}{doubt}"
+                lines.append(f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {told}")
+                grow(edge.child, stem + ("    " if is_last else "│   "))
+
+        grow(self.root, "")
+        return "\n".join([*lines, f"{self.total:.4f} nats in all, {self.people:,} people"])
+
+
+def dependency_tree(source: Source, root: str | None = None) -> Tree:
+    """The tree over a plan's attributes that holds the most mutual information (cormode2018marginal, section 6.2).
+
+    ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would seem to tell is
+    taken off each pair before they are compared. ``root``: by default the attribute that tells most.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
+    >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=20_000)
+    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000, "c": [True, True, False, False] * 5_000}
+    >>> tree = sv.dependency_tree(sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)))
+    >>> len(tree.edges), tree.sample(3, seed=1).shape
+    (2, (3, 3))
+    """
+    estimate = estimate_of(source)
+    names = estimate.work.names
+    if len(names) < 2:
+        raise InvalidInput("a tree needs at least 2 attributes")
+    if root is not None:
+        checked_names(names, [root])
+    places = list(combinations(range(len(names)), 2))
+    laws = dict(zip(combinations(names, 2), pair_laws(estimate, places), strict=True))
+    ties = dict(zip(laws, informations(list(laws.values())), strict=True))
+    kept = _spanning(names, ties)
+    if root is None:
+        told = {name: sum(ties[pair].information for pair in kept if name in pair) for name in names}
+        root = max(names, key=lambda name: round(told[name], 12))
+    singles = estimate.fit.tables([(place,) for place in range(len(names))])
+    directed = _directed(root, kept, ties)
+    towards = {pair: laws[pair] if pair in laws else _turned(laws[pair[::-1]]) for pair in directed}
+    edges = [_edge(pair, towards[pair], ties[pair if pair in ties else pair[::-1]]) for pair in directed]
+    alone = {name: repaired(values) for name, values in zip(names, singles, strict=True)}
+    return Tree(root, tuple(edges), estimate.people, estimate.schema, ties, alone, towards)
+
+
+def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
+    """The spanning tree of most information, by Kruskal; of equal pairs the first in the attributes' order."""
+    group = {name: name for name in names}
+
+    def top(name: str) -> str:
+        while group[name] != name:
+            name = group[name]
+        return name
+
+    kept = []
+    for pair in sorted(ties, key=lambda pair: -round(ties[pair].information, 12)):
+        one, two = top(pair[0]), top(pair[1])
+        if one != two:
+            group[two] = one
+            kept.append(pair)
+    return kept
+
+
+def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list[Pair]:
+    """The edges as (parent, child), in an order in which each parent comes first and the most telling next."""
+    reached, waiting, out = {root}, list(kept), list[Pair]()
+    while waiting:
+        ready = [pair for pair in waiting if pair[0] in reached or pair[1] in reached]
+        best = max(ready, key=lambda pair: round(ties[pair].information, 12))
+        waiting.remove(best)
+        out.append(best if best[0] in reached else best[::-1])
+        reached.update(best)
+    return out
+
+
+def _turned(law: PairLaw) -> PairLaw:
+    rows, columns, inner = law.scales
+    return PairLaw(law.table.T, law.spread.T, law.is_total_known, (columns, rows, inner))
+
+
+def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
+    draws = np.random.default_rng([SEED, 1, *pair[1].encode()])
+    around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
+    spread = float(np.std(mutual_information(around), ddof=1))
+    return Edge(pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear)

@@ -1,0 +1,157 @@
+"""The commands that use marginals: tests of independence, dependency trees, synthetic records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, app, listed, print_json
+from sottovoce.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sottovoce.aggregate import Aggregate
+    from sottovoce.analysis import Association
+
+ReportsFile = Annotated[Path, typer.Argument(metavar="reports.parquet", help="What the devices sent.")]
+RECORDS = (".csv", ".parquet", ".pq")
+
+
+def hear(plan_file: Path, plan_id: str | None, reports: Path, quiet: bool) -> Aggregate:
+    """The aggregate of a file of reports, read in constant memory."""
+    from sottovoce.aggregate import Aggregate
+    from sottovoce.cli.people import row_count
+    from sottovoce.cli.progress import progress
+    from sottovoce.cli.survey import read_plan
+    from sottovoce.marginals import Marginals
+    from sottovoce.reports import stream
+
+    made = read_plan(plan_file, plan_id)
+    if not isinstance(made.question, Marginals):
+        raise InvalidInput(f"plan ({plan_file}): its question must be marginals, not {made.question.kind}")
+    heard = Aggregate(made)
+    with progress("listening", row_count(reports), quiet) as advance:
+        for batch in stream(reports):
+            heard.add(batch)
+            advance(heard.people)
+    return heard
+
+
+@app.command()
+def associate(
+    plan_file: PlanFile,
+    reports: ReportsFile,
+    pair: Annotated[
+        list[str] | None, typer.Option(metavar="a,b", help="Two attributes; may be given again. By default all pairs.")
+    ] = None,
+    null: Annotated[
+        str | None,
+        typer.Option(metavar="LAW", help="asymptotic, simulation or naive; by default what the method needs."),
+    ] = None,
+    replicates: Annotated[int, typer.Option(help="Collections that are simulated for one null law.")] = 99,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 1,
+    as_json: Json = False,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Test which attributes go together, the privacy noise allowed for.
+
+    A small p says that two attributes are not independent; `adjusted` allows for testing many pairs at once.
+
+    Example:  sottovoce associate plan.json reports.parquet --pair smoker,age
+    """
+    from sottovoce import analysis
+    from sottovoce.cli.progress import progress
+
+    pairs = None if pair is None else [listed(each) for each in pair]
+    heard = hear(plan_file, plan_id, reports, quiet)
+    with progress("simulating", None, quiet) as advance:
+        found = analysis.associate(heard, pairs, null=null, replicates=replicates, seed=seed, progress=advance)
+    if as_json:
+        print_json([each.to_json() for each in found])
+        return
+    for line in _lines(found):
+        typer.echo(line)
+
+
+def _lines(found: Sequence[Association]) -> list[str]:
+    """Rows for a person's eyes, the clearest first."""
+    names = [" - ".join(each.attributes) for each in found]
+    width = max(len("attributes"), *map(len, names))
+    lines = [f"{'attributes':<{width}}  {'V':>6} {'statistic':>10} {'degrees':>8} {'p':>10} {'adjusted':>10}"]
+    for name, each in sorted(zip(names, found, strict=True), key=lambda row: (row[1].p_value, -row[1].statistic)):
+        lines.append(
+            f"{name:<{width}}  {each.cramers_v:>6.3f} {each.statistic:>10.2f} {each.degrees:>8} {each.p_value:>10.3g} "
+            f"{each.adjusted:>10.3g}"
+        )
+    warning = ": takes the noise for association, do not rely on it" if found[0].method == "naive" else ""
+    return [*lines, f"{found[0].people:,} people; null law: {found[0].method}{warning}"]
+
+
+@app.command()
+def tree(
+    plan_file: PlanFile,
+    reports: ReportsFile,
+    root: Annotated[str | None, typer.Option(metavar="NAME", help="By default the attribute that tells most.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
+    as_json: Json = False,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the tree of attributes that tell most about each other.
+
+    Figures are mutual informations in nats, less what noise alone would seem to tell, with standard errors.
+
+    Example:  sottovoce tree plan.json reports.parquet --plot tree.svg
+    """
+    from sottovoce import analysis
+
+    found = analysis.dependency_tree(hear(plan_file, plan_id, reports, quiet), root)
+    if plot is not None:
+        found.plot(str(plot))
+    if as_json:
+        print_json(found.to_json())
+        return
+    typer.echo(str(found))
+    if plot is not None:
+        typer.echo(f"Drawn: {plot}")
+
+
+@app.command()
+def synthesize(
+    plan_file: PlanFile,
+    reports: ReportsFile,
+    people: Annotated[int, typer.Option(help="How many to make up.")],
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same people.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where they go: .csv or .parquet.")],
+    attributes: Annotated[str | None, typer.Option(metavar="a,b,c", help="Some; by default all of the plan.")] = None,
+    as_json: Json = False,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make up people whose tables are those of the crowd.
+
+    It costs no privacy: only the estimate is read.
+
+    Example:  sottovoce synthesize plan.json reports.parquet --people 10000 --seed 1 -o people.csv
+    """
+    from sottovoce import analysis
+    from sottovoce.files import replacing
+
+    if output.suffix.lower() not in RECORDS:
+        raise InvalidInput(f"output ({output}) must end in one of {', '.join(RECORDS)}")
+    chosen = None if attributes is None else listed(attributes)
+    heard = hear(plan_file, plan_id, reports, quiet)
+    made = analysis.synthesize(heard, people, seed, chosen)
+    with replacing(output) as draft:
+        if output.suffix.lower() == ".csv":
+            made.to_csv(draft, index=False)
+        else:
+            made.to_parquet(draft, index=False)
+    if as_json:
+        print_json({"people": len(made), "attributes": list(made.columns), "output": str(output)})
+    else:
+        typer.echo(f"{len(made):,} synthetic people written to {output}")

@@ -1,0 +1,104 @@
+"""The commands about marginals: methods measured on a table, and what an error needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
+
+
+@compare_app.command("marginals")
+def compare_marginals(
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Real people, one row each; CSV or Parquet.")],
+    k: Annotated[int, typer.Option("--k", help="Attributes in a table.")],
+    epsilon: Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")],
+    people: Annotated[int, typer.Option(help="Sampled from the table, with replacement, in each run.")] = 65_536,
+    methods: Annotated[str, typer.Option(metavar="a,b", help="By name, or auto.")] = "auto",
+    queries: Annotated[int, typer.Option(help="Random tables in each run.")] = 50,
+    runs: Annotated[int, typer.Option(help="Each with its own people and tables.")] = 5,
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="s.toml", help="The domains; by default those found in the data.")
+    ] = None,
+    attributes: Annotated[str | None, typer.Option(metavar="a,b", help="Some columns; by default all.")] = None,
+    bins: Annotated[
+        int | None, typer.Option(metavar="N", help="Put columns of many numbers into N quantile bins.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(metavar="N", help="The N most frequent items of a list column, each a yes or no.")
+    ] = None,
+    merge: Annotated[int | None, typer.Option(metavar="N", help="At most N categories; the rare ones as one.")] = None,
+    coverage: Annotated[bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure methods for marginals on a table of real people.
+
+    Prints the sum of squared errors and the total variation distance of random tables, against those of the people
+    sampled, with the seconds it all took and the views the people reported.
+
+    Example:  sottovoce compare marginals adult.csv --k 3 --epsilon 0.2,1.0 --methods auto,calm,inp-ht --bins 8
+
+    Example:  sottovoce compare marginals baskets.parquet --top 16 --k 3 --epsilon 1 --people 65536 --runs 5
+    """
+    from sottovoce import compare
+    from sottovoce.cli.progress import progress
+    from sottovoce.cli.survey import read_schema
+
+    domains = None if schema is None else read_schema(schema)
+    chosen = None if attributes is None else listed(attributes)
+    crowd = compare.read_population(table, domains, chosen, bins, top, merge)
+    epsilons, names = listed(epsilon), listed(methods)
+    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
+        rows = list(
+            compare.compare_marginals(
+                crowd, k, people, epsilons, names, queries, runs, seed, advance, coverage=coverage
+            )
+        )
+    if as_json:
+        print_json([row.to_json() for row in rows])
+        return
+    from sottovoce.cli.tables import console, marginals_table
+
+    console().print(marginals_table(rows))
+
+
+@app.command()
+def advise(
+    survey: Annotated[Path, typer.Argument(metavar="survey.toml", help="The survey.")],
+    error: Annotated[float, typer.Option(help="Of a cell, root mean square: 0.01 is one percentage point.")],
+    epsilon: Annotated[str | None, typer.Option(help="Instead of the survey's.")] = None,
+    people: Annotated[int | None, typer.Option(help="Instead of the survey's.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say which epsilon, or how many people, an error needs.
+
+    Errors are predicted by the planner, for the best method at each epsilon and number of people unless the survey
+    names one.
+
+    Example:  sottovoce advise survey.toml --error 0.01
+    """
+    from sottovoce import compare
+    from sottovoce.cli.progress import progress
+    from sottovoce.cli.survey import read_parts
+    from sottovoce.compare.advice import PREDICTIONS
+
+    asked = read_parts(survey)
+    with progress("predicting", PREDICTIONS, quiet) as advance:
+        advice = compare.advise(
+            asked.schema,
+            asked.question,
+            epsilon=asked.epsilon if epsilon is None else epsilon,
+            people=asked.people if people is None else people,
+            error=error,
+            progress=advance,
+        )
+    if as_json:
+        print_json(advice.to_json())
+        return
+    for line in str(advice).splitlines():
+        typer.echo(line)

@@ -1,0 +1,249 @@
+"""Advice before anybody is asked: which epsilon, or how many people, an error needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from math import exp, inf, isfinite, log, sqrt
+from typing import Any, NamedTuple
+
+from sottovoce.errors import InvalidInput
+from sottovoce.frequencies import MOST_SOLVED
+from sottovoce.marginals import Marginals
+from sottovoce.marginals.methods import AUTO, method
+from sottovoce.marginals.planner import ranking
+from sottovoce.oracles import CohortOracle
+from sottovoce.oracles.options import whole
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.plans import Question
+from sottovoce.schema import Schema
+
+LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
+LEAST_PEOPLE, MOST_PEOPLE = 10, 10**9
+CLOSE = Decimal("1.01")  # a search ends when what is enough and what is not are so close
+MOST_STEPS = 24  # of one search; it takes about six
+PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
+
+
+class Prediction(NamedTuple):
+    """The root mean squared error of a cell that is expected, and the method or oracle that makes it."""
+
+    error: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How much of one thing is needed while the other stays as it is; ``needed`` is None if nothing in range does.
+
+    ``error`` and ``method`` are those at the amount needed, or at ``most`` where that is not enough.
+    """
+
+    needed: float | None
+    most: float  # where the search ended
+    least: float  # where it began
+    error: float
+    method: str
+
+    @property
+    def is_least(self) -> bool:
+        """Whether even the least amount looked at is enough."""
+        return self.needed == self.least
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What an error needs, of epsilon and of people, beside what a survey has."""
+
+    error: float
+    epsilon: float
+    people: int
+    planned: Prediction
+    epsilon_needed: Answer
+    people_needed: Answer
+
+    def to_json(self) -> dict[str, Any]:
+        """The advice as JSON."""
+        return {
+            "error": self.error,
+            "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
+            "epsilon": {"people": self.people, **_answer(self.epsilon_needed)},
+            "people": {"epsilon": self.epsilon, **_answer(self.people_needed)},
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"An error of {self.error:g} (root mean square, per cell) needs",
+                f"  with {self.people:,} people:  {_sentence(self.epsilon_needed, 'epsilon')}",
+                f"  at epsilon {self.epsilon:g}:  {_sentence(self.people_needed, 'people')}",
+                f"As planned, with {self.people:,} people at epsilon {self.epsilon:g}: {_reached(self.planned)}",
+            ]
+        )
+
+
+def _sentence(found: Answer, what: str) -> str:
+    named = {"epsilon": "epsilon {:g}", "people": "{:,.0f} people"}[what]
+    if found.needed is None:
+        return f"more than {named.format(found.most)}, where there would still be {_reached(found)}"
+    if found.is_least:
+        return f"{named.format(found.needed)} or even less ({_reached(found)})"
+    return f"{named.format(found.needed)} or more ({_reached(found)})"
+
+
+def _reached(found: Prediction | Answer) -> str:
+    if not isfinite(found.error):
+        return f"no estimate, because {found.method} does not fit"
+    return f"an error of {found.error:.2g} by {found.method}"
+
+
+def _figures(found: Prediction | Answer) -> dict[str, Any]:
+    return {"error": found.error if isfinite(found.error) else None, "method": found.method}
+
+
+def _answer(found: Answer) -> dict[str, Any]:
+    return {"needed": found.needed, "searched_up_to": found.most, **_figures(found)}
+
+
+def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> Prediction:
+    """What the planner expects of a question; an infinite error if its method does not fit.
+
+    >>> import sottovoce as sv
+    >>> predicted(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), 1.0, 10_000).method
+    'grr'
+    """
+    exact = parse_epsilon(epsilon)
+    if isinstance(question, Marginals):
+        return _of_marginals(schema, question, exact, people)
+    worst = Prediction(0.0, "")
+    cohorts = question.cohorts(schema, exact, people)
+    for cohort in cohorts:
+        share = max(1, people * cohort.weight // cohorts.weight)
+        for oracle in cohort.oracles:
+            if isinstance(oracle, CohortOracle) and oracle.size > MOST_SOLVED:
+                raise InvalidInput(f"error: of {oracle.names[0]} over an open alphabet it depends on the candidates")
+            worst = max(worst, Prediction(sqrt(oracle.variance(share)), oracle.names[0]))
+    return worst
+
+
+def _of_marginals(schema: Schema, question: Marginals, epsilon: Decimal, people: int) -> Prediction:
+    work = question.work(schema)
+    cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
+    if question.method == AUTO:
+        best = ranking(work, epsilon, people)[0]
+        return Prediction(sqrt(best.error / cells), best.method.name)
+    chosen = method(question.method)
+    if chosen.refuse(work, epsilon, people) is not None:
+        return Prediction(inf, chosen.name)
+    options = chosen.settle(work, epsilon, people, **question.options)
+    return Prediction(sqrt(chosen.predict(work, epsilon, people, options) / cells), chosen.name)
+
+
+def advise(
+    schema: Schema,
+    question: Question,
+    *,
+    epsilon: Any,
+    people: int,
+    error: float,
+    progress: Callable[[int], None] | None = None,
+) -> Advice:
+    """Which epsilon gives this error with so many people, and how many people do at this epsilon.
+
+    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the worst attribute.
+    ``progress`` is called with the number of predictions made, of about ``PREDICTIONS``.
+
+    >>> import sottovoce as sv
+    >>> advice = advise(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
+    >>> advice.epsilon_needed.needed, advice.people_needed.needed
+    (1.77, 36900)
+    """
+    exact = parse_epsilon(epsilon)
+    people = whole("people", people, 1, MOST_PEOPLE)
+    if not (isfinite(error) and 0 < error < 1):
+        raise InvalidInput(f"error ({error}) must lie between 0 and 1")
+    made = 0
+
+    def counted(at: Any, crowd: int) -> Prediction:
+        nonlocal made
+        made += 1
+        if progress:
+            progress(made)
+        return predicted(schema, question, at, crowd)
+
+    planned = counted(exact, people)
+    crowd = Decimal(people)
+    return Advice(
+        error,
+        float(exact),
+        people,
+        planned,
+        _Search(lambda at: counted(at, people), error, LEAST_EPSILON, MOST_EPSILON, 1, _shorter).run(exact, planned),
+        _Search(
+            lambda at: counted(exact, int(at)), error, Decimal(LEAST_PEOPLE), Decimal(MOST_PEOPLE), 2, _whole_number
+        ).run(crowd, planned),
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Bisection for the least amount that is enough, on logarithms, with the law of errors as a first guess."""
+
+    predict: Callable[[Decimal], Prediction]
+    error: float
+    least: Decimal
+    most: Decimal
+    power: int  # the amount goes as error^-power: epsilon with 1, people with 2
+    rounded: Callable[[float], Decimal]  # up
+
+    def run(self, start: Decimal, planned: Prediction) -> Answer:
+        """From an amount whose prediction is known."""
+        known = {start: planned}
+        at = min(self.most, max(self.least, start))
+        for _ in range(MOST_STEPS):
+            if at not in known:
+                known[at] = self.predict(at)
+            enough = [each for each, found in known.items() if found.error <= self.error]
+            top = min(enough, default=None)
+            bottom = max((each for each in known if top is None or each < top), default=None)
+            if top is not None and (top <= self.least or (bottom is not None and top <= bottom * CLOSE)):
+                return self._answer(top, known[top])
+            following = self._next(bottom, top, known)
+            if following in known:
+                break
+            at = following
+        return self._answer(top, known[top]) if top is not None else self._answer(None, known[at])
+
+    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, Prediction]) -> Decimal:
+        if bottom is None or top is None:
+            end = top if bottom is None else bottom
+            assert end is not None
+            # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts enclose the answer
+            beyond = 0.8 if bottom is None else 1.25
+            ratio = min(max(known[end].error / self.error, 1e-3), 1e3) if isfinite(known[end].error) else 4.0
+            guess = float(end) * ratio**self.power * beyond
+            return min(self.most, max(self.least, self.rounded(guess)))
+        low, high = log(bottom), log(top)
+        part = 0.5
+        if isfinite(known[bottom].error) and known[bottom].error > known[top].error > 0:
+            fall = log(known[bottom].error) - log(known[top].error)
+            part = min(0.9, max(0.1, (log(known[bottom].error) - log(self.error)) / fall + 0.02))
+        return self.rounded(exp(low + part * (high - low)))
+
+    def _answer(self, needed: Decimal | None, found: Prediction) -> Answer:
+        return Answer(None if needed is None else _number(needed), float(self.most), float(self.least), *found)
+
+
+def _shorter(amount: float) -> Decimal:
+    """Three digits, rounded up."""
+    exact = Decimal(amount)
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING).normalize()
+
+
+def _whole_number(amount: float) -> Decimal:
+    return Decimal(max(1, int(_shorter(amount))))
+
+
+def _number(amount: Decimal) -> float:
+    return int(amount) if amount == amount.to_integral_value() else float(amount)

@@ -1,0 +1,77 @@
+"""Low-order coefficients, each shrunk by what all of them together show, and maximum entropy for the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sottovoce.marginals.classes import Posterior
+from sottovoce.marginals.evidence import interactions
+from sottovoce.marginals.latent import SignMethod
+from sottovoce.marginals.method import Floats
+from sottovoce.marginals.signfit import SignFit
+from sottovoce.marginals.signs import Moments, moments
+from sottovoce.marginals.workload import Places, Workload
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+
+SMALLEST_SPREAD = 1e-4
+
+
+class Fourier(SignMethod):
+    """The signs of ``latent``, without classes: pairs are shrunk toward independence, each by the evidence for it."""
+
+    name: ClassVar[str] = "fourier"
+    about: ClassVar[str] = "signs of few attributes, empirical Bayes, maximum entropy"
+    source: ClassVar[str] = "docs/marginals.md"
+
+    def fit(self, work: Workload, aggregate: Aggregate, options: Any) -> SignFit:
+        heard = moments(work, aggregate)
+        return SignFit(work, heard, shrunk_coefficients(work, heard), aggregate.people)
+
+
+def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:
+    """Means of contrasts and of their pairs, shrunk by empirical Bayes toward a common mean and independence."""
+    single, variance = shrunk_singles(heard)
+    space = heard.space
+    tables = [
+        np.maximum(1 / len(basis) + basis @ single[space.contrasts_of(place)], SMALLEST_SPREAD)
+        for place, basis in enumerate(space.bases)
+    ]
+    tables = [table / table.sum() for table in tables]
+
+    def independent(shape: tuple[int, ...], sets: list[Places]) -> Floats:
+        return np.array([np.outer(tables[one], tables[two]) for one, two in sets])
+
+    pairs = interactions(work, heard, 2, single, independent)
+    return Posterior(
+        single,
+        variance,
+        pairs.mean + pairs.mean.T,
+        pairs.variance + pairs.variance.T,
+        np.ones((1, 1)),
+        np.concatenate(tables)[None, None, :],
+    )
+
+
+def shrunk_singles(heard: Moments) -> tuple[Floats, Floats]:
+    """Means of contrasts, shrunk toward their mean over yes-or-no attributes (0 for others), and their variances."""
+    space = heard.space
+    sums, information = heard.first
+    means, known = [], []
+    for place, (rows, basis) in enumerate(zip(space.rows, space.bases, strict=True)):
+        own = space.of(place)
+        total = max(float(information[own].sum()), 1e-9) * (len(rows) + 1) / len(rows)
+        constant = rows.mean(1)  # a sign's mean under the uniform table
+        means.append((sums[own] - information[own] * constant) @ (rows @ basis) / total)
+        known.append(np.full(len(basis) - 1, total))
+    mean, noise = np.concatenate(means), 1 / np.concatenate(known)
+    is_binary = np.repeat([size == 2 for size in space.sizes], [size - 1 for size in space.sizes])
+    centre = np.zeros(len(mean))
+    if is_binary.any():
+        centre[is_binary] = np.average(mean[is_binary], weights=1 / noise[is_binary])
+    width = max(float(np.mean((mean - centre) ** 2 - noise)), SMALLEST_SPREAD)
+    keep = width / (width + noise)
+    return centre + keep * (mean - centre), keep * noise

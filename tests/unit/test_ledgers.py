@@ -1,0 +1,366 @@
+"""Families and ledgers: ranks invert, tickets give the weights, devices and columns agree, integers merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.cohorts import Cohort, Cohorts
+from sottovoce.encodings import Ask, Cells
+from sottovoce.entropy import Seeded
+from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.families import FAMILIES, Block, Choices, Signs, Subsets, Together
+from sottovoce.ledgers import LEDGERS, Joint, Tally, ledger_of
+from sottovoce.plans import Plan, Question
+from sottovoce.schema import Schema
+from tests.statistics import chi_limit, chi_squared
+
+SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Categorical(range(4)), d=sv.Categorical(range(5)))
+NAMES = ("a", "b", "c", "d")
+SIZES = (2, 3, 4, 5)
+
+
+def ask(name: str, oracle: str, epsilon: float) -> Ask:
+    cells = Cells.of(SCHEMA, name)
+    return Ask(cells, sv.oracle(oracle, size=cells.size, epsilon=epsilon))
+
+
+def listed(epsilon: Decimal) -> Cohorts:
+    half = float(epsilon) / 2
+    split = Cohort((ask("b", "grr", half), ask("c", "oue", half)), weight=2)
+    return Cohorts([split, Cohort((ask("d", "olh", float(epsilon)),), weight=3)])
+
+
+def subsets(epsilon: Decimal) -> Cohorts:
+    return Subsets(SCHEMA, NAMES, 2, "grr", epsilon)
+
+
+def signs(epsilon: Decimal) -> Cohorts:
+    blocks = [Block("parity", 1, 3), Block("parity", 3), Block("corner", 2, 2), Block("star", 3)]
+    return Signs(SCHEMA, NAMES, [3, 1, 2, 1], blocks, epsilon)
+
+
+def together(epsilon: Decimal) -> Cohorts:
+    part = float(epsilon) / 4
+    return Together(
+        [Cohort((ask("a", "rr", part), ask("b", "grr", part), ask("d", "hr", part), ask("c", "oue", part)))]
+    )
+
+
+KINDS: Mapping[str, Callable[[Decimal], Cohorts]] = {
+    "listed": listed,
+    "subsets": subsets,
+    "signs": signs,
+    "together": together,
+}
+each_family = pytest.mark.parametrize("kind", list(KINDS))
+
+
+@dataclass(frozen=True)
+class Asks(Question):
+    """A question that only names one of the families above."""
+
+    kind: ClassVar[str] = "asks"
+    family: str
+
+    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
+        return KINDS[self.family](epsilon)
+
+    def estimate(self, aggregate: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    def explain(self, plan: Plan) -> list[str]:
+        return []
+
+    def to_json(self) -> dict[str, Any]:
+        return {"family": self.family}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**data)
+
+
+def plan_of(kind: str, epsilon: float = 2.0) -> Plan:
+    return Plan.make(SCHEMA, Asks(kind), epsilon, 1000)
+
+
+def people(count: int, seed: int = 1) -> dict[str, Any]:
+    draws = np.random.default_rng(seed)
+    return {name: draws.integers(0, size, count) for name, size in zip(NAMES, SIZES, strict=True)}
+
+
+def reports_of(plan: Plan, count: int = 400, seed: int = 1) -> sv.Reports:
+    return sv.simulate(plan, people(count, seed), seed=seed)
+
+
+# -- families
+
+
+@pytest.mark.parametrize(("weights", "order"), [((1, 1, 1, 1, 1), 3), ((3, 1, 7, 2), 2), ((2, 5), 1), ((4, 2, 3), 3)])
+def test_ranks_and_choices_are_each_others_inverse(weights: tuple[int, ...], order: int) -> None:
+    choices = Choices(weights, order)
+    found = [choices.unrank(rank) for rank in range(choices.total)]
+    assert len(set(found)) == choices.total
+    assert found == sorted(found, key=lambda one: [part for pair in zip(*one, strict=True) for part in pair])
+    for rank, (members, digits) in enumerate(found):
+        assert list(members) == sorted(set(members))
+        assert all(0 <= digit < weights[member] for member, digit in zip(members, digits, strict=True))
+        assert choices.rank(members, digits) == rank
+    columns = choices.unrank_column(np.arange(choices.total))
+    assert [tuple(row) for row in columns[0].tolist()] == [members for members, _ in found]
+    assert [tuple(row) for row in columns[1].tolist()] == [digits for _, digits in found]
+    assert choices.rank_column(*columns).tolist() == list(range(choices.total))
+
+
+@each_family
+def test_every_ticket_has_its_cohort_and_every_cohort_its_weight(kind: str) -> None:
+    cohorts = plan_of(kind).cohorts
+    found = cohorts.at_column(np.arange(cohorts.weight))
+    assert np.bincount(found, minlength=len(cohorts)).tolist() == [cohort.weight for cohort in cohorts]
+    assert [cohorts.at(ticket) for ticket in range(0, cohorts.weight, 7)] == found[::7].tolist()
+    assert len(list(cohorts)) == len(cohorts)
+    with pytest.raises((InvalidInput, IndexError)):
+        cohorts[len(cohorts)]
+
+
+def test_a_sign_is_found_by_its_attributes_and_masks() -> None:
+    family = plan_of("signs").cohorts
+    assert isinstance(family, Signs)
+    for number, block in enumerate(family.blocks):
+        column = np.arange(family.starts[number], family.starts[number + 1])
+        members, masks = family.reach(number, column)
+        assert family.cohorts_of(number, members, masks).tolist() == column.tolist()
+        assert set(family.numbers(column).tolist()) == {number}
+        for index, row, mask in zip(column.tolist(), members.tolist(), masks.tolist(), strict=True):
+            encoding = family[index].asks[0].encoding
+            assert encoding.attributes == tuple(NAMES[place] for place in row)
+            ones = np.array(block.products)
+            assert encoding.products == tuple(tuple((ones[bit] * mask).tolist()) for bit in range(len(ones)))
+
+
+@each_family
+def test_a_plan_with_these_cohorts_reads_back(kind: str) -> None:
+    plan = plan_of(kind)
+    again = Plan.parse(plan.to_json(), [Asks], id=plan.id)
+    assert again.cohorts == plan.cohorts
+    assert type(again.cohorts) is type(plan.cohorts)
+    assert again.guarantee == plan.guarantee
+    assert 1.9 < plan.guarantee.per_report <= 2.0
+    assert type(plan.cohorts) in FAMILIES
+
+
+def test_a_plan_whose_coins_were_changed_is_refused() -> None:
+    for kind in KINDS:
+        text = plan_of(kind).to_json()
+        coin = text.split('"thresholds": {')[1].split('"')[3]
+        with pytest.raises(InvalidInput):
+            Plan.parse(text.replace(coin, str(int(coin) + 1)), [Asks])
+
+
+@each_family
+def test_a_batch_encodes_what_its_cohorts_encode_one_by_one(kind: str) -> None:
+    cohorts = plan_of(kind).cohorts
+    table = people(300)
+    codes = SCHEMA.encode_table(table, cohorts.attributes)
+    column = cohorts.at_column(np.random.default_rng(2).integers(0, cohorts.weight, 300))
+    seen = 0
+    for batch in cohorts.batches(column):
+        values = cohorts.values(batch, column, codes)
+        rows = np.arange(300)[batch.rows]
+        for place, row in enumerate(rows.tolist()):
+            cohort = cohorts[int(column[row])]
+            own = {name: int(codes[name][row]) for name in cohort.attributes}
+            assert cohort.oracles == batch.oracles
+            assert [int(each[place]) for each in values] == [ask.encoding.encode(own) for ask in cohort.asks]
+        seen += len(rows)
+    assert seen == 300
+
+
+RECORD = {"a": 1, "b": 2, "c": 3, "d": 1}
+OTHER = {"a": 0, "b": 0, "c": 1, "d": 4}
+
+
+def law_of(plan: Plan, record: Mapping[str, int]) -> dict[tuple[int, tuple[Any, ...]], float]:
+    """The chance of each (cohort, outputs) that one record can send, from all ways the coins can fall."""
+    law: dict[tuple[int, tuple[Any, ...]], float] = {}
+    for index, cohort in enumerate(plan.cohorts):
+        ways: dict[tuple[Any, ...], float] = {(): cohort.weight / plan.cohorts.weight}
+        for one in cohort.asks:
+            chances = one.oracle.exact_channel()[one.encoding.encode(record)]
+            ways = {(*key, out): share * float(p) for key, share in ways.items() for out, p in chances.items()}
+        law.update({(index, key): share for key, share in ways.items()})
+    return law
+
+
+@pytest.mark.parametrize("kind", ["subsets", "signs", "together"])
+def test_a_device_and_a_simulated_crowd_have_the_same_law(kind: str) -> None:
+    plan = plan_of(kind)
+    law = law_of(plan, RECORD)
+    outputs, expected = list(law), np.array(list(law.values()))
+    assert expected.sum() == pytest.approx(1)
+
+    def read(report: sv.Report) -> tuple[int, tuple[Any, ...]]:
+        cohort = plan.cohorts[report.cohort]
+        parts = zip(cohort.asks, cohort.slices, strict=True)
+        return report.cohort, tuple(one.oracle.unpack(report.payload[part]) for one, part in parts)
+
+    entropy = Seeded(3)
+    device = [read(sv.Client(plan, entropy=entropy).report(RECORD)) for _ in range(3000)]
+    crowd = sv.simulate(plan, {name: [value] * 8000 for name, value in RECORD.items()}, seed=4)
+    simulated = [read(report) for report in crowd.single(plan)]
+    wrong = sv.simulate(plan, {name: [value] * 8000 for name, value in OTHER.items()}, seed=5)
+    for drawn, is_right in ((device, True), (simulated, True), ([read(each) for each in wrong.single(plan)], False)):
+        statistic, degrees = chi_squared(outputs, expected, drawn)
+        assert (statistic < chi_limit(degrees, 9)) is is_right
+
+
+# -- ledgers
+
+
+def test_families_choose_their_ledgers() -> None:
+    assert [type(ledger_of(plan_of(kind).cohorts)).name for kind in KINDS] == ["states", "states", "tally", "joint"]
+    assert {each.name for each in LEDGERS} == {"states", "tally", "joint"}
+
+
+@each_family
+def test_any_split_and_order_gives_the_same_bytes(kind: str) -> None:
+    plan = plan_of(kind)
+    reports = reports_of(plan)
+    whole = sv.Aggregate(plan).add(reports)
+    mixed = np.random.default_rng(9).permutation(len(reports))
+    shuffled = sv.Reports(plan.id, reports.cohorts[mixed], reports.payload[mixed])
+    a, b, c = (sv.Aggregate(plan).add(shuffled[start : start + 150]) for start in (0, 150, 300))
+    for merged in (a.merge(b).merge(c), c.merge(a.merge(b)), b.merge(sv.Aggregate(plan)).merge(c).merge(a)):
+        assert merged.to_bytes() == whole.to_bytes()
+        assert merged.people == 400
+    assert sv.Aggregate(plan).add(iter([shuffled[:7], shuffled[7:]])) == whole
+    assert sv.Aggregate(plan).people == 0
+    assert sv.Aggregate(plan).add(reports[:399]) != whole
+
+
+@each_family
+def test_one_by_one_is_the_batch_and_merging_changes_neither(kind: str) -> None:
+    plan = plan_of(kind)
+    reports = reports_of(plan, 60)
+    single = sv.Aggregate(plan)
+    for report in reports.single(plan):
+        single.add(report)
+    batch = sv.Aggregate(plan).add(reports)
+    assert single == batch
+    before = single.to_bytes(), batch.to_bytes()
+    single.merge(batch).add(reports)
+    assert (single.to_bytes(), batch.to_bytes()) == before
+
+
+@each_family
+def test_bytes_survive_and_damage_is_refused(kind: str) -> None:
+    plan = plan_of(kind)
+    whole = sv.Aggregate(plan).add(reports_of(plan))
+    again = sv.Aggregate.from_bytes(plan, whole.to_bytes())
+    assert again == whole
+    more = reports_of(plan, seed=2)
+    assert again.add(more) == whole.merge(sv.Aggregate(plan).add(more))
+    assert sv.Aggregate.from_bytes(plan, sv.Aggregate(plan).to_bytes()).people == 0
+    with pytest.raises(CorruptReport):
+        ledger_of(plan.cohorts).read(whole.ledger.to_bytes() + bytes(16))
+
+
+@each_family
+def test_a_cohort_is_what_its_oracles_make_of_its_reports(kind: str) -> None:
+    plan = plan_of(kind)
+    reports = reports_of(plan)
+    whole = sv.Aggregate(plan).add(reports)
+    for index in {*reports.cohorts[:20].tolist(), len(plan.cohorts) - 1}:
+        cohort = plan.cohorts[index]
+        own = reports.payload[reports.cohorts == index]
+        count, states = whole.cohort(index)
+        assert count == len(own)
+        for oracle, part, state in zip(cohort.oracles, cohort.slices, states, strict=True):
+            brute = oracle.accumulate(oracle.empty(), np.ascontiguousarray(own[:, part]))
+            assert np.array_equal(oracle.canonical(state), oracle.canonical(brute))
+    assert sv.Aggregate(plan).cohort(0)[0] == 0
+
+
+def joint(rows: list[bytes], counts: list[int]) -> bytes:
+    return len(counts).to_bytes(8, "little") + np.array(counts, "<i8").tobytes() + b"".join(rows)
+
+
+def test_a_joint_ledger_holds_each_report_once_in_order() -> None:
+    plan = plan_of("together")
+    ledger = sv.Aggregate(plan).add(reports_of(plan, 5000)).ledger
+    assert isinstance(ledger, Joint)
+    rows, counts = ledger.rows
+    listed_rows = [row.tobytes() for row in rows]
+    assert listed_rows == sorted(set(listed_rows))
+    assert int(counts.sum()) == 5000
+    assert int(counts.max()) > 1
+    first, second = listed_rows[:2]
+    fine = ledger_of(plan.cohorts)
+    fine.read(joint([first, second], [1, 2]))
+    assert fine.people == 3
+    for rows_, counts_ in (
+        ([second, first], [1, 1]),  # not increasing
+        ([first, first], [1, 1]),  # one report twice
+        ([first, second], [0, 1]),
+        ([first, second], [1, 1 << 62]),
+        ([first[:1] + b"\x03" + first[2:]], [1]),  # an answer beyond the three of b
+        ([first], [1, 1]),
+        ([first + second], [1]),
+    ):
+        with pytest.raises(CorruptReport):
+            ledger_of(plan.cohorts).read(joint(rows_, counts_))
+
+
+def test_a_tally_refuses_answers_and_cohorts_that_cannot_be() -> None:
+    plan = plan_of("signs")
+    family = plan.cohorts
+    ledger = sv.Aggregate(plan).add(reports_of(plan)).ledger
+    assert isinstance(ledger, Tally)
+    assert isinstance(family, Signs)
+    cohorts, _, counts = ledger.answers
+    assert int(counts.sum()) == 400
+    assert bool((np.diff(cohorts) >= 0).all())
+    bits = family.answer_bits
+    for keys, numbers in (
+        ([5, 4], [1, 1]),
+        ([4, 4], [1, 1]),
+        ([4], [0]),
+        ([-1], [1]),
+        ([len(family) << bits], [1]),
+        ([(1 << bits) - 1], [1]),  # the first cohort reports one bit
+    ):
+        body = np.array([*keys, *numbers], "<i8").tobytes()
+        with pytest.raises(CorruptReport):
+            ledger_of(family).read(body)
+
+
+def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
+    """An aggregate leaves a lone ask to its ledger: a report with padding that is not zero must not slip in."""
+    alone = sv.Schema(a=sv.Boolean())
+    cell = Cells.of(alone, "a")
+    coin = sv.oracle("rr", size=2, epsilon=1.0)
+    families = (
+        Cohorts([Cohort((Ask(cell, coin),))]),
+        Together([Cohort((Ask(cell, coin),))]),
+        Signs(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
+    )
+    for family in families:
+        ledger = ledger_of(family)
+        column = np.zeros(3, np.uint32)
+        batch = next(iter(family.batches(column)))
+        ledger.add(batch, column, np.array([[0], [1], [1]], np.uint8))
+        with pytest.raises(CorruptReport):
+            ledger.add(batch, column, np.array([[0], [1], [2]], np.uint8))
+        assert ledger.people == 3
+
+
+def test_asks_kept_together_are_one_cohort() -> None:
+    two = [Cohort((ask("a", "rr", 1.0),)), Cohort((ask("b", "grr", 1.0),))]
+    with pytest.raises(InvalidInput, match="2 cohorts"):
+        Together(two)
