@@ -93,6 +93,36 @@ def test_a_goal_that_nothing_meets() -> None:
     assert "more than 1,000,000,000 people" in str(advice)
 
 
+@pytest.mark.parametrize(("power", "floor"), [(2.0, 0.0), (2.0, 0.00999), (0.02, 0.0), (40.0, 0.0), (2.0, 0.0101)])
+def test_a_search_finds_the_end_of_any_falling_error(power: float, floor: float) -> None:
+    """Errors that hardly fall, fall at once, or come to rest just under or just above the goal."""
+    from decimal import Decimal
+
+    from sottovoce.compare.advice import Prediction, _Search, _whole_number
+
+    def falling(at: Decimal) -> Prediction:
+        return Prediction(floor + 0.01 * (float(at) / 5e5) ** (-1 / power), "m")
+
+    search = _Search(falling, 0.01, Decimal(10), Decimal(10**9), 2, _whole_number)
+    for start in (1, 10, 70_000, 10**9, 10**12):
+        found = search.run(Decimal(start), falling(Decimal(start)))
+        if floor > 0.01:
+            assert (found.needed, found.error) == (None, falling(Decimal(10**9)).error)
+        elif floor > 0:
+            assert found.needed is None or falling(Decimal(found.needed)).error <= 0.01
+            assert (falling(Decimal(10**9)).error <= 0.01) == (found.needed is not None)
+        else:
+            assert found.needed == pytest.approx(5e5, rel=0.025)
+
+
+def test_a_survey_beyond_the_range_is_not_the_answer() -> None:
+    advice = advise(SCHEMA, sv.Frequencies("x"), epsilon="0.001", people=10**9, error=0.4)
+    assert advice.epsilon_needed.needed == float(LEAST_EPSILON)
+    advice = advise(SCHEMA, sv.Frequencies("x"), epsilon="30", people=1, error=0.001)
+    assert advice.epsilon_needed.needed is None
+    assert advice.epsilon_needed.error == predicted(SCHEMA, sv.Frequencies("x"), 10, 1).error
+
+
 def test_a_method_that_never_fits_is_a_clear_answer() -> None:
     wide = sv.Schema(**{f"x{place}": sv.Boolean() for place in range(40)})
     advice = advise(wide, sv.Marginals(up_to=3, method="fc"), epsilon=1, people=1000, error=0.01)

@@ -20,7 +20,7 @@ RUNS = 400
 LEVEL = 0.05
 SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Categorical(["x", "y", "z"]))
 MARGINS = {"a": [0.7, 0.3], "b": [0.85, 0.15], "c": [0.6, 0.3, 0.1]}
-METHODS = ("inp-ht", "marg-ps", "marg-rr")
+METHODS = ("inp-ht", "marg-ps")
 PAIRS = (("a", "b"), ("b", "c"))
 
 

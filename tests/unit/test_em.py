@@ -163,8 +163,15 @@ def test_at_a_small_epsilon_pairs_stop_at_the_uniform_table() -> None:
     large = fit_of("inp-em", (2,) * 8, 2, 4.0, 4000)
     assert large.failures() == 0
     assert large.failures([(0, 1), (2, 3)]) == 0
-    # where the guess never moved, its error is still not taken for small
-    assert float(small.variances([(0, 1)])[0].min()) > 0.01
+
+
+def test_a_guess_that_never_moved_is_not_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In no cell, not even where the unbiased table happens to lie where the guess does."""
+    monkeypatch.setattr(em, "TOLERANCE", 1e-3)
+    fit = fit_of("inp-em", (2,) * 8, 2, 0.4, 4000)
+    pairs = list(combinations(range(8), 2))
+    assert fit.failures(pairs) == 28
+    assert min(float(each.min()) for each in fit.variances(pairs)) > 0.025
 
 
 @each_method

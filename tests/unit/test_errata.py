@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import sottovoce as sv
 from sottovoce.oracles.buckets import OpenRandomizedResponse
@@ -71,6 +72,49 @@ def test_14_half_sums_measured(name: str, options: dict[str, int]) -> None:
     if name in ("grr", "ss"):
         naive = 8 * oracle.variance(people)
         assert abs(np.var(sums) / naive - 1) > limit
+
+
+def test_17_the_inverse_transform_needs_no_further_scaling() -> None:
+    """cell = 2^-k sum over a of (-1)^<a, cell> c_a with c_0 = 1; the printed 2^-d would flatten every table."""
+    people = {"a": [0, 1, 1, 1] * 5000, "b": [0, 0, 1, 1] * 5000}
+    schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean())
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=8.0, people=20_000)
+    table = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate().marginal("a", "b")
+    truth = np.array([0.25, 0.0, 0.25, 0.5])
+    limit = z_limit(4) * table.std_error
+    assert (np.abs(table.values - truth) < limit).all()
+    assert table.values.sum() == pytest.approx(1)
+    printed = 0.25 + (table.values - 0.25) / 4  # every coefficient but the first scaled by 2^-d
+    assert (np.abs(printed - truth) > limit).any()
+
+
+def test_18_the_sampling_belongs_into_the_bound() -> None:
+    """Theorem 4.2: sigma^2 = 1/(p_s (2 p_r - 1)^2) - 1; without it the bound is wrong by fifteen orders."""
+    people, sampled, reach = 20_000, 0.01, 0.15
+    odds = math.exp(6.0)
+    truthful = odds / (1 + odds)
+    gap = 2 * truthful - 1
+    printed = 2 * math.exp(
+        -people * reach**2 * sampled * gap / (2 * truthful * (2 * (1 - truthful) / gap + reach / 3))
+    )
+    assert printed < 1e-17
+    draws = np.random.default_rng(18)
+    runs = 4000
+    asked = draws.binomial(people, sampled, runs)
+    agreed = draws.binomial(asked, truthful)
+    errors = (2 * agreed - asked) / (gap * sampled * people) - 1
+    share = float((np.abs(errors) >= reach).mean())
+    assert share > 0.02
+    sigma2 = 1 / (sampled * gap**2) - 1
+    assert abs(errors.var() / (sigma2 / people) - 1) < z_limit(1) * math.sqrt(2 / runs)
+    assert share == pytest.approx(2 * norm.sf(reach / math.sqrt(sigma2 / people)), abs=0.015)
+
+
+def test_21_one_cell_alone_is_noisier_than_the_plotted_table() -> None:
+    """At epsilon 0.2 with 2^16 people and 16 views of two attributes; figure 4 plots 0.0041 for a table of three."""
+    view = sv.oracle("grr", size=4, epsilon=0.2)
+    assert view.variance(2**16 // 16) == pytest.approx(0.016, abs=0.001)
+    assert view.variance(2**16 // 16) > 3 * 0.0041
 
 
 def test_19_preferential_sampling_and_the_flip_of_a_zero() -> None:

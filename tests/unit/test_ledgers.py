@@ -16,7 +16,7 @@ from sottovoce.encodings import Ask, Cells
 from sottovoce.entropy import Seeded
 from sottovoce.errors import CorruptReport, InvalidInput
 from sottovoce.families import FAMILIES, Block, Choices, Signs, Subsets, Together
-from sottovoce.ledgers import LEDGERS, Joint, Tally, ledger_of
+from sottovoce.ledgers import LEDGERS, Joint, Tally, _summed_rows, ledger_of
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Schema
 from tests.statistics import chi_limit, chi_squared
@@ -315,6 +315,19 @@ def test_a_joint_ledger_holds_each_report_once_in_order() -> None:
     ):
         with pytest.raises(CorruptReport):
             ledger_of(plan.cohorts).read(joint(rows_, counts_))
+
+
+def test_rows_of_any_width_are_counted_in_the_order_of_their_bytes() -> None:
+    draws = np.random.default_rng(1)
+    for width in (1, 7, 8, 9, 21):
+        rows = draws.integers(0, 2, (200, width)).astype(np.uint8) * 255
+        counts = draws.integers(1, 5, 200)
+        expected: dict[bytes, int] = {}
+        for row, count in zip(rows, counts.tolist(), strict=True):
+            expected[row.tobytes()] = expected.get(row.tobytes(), 0) + count
+        kept, people_ = _summed_rows([(rows[:50], counts[:50]), (rows[50:], counts[50:])])
+        found = [(row.tobytes(), count) for row, count in zip(kept, people_.tolist(), strict=True)]
+        assert found == sorted(expected.items())
 
 
 def test_a_tally_refuses_answers_and_cohorts_that_cannot_be() -> None:

@@ -203,7 +203,7 @@ def standardized(law: PairLaw, tables: Floats) -> Floats:
     if law.is_total_known and total > 0:
         variances = variances - _without_margins(law.spread, p, q) ** 2 / total
     squares = _without_margins(tables, p, q) ** 2
-    return np.divide(squares, variances, out=np.zeros_like(squares), where=variances > 0)
+    return np.asarray(np.divide(squares, variances, out=np.zeros_like(squares), where=variances > 0))
 
 
 def _columns_of(tables: Floats) -> tuple[Floats, Floats]:

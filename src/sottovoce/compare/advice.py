@@ -22,7 +22,8 @@ from sottovoce.schema import Schema
 LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
 LEAST_PEOPLE, MOST_PEOPLE = 10, 10**9
 CLOSE = Decimal("1.01")  # a search ends when what is enough and what is not are so close
-MOST_STEPS = 24  # of one search; it takes about six
+GUESSES = 3  # before a search looks at the end of its range
+MOST_STEPS = 32  # of one search; it takes about six
 PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
@@ -156,8 +157,8 @@ def advise(
 
     >>> import sottovoce as sv
     >>> advice = advise(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
-    >>> advice.epsilon_needed.needed, advice.people_needed.needed
-    (1.77, 36900)
+    >>> round(advice.epsilon_needed.needed, 1), round(advice.people_needed.needed, -3)
+    (1.8, 37000)
     """
     exact = parse_epsilon(epsilon)
     people = whole("people", people, 1, MOST_PEOPLE)
@@ -188,7 +189,7 @@ def advise(
 
 @dataclass(frozen=True)
 class _Search:
-    """Bisection for the least amount that is enough, on logarithms, with the law of errors as a first guess."""
+    """Bisection on logarithms for the least amount that is enough; two steps of three interpolate."""
 
     predict: Callable[[Decimal], Prediction]
     error: float
@@ -199,8 +200,8 @@ class _Search:
 
     def run(self, start: Decimal, planned: Prediction) -> Answer:
         """From an amount whose prediction is known."""
-        known = {start: planned}
         at = min(self.most, max(self.least, start))
+        known = {start: planned} if at == start else {}
         for _ in range(MOST_STEPS):
             if at not in known:
                 known[at] = self.predict(at)
@@ -219,16 +220,18 @@ class _Search:
         if bottom is None or top is None:
             end = top if bottom is None else bottom
             assert end is not None
+            if len(known) > GUESSES:
+                return self.least if bottom is None else self.most
             # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts enclose the answer
             beyond = 0.8 if bottom is None else 1.25
             ratio = min(max(known[end].error / self.error, 1e-3), 1e3) if isfinite(known[end].error) else 4.0
             guess = float(end) * ratio**self.power * beyond
             return min(self.most, max(self.least, self.rounded(guess)))
-        low, high = log(bottom), log(top)
         part = 0.5
-        if isfinite(known[bottom].error) and known[bottom].error > known[top].error > 0:
+        if len(known) % 3 and isfinite(known[bottom].error) and known[bottom].error > known[top].error > 0:
             fall = log(known[bottom].error) - log(known[top].error)
-            part = min(0.9, max(0.1, (log(known[bottom].error) - log(self.error)) / fall + 0.02))
+            part = min(0.95, max(0.05, (log(known[bottom].error) - log(self.error)) / fall + 0.02))
+        low, high = log(bottom), log(top)
         return self.rounded(exp(low + part * (high - low)))
 
     def _answer(self, needed: Decimal | None, found: Prediction) -> Answer:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_JOINT = 1 << 20  # cells up to which one table of all attributes is fitted
 MOST_REPLAYED_JOINT = 1 << 14  # the same for simulated crowds; beyond, each table asked for is fitted by itself
-MOST_NEWTON = 3e7  # cells x features^2 of one table up to which it is solved by Newton steps
+MOST_NEWTON = 4e6  # cells x features^2 of one table up to which it is solved by Newton steps
 ENOUGH = 0.05  # standard errors that a fitted coefficient may still be off its optimum
 STEPS = 600
 LARGEST_SIZE = 8  # of a view, among those tried
@@ -200,7 +200,8 @@ class Entropic:
         targets, variances = self.targets[:, chosen], self.variances[chosen]
         if prod(shape) * len(chosen) ** 2 <= MOST_NEWTON:
             slack = np.broadcast_to(variances, targets.shape)
-            return maximum_entropy(_features(shape, tuple(axes)), targets, slack)
+            with _one_thread():
+                return maximum_entropy(_features(shape, tuple(axes)), targets, slack)
         halves, start, tables = Halves(shape, axes), None, []
         for row in targets:
             table, start = solve(halves, row, variances, start)
@@ -253,7 +254,7 @@ class Joint(Calm):
         domain = self.domain(work)
         limit = min(MOST_BLOCKS, people, max(1, int(theta * people)))
         best, views = np.inf, drawn(domain.points, min(2, domain.points), limit)
-        for size in range(1, min(domain.points, LARGEST_SIZE) + 1):
+        for size in range(min(2, domain.order), min(domain.points, LARGEST_SIZE) + 1):
             if domain.largest_view(size) > MOST_CELLS:
                 break
             designs = {drawn(domain.points, size, limit)}

@@ -380,21 +380,23 @@ def expected(work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[
                 )
                 noise += count_of / (cells * totals[start]) * share
     tables = len(sample[::step])
-    left = noise / tables * shrinkage(overlap, totals)
+    left = noise / tables * shrinkage(overlap, totals, sample[::step])
     return Expected(left * SATURATION / (left + SATURATION), reconstruction / tables)
 
 
-def shrinkage(overlap: Overlap, totals: Floats) -> float:
-    """The part of the views' noise that non-negativity leaves, ``totals`` being the coefficients' weights."""
-    # a view's coefficient of S has variance 1/(cells of S, times its weight), and enters the view over L/(cells of S)
-    each = np.where(overlap.numbers > 0, 1 / totals[overlap.numbers], 0.0)
-    noise = np.bincount(overlap.owner, each, len(overlap.views)) / overlap.lengths
+def shrinkage(overlap: Overlap, totals: Floats, tables: Sequence[Places]) -> float:
+    """The part of the noise that non-negativity leaves in what views hold of some tables; ``totals``: parts' weights."""
+    masks = [sum(1 << place for place in view) for view in overlap.views]
     by_shape: dict[tuple[int, ...], list[float]] = {}
-    for shape, amount in zip(overlap.shapes, noise.tolist(), strict=True):
-        by_shape.setdefault(shape, []).append(amount)
-    shapes = list(by_shape)[:: max(1, len(by_shape) // MOST_SHAPES)]
-    left = sum(_projected(shape, float(np.mean(by_shape[shape]))) for shape in shapes)
-    return left / sum(float(np.mean(by_shape[shape])) for shape in shapes)
+    for places in tables[:: max(1, len(tables) // MOST_SHAPES)]:
+        for part in parts_in(masks, places)[:1]:
+            # a coefficient of S has variance 1/(cells of S, times its weight), and enters over (cells)/(cells of S)
+            shape = tuple(overlap.sizes[place] for place in part)
+            amount = float((1 / totals[overlap.numbers_of(part)[1:]]).sum()) / prod(shape)
+            by_shape.setdefault(shape, []).append(amount)
+    means = {shape: float(np.mean(amounts)) for shape, amounts in by_shape.items()}
+    left = sum(_projected(shape, noise) for shape, noise in means.items())
+    return left / sum(means.values()) if means else 1.0
 
 
 def _projected(shape: tuple[int, ...], noise: float) -> float:
