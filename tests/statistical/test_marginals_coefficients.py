@@ -321,6 +321,8 @@ def test_characters_that_nobody_answered_are_zero_with_an_honest_variance(name: 
     assert not table.is_unbiased
     assert float(table.variances.min()) > 1e-3
     assert np.isfinite(table.values).all()
+    alone = sv.Aggregate(plan).add(sv.simulate(plan, {key: column[:1] for key, column in few.items()}, seed=1))
+    assert float(alone.estimate().marginal("x1", "x2").variances.min()) > 1e-3
     many = sv.Aggregate(plan).add(sv.simulate(plan, crowd(sizes, 20_000), seed=1)).estimate()
     better = many.marginal("x1", "x2")
     assert better.is_unbiased

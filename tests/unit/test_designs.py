@@ -71,7 +71,9 @@ def test_impossible_designs_are_named() -> None:
         cover(8, 4, 5)
 
 
-@pytest.mark.parametrize(("points", "size", "count"), [(32, 3, 256), (32, 2, 65), (9, 4, 1), (16, 8, 60), (7, 3, 30)])
+@pytest.mark.parametrize(
+    ("points", "size", "count"), [(32, 3, 256), (32, 2, 65), (9, 4, 1), (16, 8, 60), (7, 3, 30), (32, 2, 16)]
+)
 def test_random_views_hold_every_attribute_and_are_the_same_every_time(points: int, size: int, count: int) -> None:
     views = drawn(points, size, count)
     assert len(set(views)) == len(views) == max(count, -(-points // size))

@@ -94,9 +94,7 @@ def test_18_the_sampling_belongs_into_the_bound() -> None:
     odds = math.exp(6.0)
     truthful = odds / (1 + odds)
     gap = 2 * truthful - 1
-    printed = 2 * math.exp(
-        -people * reach**2 * sampled * gap / (2 * truthful * (2 * (1 - truthful) / gap + reach / 3))
-    )
+    printed = 2 * math.exp(-people * reach**2 * sampled * gap / (2 * truthful * (2 * (1 - truthful) / gap + reach / 3)))
     assert printed < 1e-17
     draws = np.random.default_rng(18)
     runs = 4000

@@ -28,9 +28,7 @@ def some_moments(seed: int, people: float = 100.0) -> Moments:
     information = draws.random((count, count)) * people
     information = information + information.T
     sums = draws.normal(size=(count, count)) * np.sqrt(information)
-    return Moments(
-        space, (draws.normal(size=count) * 9, np.full(count, people)), (sums + sums.T, information), None
-    )
+    return Moments(space, (draws.normal(size=count) * 9, np.full(count, people)), (sums + sums.T, information), None)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])

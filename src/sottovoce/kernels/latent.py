@@ -40,9 +40,9 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
     ``heat`` scales the data's weight; ``ridge`` > 0 asks for penalised maximum likelihood with nu = 1 and t = 0.
     """
     ends, contrast_ends, sign_ends, contrasts, signs, is_binary, priors = layout
-    sum1, info1, mean2, info2, scale2 = data
+    mean1, info1, scale1, mean2, info2, scale2 = data
     free = contrast_ends[-1]
-    count = sum1.size
+    count = mean1.size
     o = free + classes * free
     beta, ln_s, ln_nu, ln_t = x[o + classes], x[o + classes + 1], x[o + classes + 2], x[o + classes + 3]
     nu = 1.0 if ridge > 0 else math.exp(ln_nu)
@@ -70,11 +70,16 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
     pairs = means.T @ weighted
     energy = 0.0
     d_single = np.empty(count)
-    for r in range(count):
-        d_single[r] = heat * (info1[r] * single[r] - sum1[r])
-        energy += heat * (0.5 * info1[r] * single[r] * single[r] - sum1[r] * single[r])
     d_pairs = np.zeros((count, count))
     d_ln_t = 0.0
+    for r in range(count):
+        info = heat * info1[r]
+        slack = t2 * scale1[r]
+        shrink = 1 / (1 + slack * info)
+        miss = single[r] - mean1[r]
+        d_single[r] = miss * info * shrink
+        energy += 0.5 * miss * d_single[r] - 0.5 * math.log(shrink)
+        d_ln_t += (info * shrink - d_single[r] * d_single[r]) * slack
     for r in range(count):
         for q in range(r + 1, count):
             if info2[r, q] > 0:

@@ -197,9 +197,10 @@ class Calm(Method):
     # -- asking and answering
 
     def _views(self, work: Workload, options: Mapping[str, Any]) -> tuple[Places, ...]:
-        views = checked_views(self.name, options["views"], self.domain(work).points)
+        domain = self.domain(work)
+        views = checked_views(self.name, options["views"], domain.points)
         for view in views:
-            cells = prod(self.domain(work).sizes[place] for place in view)
+            cells = prod(domain.sizes[place] for place in view)
             if cells > MOST_CELLS:
                 raise InvalidInput(f"{self.name}: view {list(view)} has {cells:,} cells, more than {MOST_CELLS:,}")
         return views
@@ -294,6 +295,24 @@ class BitFit(CalmFit):
         return np.asarray(source.chosen(bits, digits))
 
 
+@lru_cache(maxsize=64)
+def _bits_of(sizes: tuple[int, ...]) -> Mapping[int, Places]:
+    """The places of each attribute's bits, the highest bit first."""
+    made, start = {}, 0
+    for place, size in enumerate(sizes):
+        width = max(1, (size - 1).bit_length())
+        made[place] = tuple(range(start, start + width))
+        start += width
+    return made
+
+
+@lru_cache(maxsize=64)
+def _bit_domain(work: Workload) -> Domain:
+    groups = _bits_of(work.sizes)
+    bits = [sum(len(groups[place]) for place in places) for places in work.sample]
+    return Domain((2,) * sum(len(own) for own in groups.values()), round(sum(bits) / len(bits)))
+
+
 class CalmBinary(Calm):
     """CALM on attributes written in bits, each of them a yes-or-no attribute.
 
@@ -306,17 +325,10 @@ class CalmBinary(Calm):
     source: ClassVar[str] = "zhang2018calm, section 5.3"
 
     def groups(self, work: Workload) -> Mapping[int, Places]:
-        made, start = {}, 0
-        for place, size in enumerate(work.sizes):
-            width = max(1, (size - 1).bit_length())
-            made[place] = tuple(range(start, start + width))
-            start += width
-        return made
+        return _bits_of(work.sizes)
 
     def domain(self, work: Workload) -> Domain:
-        groups = self.groups(work)
-        bits = [sum(len(groups[place]) for place in places) for places in work.sample]
-        return Domain((2,) * sum(len(own) for own in groups.values()), round(sum(bits) / len(bits)))
+        return _bit_domain(work)
 
     def encoding(self, schema: Schema, work: Workload, view: Places) -> Encoding:
         owners = {bit: (place, own) for place, own in self.groups(work).items() for bit in own}

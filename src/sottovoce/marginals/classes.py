@@ -2,7 +2,7 @@
 
 Class c has weight w_c = softmax(u) and gives attribute i the chances softmax(Q (b_i + nu z_ci)), Q orthonormal
 contrasts. Signs then have means m = sum_c w_c mu_c and pairs M = sum_c w_c mu_c mu_c^T, and the data say
-m_r ~ N(m, v_r), M_rs ~ N(M, v_rs + t^2 S_rs), S = (1 - m_r^2)(1 - m_s^2).
+m_r ~ N(m, v_r + t^2 S_r), M_rs ~ N(M, v_rs + t^2 S_r S_s), S_r = 1 - m_r^2: classes never fit quite.
 """
 
 from __future__ import annotations
@@ -80,12 +80,15 @@ class ClassModel:
         return out
 
     @cached_property
-    def scale2(self) -> Floats:
+    def scale1(self) -> Floats:
         single = np.concatenate(
             [rows @ chances for rows, chances in zip(self.space.rows, self.start_chances, strict=True)]
         )
-        spread = np.maximum(1 - single**2, 1e-2)
-        return np.outer(spread, spread)
+        return np.asarray(np.maximum(1 - single**2, 1e-2))
+
+    @cached_property
+    def scale2(self) -> Floats:
+        return np.outer(self.scale1, self.scale1)
 
     def layout(self, priors: Floats) -> tuple[Any, ...]:
         starts = self.space.starts
@@ -93,7 +96,7 @@ class ClassModel:
 
     @cached_property
     def data(self) -> tuple[Floats, ...]:
-        return (*self.moments.first, self.mean2, self.info2, self.scale2)
+        return self.moments.mean(1), self.moments.first[1], self.scale1, self.mean2, self.info2, self.scale2
 
     @cached_property
     def base(self) -> Floats:
@@ -208,12 +211,13 @@ class ClassModel:
     def _summary(self, draws: Floats) -> tuple[float, Posterior]:
         weights, chances, means, t2 = self._unpacked(draws)
         singles = np.einsum("nc,ncr->nr", weights, means)
-        sums, information = self.moments.first
+        information, mean1 = self.moments.first[1], self.moments.mean(1)
         heard = information > 0
-        logs = (
-            0.5 * np.log(information[heard])
-            - 0.5 * information[heard] * (singles[:, heard] - sums[heard] / information[heard]) ** 2
-        )
+        slack1 = t2[:, None] * self.scale1
+        wide1 = 1 / information[heard] + slack1[:, heard]
+        logs = -0.5 * (singles[:, heard] - mean1[heard]) ** 2 / wide1 - 0.5 * np.log(wide1)
+        keep1 = slack1 * information / (1 + slack1 * information)
+        spare1 = (slack1 / (1 + slack1 * information)).mean(0)
         upper = np.triu(self.info2 > 0)
         v2 = 1 / self.info2[upper]
         turn = self.space.to_contrasts
@@ -236,9 +240,14 @@ class ClassModel:
         criterion = float((predictive - logs.var(0)).sum())
         mean = total[0] / len(draws)
         variance = total[1] / len(draws) - mean**2 + turn**2 @ (spare / len(draws)) @ (turn**2).T
-        turned = singles @ turn.T
+        turned = (singles + keep1 * (mean1 - singles)) @ turn.T
         posterior = Posterior(
-            turned.mean(0), turned.var(0), mean, np.maximum(variance, 0), weights / len(draws), chances
+            turned.mean(0),
+            turned.var(0) + turn**2 @ spare1,
+            mean,
+            np.maximum(variance, 0),
+            weights / len(draws),
+            chances,
         )
         return criterion, posterior
 

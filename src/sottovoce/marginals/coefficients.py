@@ -70,7 +70,7 @@ class LinearFit(Fit):
     """Tables that are linear in coefficients of independent errors, an axis of H coefficients for each attribute.
 
     A table is its coefficients (1, or those that touch some of its attributes) times a matrix along every axis; its
-    variances are theirs times the squared matrices, less f (1 - f)/n: the people asked are all there are.
+    variances are theirs times the squared matrices, less f (1 - f)/n, since the people asked are all there are.
     Sets larger than the workload's are the tables of maximum entropy that agree with the largest ones asked for.
     """
 
@@ -120,9 +120,11 @@ class LinearFit(Fit):
 
     def _errors(self, places: Places) -> Floats:
         whole = self._gathered(places, self.noise, 0.0)
-        total = along(whole, [self._axes[place] ** 2 for place in places]) + self.covariances(places)
+        total = (along(whole, [self._axes[place] ** 2 for place in places]) + self.covariances(places)).ravel()
+        if not self.is_unbiased(places):
+            return total  # a coefficient that nobody told is not a sample of the people
         share = np.clip(self._table(places), 0, 1)
-        return np.maximum(total.ravel() - share * (1 - share) / self._coefficients.people, 0.0)
+        return np.maximum(total - share * (1 - share) / self._coefficients.people, 0.0)
 
     def _gathered(self, places: Places, block: Any, constant: float) -> Floats:
         """The coefficients of a table and of all its sums, 0 standing for an attribute that is not touched."""

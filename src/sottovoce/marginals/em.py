@@ -32,17 +32,20 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-5  # the change of every cell below which a guess has settled: Omega of cormode2018marginal, section 5.4
 MOST_STEPS = 50_000
-WORK = 1 << 33  # multiplications that one call of EM may take
+WORK = 1 << 34  # multiplications that one call of EM may take
 MOST_ANSWERS = 1 << 24  # joint answers that are counted at once
 MOST_VALUES = 2048  # of one attribute, whose channel is a matrix
 MOST_AT_ONCE = 1 << 20  # joint answers of tables that are climbed at once
+BOOTSTRAP_WORK = 1 << 33  # multiplications that the replicates of tables alike may take
 REPLICATES = 40  # of a parametric bootstrap
+FEWEST = 4  # where so many would take too long
 PRIOR = 4  # replicates' worth of the mean error of a table, for each of its cells
 UNIFORM_PART = 0.01  # of a start, since a cell that starts at 0 stays there
-TYPICAL = 8  # tables that stand for all when an error is predicted
+PICKED = 3  # of a workload's tables, and as many typical populations for each, when an error is predicted
+TYPICAL = 4
 TIE = 0.25  # the share of such a table in which its attributes go together in any way
 PREDICTION_WORK = 1 << 27
-PREDICTION_STEPS = 8000
+PREDICTION_STEPS = 6000  # divided by the number of axes
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,7 @@ def climb(
     batch, shape = len(start), start.shape[1:]
     cells, answers = prod(shape), prod(law.shape[1] for law in laws)
     joined = joint_law(laws) if batch * cells * answers <= 1 << 18 else None
-    cost = cells * answers if joined is not None else answers * sum(law.shape[1] for law in laws)
-    most = min(steps, max(2, work // (2 * batch * cost)))
+    most = min(steps, max(2, work // (batch * cost(laws))))
     guess, target = start.reshape(batch, cells).copy(), heard.reshape(batch, answers)
     taken = np.zeros(batch, np.int64)
     active = np.arange(batch)
@@ -102,6 +104,11 @@ def climb(
                 break
     guess[active] = current
     return guess.reshape(start.shape), taken
+
+
+def cost(laws: Sequence[Floats]) -> int:
+    """About how many multiplications one step takes for one table."""
+    return int(2 * prod(law.shape[1] for law in laws) * sum(law.shape[0] for law in laws))
 
 
 def joint_law(laws: Sequence[Floats]) -> Floats:
@@ -213,9 +220,11 @@ class JointFit(Fit):
     def _law(self, places: Places) -> list[Channel]:
         return [self._channels[place] for place in places]
 
-    def _estimated(self, heard: Floats, channels: Sequence[Channel]) -> tuple[Floats, NDArray[np.int64]]:
+    def _estimated(
+        self, heard: Floats, channels: Sequence[Channel], steps: int = MOST_STEPS
+    ) -> tuple[Floats, NDArray[np.int64]]:
         start = first_guess(heard, channels, self._is_uniform_start)
-        return climb(heard, [channel.law for channel in channels], start)
+        return climb(heard, [channel.law for channel in channels], start, steps=steps)
 
     def _bootstrap(self, group: Sequence[Places]) -> list[Floats]:
         """Mean squared errors in crowds that could have sent these reports.
@@ -225,20 +234,23 @@ class JointFit(Fit):
         """
         channels = self._law(group[0])
         shape = self._work.shape(group[0])
+        laws = [channel.law for channel in channels]
+        steps = max(self.steps(places) for places in group)
+        copies = min(max(BOOTSTRAP_WORK // (len(group) * steps * cost(laws)), FEWEST), REPLICATES)
         truths, heard = [], []
         for places in group:
             draws = np.random.Generator(np.random.PCG64([len(places), *places]))
             known = unbiased(self.heard(places), channels)
             near = norm_sub(known.ravel()).reshape(shape)
-            for told in crowds(near, channels, self._people, REPLICATES, draws):
+            for told in crowds(near, channels, self._people, copies, draws):
                 truth = norm_sub((known + unbiased(told, channels) - near).ravel()).reshape(shape)
                 truths.append(truth)
                 heard.append(crowds(truth, channels, self._people, 1, draws)[0])
-        guesses, _ = self._estimated(np.stack(heard), channels)
+        guesses, _ = self._estimated(np.stack(heard), channels, 2 * steps)
         errors = (guesses - np.stack(truths)) ** 2
-        means = errors.reshape(len(group), REPLICATES, -1).mean(axis=1)
+        means = errors.reshape(len(group), copies, -1).mean(axis=1)
         # a cell that is 0 in every replicate is not known exactly: a few more with the table's mean error
-        return list((REPLICATES * means + PRIOR * means.mean(axis=1, keepdims=True)) / (REPLICATES + PRIOR))
+        return list((copies * means + PRIOR * means.mean(axis=1, keepdims=True)) / (copies + PRIOR))
 
 
 def first_guess(heard: Floats, channels: Sequence[Channel], is_uniform: bool) -> Floats:
@@ -308,21 +320,17 @@ class _Split(Method):
         """EM itself on a few typical tables: no formula is known for its error."""
         channels = [Channel.of(each) for each in self.oracles(work, epsilon, options)]
         draws = np.random.Generator(np.random.PCG64(1))
-        groups: dict[tuple[int, ...], list[tuple[Places, Floats]]] = {}
-        for at in np.linspace(0, len(work.sample) - 1, TYPICAL).astype(int):
-            places = work.sample[at]
-            key = tuple(id(channels[place]) for place in places)
-            groups.setdefault(key, []).append((places, typical(work.shape(places), draws)))
         total = 0.0
-        for group in groups.values():
-            own = [channels[place] for place in group[0][0]]
-            truths = np.stack([truth for _, truth in group])
+        picked = [work.sample[at] for at in np.linspace(0, len(work.sample) - 1, 2 * PICKED + 1).astype(int)[1::2]]
+        for places in picked:
+            own = [channels[place] for place in places]
+            truths = np.stack([typical(work.shape(places), draws) for _ in range(TYPICAL)])
             heard = np.concatenate([crowds(truth, own, people, 1, draws) for truth in truths])
             start = first_guess(heard, own, self.is_uniform_start)
-            limits = PREDICTION_WORK // len(groups), PREDICTION_STEPS // (len(groups) * len(own))
-            guesses, _ = climb(heard, [channel.law for channel in own], start, *limits)
+            steps = PREDICTION_STEPS // max(len(own), 2)
+            guesses, _ = climb(heard, [channel.law for channel in own], start, PREDICTION_WORK, steps)
             total += float(((guesses - truths) ** 2).sum())
-        return total / TYPICAL
+        return total / (PICKED * TYPICAL)
 
 
 def typical(shape: Sequence[int], draws: np.random.Generator) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ from sottovoce.marginals.calm import MOST_CELLS, Calm, Domain, derived_noise, ha
 from sottovoce.marginals.designs import MOST_BLOCKS, cover, drawn
 from sottovoce.marginals.loglinear import maximum_entropy
 from sottovoce.marginals.method import Fit, Floats
-from sottovoce.marginals.views import ViewFit
+from sottovoce.marginals.views import ViewFit, tie_square
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Oracle
 from sottovoce.postprocessing.consistency import Overlap, contrasts
@@ -151,7 +151,7 @@ class Entropic:
         variances = np.ones(overlap.parts)
         shared = overlap.weights(weights)
         for own in self._all:
-            span = self._span(own)
+            span = self.span(own)
             cells = prod(overlap.sizes[place] for place in own)
             scales[span] = np.sqrt(cells)
             # of the coefficient 1/(cells x weight), times the square of the scale of a unit contrast
@@ -162,7 +162,8 @@ class Entropic:
         self.is_joint = prod(overlap.sizes) <= most_joint
         self._tables: dict[Places, Floats] = {}
 
-    def _span(self, own: Places) -> slice:
+    def span(self, own: Places) -> slice:
+        """Where the coefficients of a set lie."""
         start = self.overlap.starts[own]
         return slice(start, start + prod(self.overlap.sizes[place] - 1 for place in own))
 
@@ -196,7 +197,7 @@ class Entropic:
         if not sets:
             return np.full((self.rows, prod(shape)), 1 / prod(shape))
         axes = [tuple(places.index(place) for place in own) for own in sets]
-        chosen = np.concatenate([np.arange(self._span(own).start, self._span(own).stop) for own in sets])
+        chosen = np.concatenate([np.arange(self.span(own).start, self.span(own).stop) for own in sets])
         targets, variances = self.targets[:, chosen], self.variances[chosen]
         if prod(shape) * len(chosen) ** 2 <= MOST_NEWTON:
             slack = np.broadcast_to(variances, targets.shape)
@@ -224,6 +225,22 @@ class JointFit(ViewFit):
         overlap, weights = self.heard.overlap, self.heard.weights
         coefficients = overlap.averages(cells, overlap.averager(weights))
         return Entropic(overlap, coefficients, weights, MOST_REPLAYED_JOINT if is_replayed else MOST_JOINT)
+
+    def variances(self, sets: Sequence[Places]) -> list[Floats]:
+        """What the simulated crowds say, and what the pull toward even tables may hide from all of them alike."""
+        return [found + self._pull(places) for places, found in zip(sets, super().variances(sets), strict=True)]
+
+    def _pull(self, places: Places) -> float:
+        """The expected squared bias of a cell."""
+        # a unit contrast of variance V is pulled from c to about c / (1 + V), so the bias is c V / (1 + V)
+        total = 0.0
+        for count in range(1, min(3, len(places)) + 1):
+            for own in combinations(places, count):
+                if self.model.overlap.knows(own):
+                    square = self.pair_tie if count == 2 else tie_square(self.work, own)
+                    variance = self.model.variances[self.model.span(own)]
+                    total += square * float(((variance / (1 + variance)) ** 2).sum())
+        return total / self.work.cells(places) ** 2
 
     @property
     def joint(self) -> Floats | None:
@@ -260,10 +277,14 @@ class Joint(Calm):
             designs = {drawn(domain.points, size, limit)}
             if size >= domain.order:
                 designs.add(cover(domain.points, size, domain.order, limit) or views)
+            errors = {}
             for design in sorted(designs):
                 parts = self.expected(work, epsilon, people, design)
-                if parts.noise + parts.reconstruction < best:
-                    best, views = parts.noise + parts.reconstruction, design
+                errors[parts.noise + parts.reconstruction] = design
+            if min(errors) > 2 * best:
+                break  # larger views only bring more noise
+            if min(errors) < best:
+                best, views = min(errors), errors[min(errors)]
         return views
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
 
 CHARACTERS_BELOW = Decimal("0.62")  # epsilon below which a single character tells more than a corner
-INSURED_FROM = Decimal("1")  # where some people tell four attributes, in case there is structure beyond pairs
-QUADRUPLES_FROM = Decimal("1.4")  # where most of them do
+INSURED_FROM = Decimal("1.3")  # where half of the people tell four attributes, in case of structure beyond pairs
+QUADRUPLES_FROM = Decimal("1.5")  # where most of them do
 ONLY_QUADRUPLES_ABOVE = Decimal("2.2")
 
 
@@ -46,7 +46,7 @@ def collection(epsilon: Decimal, order: int, attributes: int) -> dict[tuple[str,
         return {("corner", 2): 0.5, ("star", 3): 0.5}
     most = min(4, attributes)
     if epsilon < QUADRUPLES_FROM:
-        return {("corner", 2): 0.3, ("star", 3): 0.4, ("corner", most): 0.3}
+        return {("corner", 2): 0.25, ("star", 3): 0.25, ("corner", most): 0.5}
     if epsilon <= ONLY_QUADRUPLES_ABOVE:
         return {("corner", 2): 0.15, ("star", 3): 0.15, ("corner", most): 0.7}
     return {("corner", most): 1.0}

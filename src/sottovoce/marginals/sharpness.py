@@ -13,6 +13,9 @@ from sottovoce.marginals.signs import elementary
 from sottovoce.marginals.structure import PAIR_TIE, TRIPLE_TIE, contrast_spread, squared_mass
 from sottovoce.marginals.workload import Places, Workload
 
+TYPICAL_CLASSES = 3
+SIGN_SQUARE = 1 / 3  # of a sign's mean, frequencies being uniform
+
 
 def predicted_error(work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
     """The expected squared error of one of the workload's tables, singles, pairs and triples each shrunk by evidence.
@@ -63,7 +66,12 @@ class _Information:
         gain = prod((self._rows[place] + 1) / self._rows[place] for place in own)
         tie = (1.0, PAIR_TIE, TRIPLE_TIE)[len(own) - 1]
         before = tie**2 * prod(contrast_spread(self._work.sizes[place]) for place in own)
-        return 1 / (gain * self._told[len(own) - 1] * share + 1 / before)
+        told = self._told[len(own) - 1]
+        if len(own) == 1:
+            told += self._told[1] * 2 * SIGN_SQUARE  # a pair tells of either sign what the other lets through
+        if len(own) == 2:
+            told *= max(1.0, (len(self._shares) - 1) / (2 * TYPICAL_CLASSES))  # classes pool the pairs
+        return 1 / (gain * told * share + 1 / before)
 
 
 def _products_told(block: Block, size: int) -> int:

@@ -34,6 +34,7 @@ REPLICATES = 24  # simulated crowds behind the errors
 MOST_REPLAYED = 2048  # people of a view in a simulated crowd; with more, their errors are scaled down to size
 SMOOTHING = 0.2  # of a cell's variance is the mean of its table: few replicates say little of cells held at 0
 MOST_PAIRS = 100  # that the usual tie of a pair is taken from
+SMALLEST_VARIANCE = 1e-15  # epsilon may be so large that nothing is noisy
 SEED = 20_240_229
 
 
@@ -133,11 +134,13 @@ class Heard:
                 counts = [draws.multinomial(crowd, law) for crowd, law in zip(crowds, laws, strict=True)]
                 values = np.repeat(np.tile(codes, len(numbers)), np.concatenate(counts))
                 payload = oracle.simulate(values, int(draws.integers(1 << 62)))
-                for number, crowd, end, law in zip(numbers, crowds, ends.tolist(), laws, strict=True):
+                for number, crowd, end, law, held in zip(numbers, crowds, ends.tolist(), laws, counts, strict=True):
                     state = oracle.accumulate(oracle.empty(), payload[end - crowd : end])
                     found = oracle.estimate(state, crowd)[0]
-                    shrink = np.sqrt(crowd / self.people[number])
-                    out[row, self.overlap.slices[number]] = law + shrink * (found - law)
+                    # the noise of the reports, and by what a random part of everybody differs from all of them
+                    part = np.sqrt(1 - self.people[number] / self.everybody)
+                    error = (found - held / crowd) + part * (held / crowd - law)
+                    out[row, self.overlap.slices[number]] = law + np.sqrt(crowd / self.people[number]) * error
         return out
 
 
@@ -151,7 +154,7 @@ def view_weights(oracles: Sequence[Oracle], people: Sequence[int] | NDArray[np.i
         noise[oracle] / int(count) + (1 / int(count) - 1 / max(everybody, int(count))) / oracle.size
         for oracle, count in zip(oracles, people, strict=True)
     ]
-    return 1 / np.array(each)
+    return 1 / np.maximum(each, SMALLEST_VARIANCE)
 
 
 def _summing_to_one(table: Floats) -> Floats:
@@ -385,7 +388,7 @@ def expected(work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[
 
 
 def shrinkage(overlap: Overlap, totals: Floats, tables: Sequence[Places]) -> float:
-    """The part of the noise that non-negativity leaves in what views hold of some tables; ``totals``: parts' weights."""
+    """The part of the noise that non-negativity leaves in what views hold of tables; ``totals``: parts' weights."""
     masks = [sum(1 << place for place in view) for view in overlap.views]
     by_shape: dict[tuple[int, ...], list[float]] = {}
     for places in tables[:: max(1, len(tables) // MOST_SHAPES)]:

@@ -14,6 +14,8 @@ from sottovoce.estimate import Floats
 
 Axes = tuple[int, ...]
 ROUNDS = 200
+FEWEST_ROUNDS = 10
+MOST_WORK = 1 << 30  # cells updated in all rounds, unless told otherwise
 TOLERANCE = 1e-6  # how far a sum may be off; the noise of estimated frequencies is far above it
 FLOOR = 1e-12  # stands for a target of 0, so that contradicting zeros cannot leave a table without mass
 SMALL = 1 << 14  # cells up to which the compiled loop with its index maps is used
@@ -23,7 +25,7 @@ def proportional_fit(
     shape: Sequence[int],
     constraints: Sequence[tuple[Axes, Floats]],
     start: Floats | None = None,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Floats:
     """The table of ``shape`` nearest to ``start`` (in relative entropy) with given sums over axes.
@@ -46,7 +48,7 @@ def proportional_fits(
     axes: Sequence[Axes],
     tables: Sequence[Floats],
     start: Floats | None = None,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Floats:
     """The same for many tables at once that share their axes: ``tables[c][row]`` is constraint c of a row, flat.
@@ -68,6 +70,7 @@ def proportional_fits(
         out /= out.sum(1, keepdims=True)
     if not axes:
         return out.reshape(count, *shape)
+    rounds = _rounds(count * cells * len(axes)) if rounds is None else rounds
     targets = [_target(shape, each, table) for each, table in zip(axes, tables, strict=True)]
     if cells > SMALL:
         for row in range(count):
@@ -87,7 +90,6 @@ def fit_cells(
     maps: Sequence[NDArray[np.int64]],
     tables: Sequence[Floats],
     rows: int,
-    most_rounds: int = ROUNDS,
     tolerance: float = TOLERANCE,
 ) -> Floats:
     """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each of them adds to.
@@ -109,8 +111,13 @@ def fit_cells(
         targets.append(flat / flat.sum(1, keepdims=True))
     starts = np.cumsum([0, *(table.shape[1] for table in targets)])
     indices = np.stack(maps).astype(np.int32)
-    fit_proportions(out, indices, starts, np.concatenate(targets, axis=1), most_rounds, tolerance)
+    fit_proportions(out, indices, starts, np.concatenate(targets, axis=1), _rounds(rows * cells * len(maps)), tolerance)
     return np.asarray(out / out.sum(1, keepdims=True))
+
+
+def _rounds(work: int) -> int:
+    """How many rounds of so much work each are worth it; tables that need the most are large or contradictory."""
+    return max(FEWEST_ROUNDS, min(ROUNDS, MOST_WORK // work))
 
 
 def _target(shape: tuple[int, ...], axes: Axes, table: Floats) -> Floats:
