@@ -72,13 +72,15 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
     d_single = np.empty(count)
     d_pairs = np.zeros((count, count))
     d_ln_t = 0.0
+    product = 1.0  # of what the logarithms are taken of, so that they are few
     for r in range(count):
         info = heat * info1[r]
         slack = t2 * scale1[r]
         shrink = 1 / (1 + slack * info)
         miss = single[r] - mean1[r]
         d_single[r] = miss * info * shrink
-        energy += 0.5 * miss * d_single[r] - 0.5 * math.log(shrink)
+        energy += 0.5 * miss * d_single[r]
+        product *= 1 + slack * info
         d_ln_t += (info * shrink - d_single[r] * d_single[r]) * slack
     for r in range(count):
         for q in range(r + 1, count):
@@ -90,8 +92,11 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
                 g = miss * info * shrink
                 d_pairs[r, q] = g
                 d_pairs[q, r] = g
-                energy += 0.5 * miss * g - 0.5 * math.log(shrink)
+                energy += 0.5 * miss * g
+                product *= 1 + slack * info
                 d_ln_t += (info * shrink - g * g) * slack
+        energy += 0.5 * math.log(product)
+        product = 1.0
     pull = means @ d_pairs
     gradient[:] = 0.0
     d_w = np.zeros(classes)

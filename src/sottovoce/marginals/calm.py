@@ -324,6 +324,14 @@ class CalmBinary(Calm):
     about: ClassVar[str] = "calm on the bits of the attributes' codes"
     source: ClassVar[str] = "zhang2018calm, section 5.3"
 
+    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+        """At least calm's: the bits of one attribute are tied more than two attributes, which predictions leave out."""
+        whole = Calm()
+        usual = 0.0
+        if whole.refuse(work, epsilon, people) is None:
+            usual = whole.predict(work, epsilon, people, whole.settle(work, epsilon, people))
+        return max(usual, super().predict(work, epsilon, people, options))
+
     def groups(self, work: Workload) -> Mapping[int, Places]:
         return _bits_of(work.sizes)
 

@@ -30,6 +30,7 @@ STEPS = 8
 WARM_UP = 400
 ITERATIONS = 500
 DRAWS = 100
+EASY_SIGNS = 200  # beyond so many signs, fewer iterations
 
 
 @dataclass(frozen=True)
@@ -157,16 +158,22 @@ class ClassModel:
 
     # -- chains
 
+    @property
+    def effort(self) -> float:
+        """Of the usual iterations, the share that a model of many signs is given."""
+        return min(1.0, max(0.45, EASY_SIGNS / self.space.count))
+
     def chain(self, kind: str, seed: int) -> Floats:
         """Draws of one chain: ``cold`` is annealed from the attributes alone, ``likely`` from maximum likelihood."""
         from sottovoce.kernels.latent import sample
 
         draws = np.random.Generator(np.random.PCG64(seed))
         stiff, free = self.layout(STIFF), self.layout(PRIORS)
+        warm_up, iterations = (round(self.effort * count) for count in (WARM_UP, ITERATIONS))
         x = self.cold_start(draws) if kind == "cold" else self.likely_start(draws)
         for heat in HEATS if kind == "cold" else (1.0,):
             x = sample(x, self.classes, stiff, self.data, heat, 120, 10, STEPS, 1, seed)[-1]
-        out: Floats = sample(x, self.classes, free, self.data, 1.0, WARM_UP, ITERATIONS, STEPS, DRAWS, seed + 1)
+        out: Floats = sample(x, self.classes, free, self.data, 1.0, warm_up, iterations, STEPS, DRAWS, seed + 1)
         return out
 
     def posterior(self, seed: int = 1) -> Posterior:

@@ -56,6 +56,7 @@ class Method(ABC):
     name: ClassVar[str]
     about: ClassVar[str]  # one line for tables
     source: ClassVar[str]
+    is_baseline: ClassVar[bool] = False  # whether it is here to be compared with, and never chosen
 
     @abstractmethod
     def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:

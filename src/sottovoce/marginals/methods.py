@@ -7,8 +7,8 @@ from sottovoce.marginals.calm import Calm, CalmBinary, CalmPlus
 from sottovoce.marginals.coefficients import InputHadamard
 from sottovoce.marginals.efron_stein import EfronStein
 from sottovoce.marginals.em import InputEM, SplitEM
-from sottovoce.marginals.full import FULL
 from sottovoce.marginals.fourier import Fourier
+from sottovoce.marginals.full import FULL
 from sottovoce.marginals.joint import Joint
 from sottovoce.marginals.latent import Latent
 from sottovoce.marginals.method import Method

@@ -75,7 +75,7 @@ class Marginals(Question):
         if self.method == AUTO:
             if self.options:
                 raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
-            best = ranking(work, epsilon, people)[0]
+            best = next(each for each in ranking(work, epsilon, people) if not each.method.is_baseline)
             chosen, options = best.method, best.options
         else:
             chosen = method(self.method)

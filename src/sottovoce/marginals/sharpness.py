@@ -10,11 +10,11 @@ from typing import Any
 
 from sottovoce.families import Block, sign_noise, sign_oracle
 from sottovoce.marginals.signs import elementary
-from sottovoce.marginals.structure import PAIR_TIE, TRIPLE_TIE, contrast_spread, squared_mass
+from sottovoce.marginals.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, contrast_spread, squared_mass
 from sottovoce.marginals.workload import Places, Workload
 
 TYPICAL_CLASSES = 3
-SIGN_SQUARE = 1 / 3  # of a sign's mean, frequencies being uniform
+SIGN_SQUARE = 1 / (2 * EVENNESS + 1)  # expected square of a yes-or-no attribute's mean sign
 
 
 def predicted_error(work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:

@@ -10,7 +10,7 @@ from math import prod
 
 from sottovoce.marginals.workload import Places, Workload
 
-EVENNESS = 1.0  # the Dirichlet law's parameter: frequencies uniform over the simplex
+EVENNESS = 0.5  # the Dirichlet law's parameter: some values are rare
 PAIR_TIE = 0.10  # root mean square correlation of two attributes
 TRIPLE_TIE = 0.03  # of three, beyond what their pairs say
 
@@ -28,5 +28,5 @@ def spread(work: Workload, places: Places) -> float:
 
 def contrast_spread(size: int) -> float:
     """The expected variance of an orthonormal contrast among people, for an attribute of ``size`` values."""
-    # E[sum p c^2 - (sum p c)^2] = 1/K - 1/(K (K + 1)) for frequencies uniform over the simplex
-    return 1 / (size + 1)
+    # E[sum p c^2 - (sum p c)^2] = 1/K - 1/(K (K a + 1)) for a Dirichlet law of parameter a over K values
+    return EVENNESS / (size * EVENNESS + 1)

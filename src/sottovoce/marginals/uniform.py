@@ -44,6 +44,7 @@ class Uniform(Method):
     name: ClassVar[str] = "uniform"
     about: ClassVar[str] = "every cell alike, nobody's answer used"
     source: ClassVar[str] = "zhang2018calm, section 5.1"
+    is_baseline: ClassVar[bool] = True
 
     def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
         return None
