@@ -8,15 +8,17 @@ m_r ~ N(m, v_r + t^2 S_r), M_rs ~ N(M, v_rs + t^2 S_r S_s), S_r = 1 - m_r^2: cla
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 from typing import Any
 
 import numpy as np
 
+from sottovoce.marginals.evidence import interactions
 from sottovoce.marginals.method import Floats
 from sottovoce.marginals.signs import Moments, contrasts
+from sottovoce.marginals.workload import Places, Workload
 
 CLASSES = 8
 BINARY_CLASSES = 6
@@ -28,14 +30,17 @@ PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [log(0.57), 0.6], [log(0.03), 0.7]])
 STIFF = np.array([[0.0, 1.4], [0.2, 0.5], [log(0.57), 0.6], [log(0.03), 1e-3]])  # while t is held
 STEPS = 8
 WARM_UP = 400
-ITERATIONS = 500
+ITERATIONS = 800
 DRAWS = 100
-EASY_SIGNS = 200  # beyond so many signs, fewer iterations
+EASY_SIGNS = 100  # up to half as many, twice the iterations; beyond, fewer
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Means and variances of contrasts and of their products in pairs, and the classes of each draw."""
+    """Means and variances of contrasts and of their products in pairs, and the classes of each draw.
+
+    From the classes alone, pairs are what the classes say; :func:`with_residuals` adds what they miss.
+    """
 
     single: Floats
     single_variance: Floats
@@ -161,7 +166,7 @@ class ClassModel:
     @property
     def effort(self) -> float:
         """Of the usual iterations, the share that a model of many signs is given."""
-        return min(1.0, max(0.45, EASY_SIGNS / self.space.count))
+        return min(2.0, max(0.4, EASY_SIGNS / self.space.count))
 
     def chain(self, kind: str, seed: int) -> Floats:
         """Draws of one chain: ``cold`` is annealed from the attributes alone, ``likely`` from maximum likelihood."""
@@ -229,16 +234,13 @@ class ClassModel:
         v2 = 1 / self.info2[upper]
         turn = self.space.to_contrasts
         total = np.zeros((2, len(turn), len(turn)))
-        spare = np.zeros_like(self.info2)
         pair_logs = np.empty((len(draws), int(upper.sum())))
         for number in range(len(draws)):
             model = (means[number] * weights[number][:, None]).T @ means[number]
             slack = t2[number] * self.scale2
-            keep = slack * self.info2 / (1 + slack * self.info2)
-            pair = turn @ (model + keep * (self.mean2 - model)) @ turn.T
+            pair = turn @ model @ turn.T
             total[0] += pair
             total[1] += pair**2
-            spare += slack / (1 + slack * self.info2)
             wide = v2 + slack[upper]
             pair_logs[number] = -0.5 * (model[upper] - self.mean2[upper]) ** 2 / wide - 0.5 * np.log(wide)
         logs = np.concatenate([logs, pair_logs], axis=1)
@@ -246,7 +248,7 @@ class ClassModel:
         predictive = np.log(np.exp(logs - largest).mean(0)) + largest
         criterion = float((predictive - logs.var(0)).sum())
         mean = total[0] / len(draws)
-        variance = total[1] / len(draws) - mean**2 + turn**2 @ (spare / len(draws)) @ (turn**2).T
+        variance = total[1] / len(draws) - mean**2
         turned = (singles + keep1 * (mean1 - singles)) @ turn.T
         posterior = Posterior(
             turned.mean(0),
@@ -273,3 +275,28 @@ def _mixed(shares: Floats, parts: list[Posterior]) -> Posterior:
         np.concatenate([share * part.weights for share, part in pairs]),
         np.concatenate([part.chances for part in parts]),
     )
+
+
+def with_residuals(work: Workload, heard: Moments, posterior: Posterior) -> Posterior:
+    """The posterior with pairs that may differ from what the classes say, each by the evidence for it."""
+
+    def expected(shape: tuple[int, ...], sets: list[Places]) -> Floats:
+        return np.array([class_table(work, posterior, places) for places in sets])
+
+    found = interactions(work, heard, 2, posterior.single, expected)
+    pair = np.triu(found.mean, 1)
+    variance = np.triu(found.variance, 1)
+    return replace(posterior, pair=pair + pair.T, pair_variance=posterior.pair_variance + variance + variance.T)
+
+
+def class_table(work: Workload, posterior: Posterior, places: Places) -> Floats:
+    """What the latent classes themselves say of a table, averaged over the draws."""
+    starts = np.cumsum([0, *work.sizes])
+    weights = posterior.weights.reshape(-1, 1)
+    table = weights
+    for at in places[:-1]:
+        chances = posterior.chances[:, :, starts[at] : starts[at + 1]].reshape(len(weights), -1)
+        table = (table[:, :, None] * chances[:, None, :]).reshape(len(weights), -1)
+    last = places[-1]
+    chances = posterior.chances[:, :, starts[last] : starts[last + 1]].reshape(len(weights), -1)
+    return np.asarray(table.T @ chances).ravel()

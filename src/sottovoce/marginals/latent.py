@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.cohorts import Cohorts
-from sottovoce.marginals.classes import ClassModel
+from sottovoce.marginals.classes import ClassModel, with_residuals
 from sottovoce.marginals.method import Fit, Method
-from sottovoce.marginals.sharpness import predicted_error
+from sottovoce.marginals.sharpness import predicted_error, triple_information
 from sottovoce.marginals.signfit import SignFit
 from sottovoce.marginals.signs import (
     SignSpace,
@@ -29,6 +29,8 @@ CHARACTERS_BELOW = Decimal("0.62")  # epsilon below which a single character tel
 INSURED_FROM = Decimal("1.3")  # where half of the people tell four attributes, in case of structure beyond pairs
 QUADRUPLES_FROM = Decimal("1.5")  # where most of them do
 ONLY_QUADRUPLES_ABOVE = Decimal("2.2")
+ENOUGH_FOR_TRIPLES = 25.0  # information per triple below which four attributes at once would be asked in vain
+PLAIN = {("corner", 2): 0.5, ("star", 3): 0.5}
 
 
 def collection(epsilon: Decimal, order: int, attributes: int) -> dict[tuple[str, int], float]:
@@ -43,7 +45,7 @@ def collection(epsilon: Decimal, order: int, attributes: int) -> dict[tuple[str,
     if epsilon < CHARACTERS_BELOW:
         return {("parity", 1): 0.4, ("parity", 2): 0.6}
     if order <= 2 or epsilon < INSURED_FROM:
-        return {("corner", 2): 0.5, ("star", 3): 0.5}
+        return PLAIN
     most = min(4, attributes)
     if epsilon < QUADRUPLES_FROM:
         return {("corner", 2): 0.25, ("star", 3): 0.25, ("corner", most): 0.5}
@@ -67,7 +69,11 @@ class SignMethod(Method):
         super().settle(work, epsilon, people, **options)
         weights = attribute_weights(work.sizes)
         shares = collection(epsilon, work.order, len(work.names))
-        return sign_options(weights, shared_out(work, weights, shares))
+        chosen = sign_options(weights, shared_out(work, weights, shares))
+        asks_triples = any(shape == "corner" and order > 2 for shape, order in shares)
+        if asks_triples and triple_information(work, epsilon, people, chosen) < ENOUGH_FOR_TRIPLES:
+            return sign_options(weights, shared_out(work, weights, PLAIN))
+        return chosen
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
         return sign_cohorts(schema, work, epsilon, options)
@@ -85,4 +91,5 @@ class Latent(SignMethod):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         heard = moments(work, aggregate)
-        return SignFit(work, heard, ClassModel(heard).posterior(), aggregate.people)
+        posterior = with_residuals(work, heard, ClassModel(heard).posterior())
+        return SignFit(work, heard, posterior, aggregate.people)

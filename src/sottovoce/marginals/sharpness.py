@@ -29,6 +29,13 @@ def predicted_error(work: Workload, epsilon: Decimal, people: int, options: Mapp
     return sum(_table_error(work, places, information) for places in sample) / len(sample)
 
 
+def triple_information(work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    """What the reports will tell of three attributes at once: information on the average triple."""
+    blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
+    information = _Information(work, epsilon, people, options["weights"], blocks)
+    return information.told[2] / comb(len(work.names), 3)
+
+
 def _table_error(work: Workload, places: Places, information: _Information) -> float:
     total = 0.0
     for size in (1, 2, 3):
@@ -49,12 +56,12 @@ class _Information:
         self._rows = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
         tickets = [weight * rows for weight, rows in zip(weights, self._rows, strict=True)]
         self._shares = [ticket / sum(tickets) for ticket in tickets]
-        self._told = [0.0, 0.0, 0.0]  # information on singles, pairs and triples, over all of them
+        self.told = [0.0, 0.0, 0.0]  # information on singles, pairs and triples, over all of them
         totals = [block.times * elementary(tickets, block.order) for block in blocks]
         for block, total in zip(blocks, totals, strict=True):
             each = people * total / sum(totals) / sign_noise(sign_oracle(len(block.products), epsilon))
             for size in (1, 2, 3):
-                self._told[size - 1] += each * _products_told(block, size)
+                self.told[size - 1] += each * _products_told(block, size)
         self._pairs = 1 - sum(share**2 for share in self._shares)
         cubes = sum(share**3 for share in self._shares)
         self._triples = max(1 - 3 * (1 - self._pairs) + 2 * cubes, 1e-12)
@@ -66,9 +73,9 @@ class _Information:
         gain = prod((self._rows[place] + 1) / self._rows[place] for place in own)
         tie = (1.0, PAIR_TIE, TRIPLE_TIE)[len(own) - 1]
         before = tie**2 * prod(contrast_spread(self._work.sizes[place]) for place in own)
-        told = self._told[len(own) - 1]
+        told = self.told[len(own) - 1]
         if len(own) == 1:
-            told += self._told[1] * 2 * SIGN_SQUARE  # a pair tells of either sign what the other lets through
+            told += self.told[1] * 2 * SIGN_SQUARE  # a pair tells of either sign what the other lets through
         if len(own) == 2:
             told *= max(1.0, (len(self._shares) - 1) / (2 * TYPICAL_CLASSES))  # classes pool the pairs
         return 1 / (gain * told * share + 1 / before)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sottovoce.marginals.classes import Posterior
+from sottovoce.marginals.classes import Posterior, class_table
 from sottovoce.marginals.evidence import Interactions, interactions
 from sottovoce.marginals.loglinear import Features, cell_variances, features, maximum_entropy
 from sottovoce.marginals.method import POSTERIOR, Fit, Floats
@@ -136,16 +136,8 @@ class SignFit(Fit):
         return np.asarray(table / table.sum())
 
     def class_table(self, places: Places) -> Floats:
-        """What the latent classes themselves say, averaged over the draws."""
-        starts = np.cumsum([0, *self.work.sizes])
-        weights = self.posterior.weights.reshape(-1, 1)
-        table = weights
-        for at in places[:-1]:
-            chances = self.posterior.chances[:, :, starts[at] : starts[at + 1]].reshape(len(weights), -1)
-            table = (table[:, :, None] * chances[:, None, :]).reshape(len(weights), -1)
-        last = places[-1]
-        chances = self.posterior.chances[:, :, starts[last] : starts[last + 1]].reshape(len(weights), -1)
-        return np.asarray(table.T @ chances).ravel()
+        """What the latent classes themselves say."""
+        return class_table(self.work, self.posterior, places)
 
     def _fitted(self, places: Places) -> Floats:
         base = 0.999 * self.class_table(places) + 0.001 / self.work.cells(places)
