@@ -72,7 +72,9 @@ def test_oracles_methods_and_errata_are_documented() -> None:
     assert all(re.search(rf"^{number}\. ", errata, re.MULTILINE) for number in range(1, 22))
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/oracles.md", "docs/postprocessing.md"])
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/oracles.md", "docs/postprocessing.md", "docs/marginals.md", "docs/analysis.md"]
+)
 def test_python_in_the_documents_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)

@@ -59,12 +59,15 @@ def _print_version(wanted: bool) -> None:
       sottovoce demo
       sottovoce plan survey.toml -o plan.json
       sottovoce whisper plan.json people.csv -o reports.parquet
-      sottovoce estimate plan.json reports.parquet --plot estimate.svg
+      sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
+      sottovoce associate plan.json reports.parquet --pair smoker,age
+      sottovoce tree plan.json reports.parquet --plot tree.svg
+      sottovoce synthesize plan.json reports.parquet --people 10000 --seed 1 -o synthetic.csv
       sottovoce audit plan.json
+      sottovoce advise survey.toml --error 0.01
       sottovoce oracles --size 64 --epsilon 1
       sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
       sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
-      sottovoce advise survey.toml --error 0.01
     """
 )
 def _root(
@@ -392,7 +395,8 @@ def demo(
 ) -> None:
     """Run a whole private survey among made-up people.
 
-    It leaves the survey, plan, people, reports and a page of plots in the folder, the truth beside the estimates.
+    The planner's choice, tables with intervals beside the truth, the dependency tree, and three methods measured. It
+    leaves the survey, plan, people, reports, a picture and a page in the folder.
 
     Example:  sottovoce demo --output out/demo
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,79 +14,166 @@ import numpy as np
 from sottovoce.files import replacing
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from sottovoce.analysis import Tree
+    from sottovoce.cli.survey import Rank
+    from sottovoce.compare import MarginalsComparison, Population
     from sottovoce.estimate import Floats, Table
     from sottovoce.front import Plan
+    from sottovoce.marginals import MarginalEstimate
+    from sottovoce.reports import Report
 
 PEOPLE = 60_000
 POPULATION_SEED = 2718
-FRUITS = (
-    "apple", "apricot", "banana", "cherry", "fig", "grape", "lemon", "mango", "orange", "peach", "pear", "plum",
-)  # fmt: skip
-APPEAL = (18, 4, 16, 8, 3, 9, 2, 11, 12, 7, 6, 4)  # how often a fruit is somebody's favourite, in percent
+HOMES = ("city", "suburb", "country")
+HABITS = ("never", "weekly", "daily")
+ORDER = 3  # attributes of a table
+TWO = ("age", "drinks")  # the tables that are shown
+THREE = ("smoker", "drinks", "sleepless")
+PAIRS_SHOWN = 6
+COMPARED = ("auto", "calm", "inp-ht")
+QUERIES = 20
+COMPARISON_SEED = 1  # if the coins are real
 
 SURVEY = f"""\
-# {PEOPLE:,} made-up people answer one of three questions each.
+# {PEOPLE:,} made-up people. Any {ORDER} of the 8 attributes can be asked for together.
 epsilon = 1.0
 people = {PEOPLE}
-
-[schema.smoker]
-kind = "boolean"
 
 [schema.age]
 kind = "ordinal"
 low = 18
 high = 97
-bins = 16
+bins = 4
 
-[schema.fruit]
+[schema.home]
 kind = "categorical"
-values = [{", ".join(f'"{fruit}"' for fruit in FRUITS)}]
+values = [{", ".join(f'"{home}"' for home in HOMES)}]
+
+[schema.car]
+kind = "boolean"
+
+[schema.smoker]
+kind = "boolean"
+
+[schema.drinks]
+kind = "categorical"
+values = [{", ".join(f'"{habit}"' for habit in HABITS)}]
+
+[schema.medicine]
+kind = "boolean"
+
+[schema.sleepless]
+kind = "boolean"
+
+[schema.depressed]
+kind = "boolean"
 
 [question]
-kind = "frequencies"
-attributes = ["smoker", "age", "fruit"]
+kind = "marginals"
+up_to = {ORDER}
+method = "auto"
 """
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One attribute as the crowd whispered it, and as it is."""
+    """One table as the crowd whispered it, and as it is."""
 
     table: Table
     truth: Floats
 
     @property
-    def held(self) -> int:
-        """How many 95% intervals hold the truth."""
+    def holds(self) -> NDArray[np.bool_]:
+        """Which 95% intervals hold the truth."""
         low, high = self.table.interval()
-        return int(((low <= self.truth) & (self.truth <= high)).sum())
+        return np.asarray((low <= self.truth) & (self.truth <= high))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How strongly two attributes go together, from 0 to 1, as whispered and as it is."""
+
+    attributes: tuple[str, str]
+    strength: float
+    truth: float
+
+
+@dataclass(frozen=True)
+class Story:
+    """All that one survey told, and the truth about it."""
+
+    plan: Plan
+    ranks: Sequence[Rank]
+    singles: Sequence[Finding]
+    two: Finding
+    three: Finding
+    tree: Tree
+    told: Mapping[tuple[str, str], float]  # the true information of the tree's edges
+    pairs: Sequence[Pair]
+    compared: Sequence[MarginalsComparison]
+    record: Mapping[str, Any]
+    report: Report
+
+    @property
+    def coverage(self) -> str:
+        """How many of the intervals shown hold the truth, and what that can show."""
+        holds = np.concatenate([finding.holds for finding in (*self.singles, self.two, self.three)])
+        return (
+            f"{holds.sum()} of the {holds.size} intervals shown hold the truth. Over many surveys about 95% should; "
+            f"within one they rest on the same reports and miss together, so this count is no test of them."
+        )
 
 
 def population() -> dict[str, list[Any]]:
-    """The made-up people, the same ones every time: the young smoke more, the old do not care for mangoes."""
+    """The made-up people, the same ones every time.
+
+    The old live in the country and take medicine, the young live in town and smoke; smokers drink, who drinks daily
+    sleeps badly, and who sleeps badly is sad.
+    """
     draws = np.random.Generator(np.random.PCG64(POPULATION_SEED))
-    age = (18 + 80 * draws.beta(2.0, 3.0, PEOPLE)).astype(np.int64)
-    smoker = draws.random(PEOPLE) < np.interp(age, [18, 35, 60, 97], [0.30, 0.26, 0.17, 0.05])
-    appeal = np.array(APPEAL, dtype=float)
-    fruit = draws.choice(len(FRUITS), PEOPLE, p=appeal / appeal.sum())
-    tired_of_mangoes = (fruit == FRUITS.index("mango")) & (age > 60)
-    fruit[tired_of_mangoes] = FRUITS.index("pear")
+    age = (18 + 80 * draws.beta(1.5, 1.9, PEOPLE)).astype(np.int64)
+    old = np.interp(age, [25, 75], [0, 1])[:, None]
+    home = _chosen(draws, (1 - old) * [0.70, 0.20, 0.10] + old * [0.20, 0.40, 0.40])
+    car = draws.random(PEOPLE) < np.array([0.20, 0.80, 0.92])[home]
+    smoker = draws.random(PEOPLE) < np.interp(age, [20, 80], [0.52, 0.06])
+    sober = (1 - old) * [0.40, 0.52, 0.08] + old * [0.56, 0.22, 0.22]
+    drinks = _chosen(draws, np.where(smoker[:, None], [0.10, 0.30, 0.60], sober))
+    medicine = draws.random(PEOPLE) < np.interp(age, [30, 70], [0.08, 0.85])
+    sleepless = draws.random(PEOPLE) < np.where(drinks == HABITS.index("daily"), 0.66, np.where(medicine, 0.34, 0.14))
+    depressed = draws.random(PEOPLE) < np.where(sleepless, 0.48, 0.12)
     return {
-        "smoker": smoker.tolist(),
         "age": age.tolist(),
-        "fruit": [FRUITS[choice] for choice in fruit],
+        "home": [HOMES[place] for place in home],
+        "car": car.tolist(),
+        "smoker": smoker.tolist(),
+        "drinks": [HABITS[place] for place in drinks],
+        "medicine": medicine.tolist(),
+        "sleepless": sleepless.tolist(),
+        "depressed": depressed.tolist(),
     }
 
 
+def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
+    """One choice for each row of chances."""
+    beyond = draws.random(len(chances))[:, None] > np.cumsum(chances, axis=1)[:, :-1]
+    return np.asarray(beyond.sum(axis=1), dtype=np.int64)
+
+
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
-    """Survey, plan, people, whispers, estimates and page, all in the folder ``output``."""
+    """Survey, plan, people, whispers, tables, tree, comparison and page, all in the folder ``output``."""
+    from sottovoce.cli import pictures
     from sottovoce.cli.commands import listen, write_plan, write_whispers
     from sottovoce.cli.page import write_page
-    from sottovoce.cli.survey import read_survey
-    from sottovoce.client import Client
-    from sottovoce.entropy import Seeded
+    from sottovoce.cli.survey import planner_ranking, read_survey
+    from sottovoce.cli.tables import console
+    from sottovoce.compare import Population
+    from sottovoce.plots import save
 
     start = perf_counter()
+    screen = console()
     output.mkdir(parents=True, exist_ok=True)
     people = population()
     with replacing(output / "survey.toml") as draft:
@@ -93,46 +181,115 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     _write_csv(people, output / "people.csv")
     plan = read_survey(output / "survey.toml")
     write_plan(plan, output / "plan.json")
+    ranks = planner_ranking(plan) or []
+    _print_plan(screen, plan, ranks)
     write_whispers(plan, output / "people.csv", output / "reports.parquet", seed, quiet)
-    found = listen(plan, output / "reports.parquet", quiet)
-    findings = [Finding(_as_sample(table), _truth(plan, name, people[name])) for (name,), table in found.tables.items()]
+    estimate: Any = listen(plan, output / "reports.parquet", quiet)
+    story = _told(plan, ranks, people, Population.of(people, plan.schema), estimate, seed, quiet)
+    save(pictures.titled(pictures.marginal(story.two), story.two, float(plan.epsilon)), str(output / "marginal.png"))
+    write_page(output / "report.html", story)
+    _print_story(screen, story)
+    screen.print(f"The demo took {perf_counter() - start:.1f} s.")
+    screen.print(str(output / "report.html"), style="bold", markup=False, soft_wrap=True)
+
+
+def _told(
+    plan: Plan,
+    ranks: Sequence[Rank],
+    people: Mapping[str, Sequence[Any]],
+    crowd: Population,
+    estimate: MarginalEstimate,
+    seed: int | None,
+    quiet: bool,
+) -> Story:
+    """What the survey found, beside the truth."""
+    from sottovoce.analysis import dependency_tree
+    from sottovoce.analysis.pairs import mutual_information
+    from sottovoce.client import Client
+    from sottovoce.entropy import Seeded
+
+    tree = dependency_tree(estimate)
+    edges = [(edge.parent, edge.child) for edge in tree.edges]
     record = {name: column[0] for name, column in people.items()}
-    report = Client(plan, entropy=None if seed is None else Seeded(seed)).report(record)
-    write_page(output / "report.html", plan, findings, record, report)
-    _print_findings(plan, findings, output, perf_counter() - start)
+    return Story(
+        plan=plan,
+        ranks=ranks,
+        singles=[_finding(crowd, estimate, name) for name in plan.schema],
+        two=_finding(crowd, estimate, *TWO),
+        three=_finding(crowd, estimate, *THREE),
+        tree=tree,
+        told={edge: float(mutual_information(_true_pair(crowd, *edge))) for edge in edges},
+        pairs=_strongest(crowd, estimate),
+        compared=_compared(plan, crowd, seed, quiet),
+        record=record,
+        report=Client(plan, entropy=None if seed is None else Seeded(seed)).report(record),
+    )
 
 
-def _write_csv(people: dict[str, list[Any]], path: Path) -> None:
+def _truth(crowd: Population, names: tuple[str, ...]) -> Floats:
+    from sottovoce.compare.marginals import true_table
+
+    codes = {name: crowd.columns[name].codes for name in names}
+    return true_table(codes, names, {name: crowd.columns[name].attribute.size for name in names})
+
+
+def _finding(crowd: Population, estimate: MarginalEstimate, *names: str) -> Finding:
+    return Finding(estimate.marginal(*names), _truth(crowd, names))
+
+
+def _true_pair(crowd: Population, one: str, two: str) -> Floats:
+    return _truth(crowd, (one, two)).reshape(crowd.columns[one].attribute.size, -1)
+
+
+def _strongest(crowd: Population, estimate: MarginalEstimate) -> list[Pair]:
+    """The pairs that go together most, by Cramer's V with the noise's share taken off."""
+    from sottovoce.analysis import associate
+    from sottovoce.analysis.pairs import contingency
+
+    found = sorted(associate(estimate, null="asymptotic"), key=lambda each: -each.cramers_v)[:PAIRS_SHOWN]
+    pairs = []
+    for each in found:
+        table = _true_pair(crowd, *each.attributes)
+        truth = np.sqrt(float(contingency(table)) / (min(table.shape) - 1))
+        pairs.append(Pair(each.attributes, each.cramers_v, float(truth)))
+    return pairs
+
+
+def _compared(plan: Plan, crowd: Population, seed: int | None, quiet: bool) -> list[MarginalsComparison]:
+    """Methods measured on these people, in a simulation of their own."""
+    from sottovoce.cli.progress import progress
+    from sottovoce.compare import compare_marginals
+
+    drawn = COMPARISON_SEED if seed is None else seed
+    with progress("comparing", len(COMPARED), quiet) as advance:
+        return list(compare_marginals(crowd, ORDER, plan.people, [plan.epsilon], COMPARED, QUERIES, 1, drawn, advance))
+
+
+def _write_csv(people: Mapping[str, Sequence[Any]], path: Path) -> None:
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(people)
         writer.writerows(zip(*people.values(), strict=True))
 
 
-def _as_sample(table: Table) -> Table:
-    """The table with f(1 - f)/n added to its variances: each cohort is a random sample of the people in the truth."""
-    share = np.clip(table.values, 0, 1)
-    return replace(table, variances=table.variances + share * (1 - share) / table.people)
+def _print_plan(screen: Console, plan: Plan, ranks: Sequence[Rank]) -> None:
+    from sottovoce.cli.tables import ranking_table
 
-
-def _truth(plan: Plan, name: str, column: list[Any]) -> Floats:
-    codes = plan.schema.encode_table({name: column}, [name])[name]
-    return np.bincount(codes.astype(np.int64), minlength=plan.schema[name].size) / len(column)
-
-
-def _print_findings(plan: Plan, findings: list[Finding], output: Path, seconds: float) -> None:
-    from rich.markup import escape
-
-    from sottovoce.cli.tables import console, truth_table
-
-    screen = console()
     screen.print()
-    screen.print(escape(str(plan)))
-    screen.print()
-    for finding in findings:
-        screen.print(truth_table(finding.table, finding.truth))
-    held = sum(finding.held for finding in findings)
-    total = sum(len(finding.truth) for finding in findings)
-    screen.print(f"{held} of {total} intervals hold the truth (95% are expected to).")
-    screen.print(f"The survey took {seconds:.1f} s.")
-    screen.print(f"[bold]{escape(str(output / 'report.html'))}[/bold]", soft_wrap=True)
+    screen.print(str(plan), markup=False)
+    screen.print(ranking_table(ranks))
+
+
+def _print_story(screen: Console, story: Story) -> None:
+    from sottovoce.cli.tables import marginals_table, pairs_table, truth_table
+
+    people = story.two.table.people
+    screen.print(truth_table(f"Single attributes: {people:,} whispers heard", ["attribute", "value"], story.singles))
+    for finding in (story.two, story.three):
+        names = finding.table.attributes
+        screen.print(truth_table(", ".join(names), names, [finding]))
+    screen.print(story.coverage)
+    screen.print("\nWhat tells about what, in nats ± standard error:")
+    screen.print(str(story.tree), markup=False)
+    screen.print(pairs_table(story.pairs))
+    screen.print(marginals_table(story.compared))

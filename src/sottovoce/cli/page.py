@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 from sottovoce import __version__
+from sottovoce.cli import pictures
+from sottovoce.cli.tables import parts
 from sottovoce.files import replacing
 
 if TYPE_CHECKING:
-    from sottovoce.cli.demo import Finding
+    from sottovoce.cli.demo import Finding, Pair, Story
+    from sottovoce.cli.survey import Rank
+    from sottovoce.compare import MarginalsComparison
     from sottovoce.front import Plan
     from sottovoce.reports import Report
 
@@ -41,16 +43,22 @@ p { max-width: 70ch; margin: .5rem 0; }
 .card { padding: 18px 20px; margin: 14px 0; }
 .card h3 { margin: 0 0 .1rem; font-size: 1.05rem; }
 .card .note { color: var(--soft); font-size: .88rem; margin: 0 0 .8rem; }
-.pair { display: grid; grid-template-columns: minmax(0, 1.35fr) minmax(0, 1fr); gap: 26px; align-items: start; }
-@media (max-width: 820px) { .pair { grid-template-columns: minmax(0, 1fr); } }
-.plot svg { display: block; width: 100%; height: auto; }
+.plot svg { display: block; width: 100%; max-width: 860px; height: auto; margin: 0 auto .8rem; }
 .plot svg text { fill: var(--soft); }
-.plot .role-axis-title { display: none; }
 .plot .role-axis-grid line { stroke: var(--grid); }
 .plot .role-axis-domain line, .plot .role-axis-tick line { stroke: var(--line); }
-.plot .layer_0_marks path { fill: var(--bar); }
-.plot .layer_1_marks line { stroke: var(--ink); }
-.plot .layer_2_marks path { fill: var(--truth); }
+.plot .mark-rect[class*="layer_0_marks"] path { fill: var(--bar); }
+.plot .mark-rule[class*="layer_1_marks"] line { stroke: var(--ink); }
+.plot .mark-rect[class*="layer_2_marks"] path { fill: var(--truth); }
+.plot.tree .layer_0_marks line { stroke: var(--bar); }
+.plot.tree .layer_1_marks path { fill: var(--ink); }
+.plot.tree .layer_2_marks text { fill: var(--card); stroke: var(--card); }
+.plot.tree .layer_3_marks text { fill: var(--ink); }
+.plot.tree .role-legend-symbol path { stroke: var(--bar); }
+.wide { overflow-x: auto; }
+.narrow table { width: auto; }
+.narrow th, .narrow td { padding-right: 28px; }
+summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
 .key { display: inline-block; width: .75em; height: .75em; border-radius: 2px; margin: 0 .3em 0 .8em; }
 .key:first-child { margin-left: 0; }
 .key.bar { background: var(--bar); }
@@ -59,8 +67,9 @@ p { max-width: 70ch; margin: .5rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .84rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 6px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--soft); font-weight: 500; }
-th:first-child, td:first-child { text-align: left; }
+th.word, td.word { text-align: left; }
 tr.missed td { color: var(--truth); }
+tr.chosen td { font-weight: 600; }
 pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; margin: .5rem 0;
   font: .84rem/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 code { font: .92em ui-monospace, Menlo, Consolas, monospace; }
@@ -85,9 +94,25 @@ from noisy whispers alone.</p>
 <div class="facts">$facts</div>
 <h2>What each person was promised</h2>
 $promise
+<h2>How the planner chose</h2>
+<p>Before anybody was asked, every method's error was predicted for this survey: its attributes, people and epsilon. The
+best is in the plan.</p>
+<div class="card wide">$ranking</div>
 <h2>What the crowd said</h2>
 <p>$coverage</p>
+<p>$method</p>
 $findings
+<h2>What tells about what</h2>
+<p>The tree that holds the most mutual information: each attribute beside the one that tells most about it. Figures are
+in nats, with what noise alone would seem to tell taken off; dashed edges may be noise.</p>
+<div class="card"><div class="plot tree">$tree</div><div class="wide narrow">$edges</div></div>
+<h2>The strongest pairs</h2>
+<p>Cramer's V: 0 for independent attributes, 1 where one decides the other. A method that pulls estimates towards a
+model makes strong ties look weaker than they are.</p>
+<div class="card wide narrow">$pairs</div>
+<h2>Three methods, measured</h2>
+<p>$comparison</p>
+<div class="card wide narrow">$compared</div>
 <h2>The plan</h2>
 <p>Public and frozen before the first answer. Its id is the SHA-256 of its bytes, and every report names it.</p>
 <pre>$plan</pre>
@@ -101,17 +126,25 @@ $findings
 """)
 
 
-def write_page(path: Path, plan: Plan, findings: Sequence[Finding], record: Mapping[str, Any], report: Report) -> None:
+def write_page(path: Path, story: Story) -> None:
     """The whole story of a survey in one file that needs nothing else."""
+    plan = story.plan
     text = PAGE.substitute(
         style=STYLE,
         people=f"{plan.people:,}",
         facts=_facts(plan),
         promise=_promise(plan),
-        coverage=_coverage(findings),
-        findings="\n".join(_finding(finding) for finding in findings),
+        ranking=_ranking(story.ranks),
+        coverage=escape(story.coverage),
+        method=_method(story.two),
+        findings="\n".join([_singles(story.singles), _finding(story.two), _finding(story.three)]),
+        tree=pictures.inline(pictures.tree(story.tree)),
+        edges=_edges(story),
+        pairs=_pairs(story.pairs),
+        comparison=_comparison(story.compared),
+        compared=_compared(story.compared),
         plan=escape(str(plan)),
-        report=_report(record, report),
+        report=_report(story.record, story.report),
         version=escape(__version__),
         id=plan.id[:16],
     )
@@ -120,13 +153,13 @@ def write_page(path: Path, plan: Plan, findings: Sequence[Finding], record: Mapp
 
 
 def _facts(plan: Plan) -> str:
-    cohorts = len(plan.cohorts)
-    bits = [plan.cohorts[index].bits for index in range(cohorts)]
+    size = plan.cohorts.bytes
     facts = (
-        (f"{plan.people:,}", "people, each asked one thing"),
-        (f"{cohorts}", "cohorts, drawn by the devices"),
+        (f"{plan.people:,}", "people, each sending one report"),
+        (f"{len(plan.schema)}", "attributes, any of which can be asked for together"),
         (f"{plan.guarantee.per_report:.3g}", "epsilon, the most a report can cost"),
-        (f"{min(bits)} to {max(bits)}", "bits in a report's answer"),
+        (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
+        (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
     )
     return "".join(f'<div class="fact"><b>{value}</b>{about}</div>' for value, about in facts)
 
@@ -145,58 +178,135 @@ def _promise(plan: Plan) -> str:
     )
 
 
-def _coverage(findings: Sequence[Finding]) -> str:
-    held = sum(finding.held for finding in findings)
-    total = sum(len(finding.truth) for finding in findings)
-    return (
-        f"{held} of the {total} intervals hold the truth; 95% of them should. Estimates are unbiased and unrepaired, "
-        f"so a rare value may come out below zero."
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, marks: Mapping[int, str] | None = None
+) -> str:
+    """An HTML table. The first ``words`` columns are words, others figures; ``marks`` are classes of some rows."""
+
+    def line(cells: Sequence[str], tag: str, mark: str = "") -> str:
+        inside = "".join(
+            f'<{tag} class="word">{escape(cell)}</{tag}>' if place < words else f"<{tag}>{escape(cell)}</{tag}>"
+            for place, cell in enumerate(cells)
+        )
+        return f'<tr class="{mark}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
+
+    body = "".join(line(cells, "td", (marks or {}).get(place, "")) for place, cells in enumerate(rows))
+    return f"<table>{line(head, 'th')}{body}</table>"
+
+
+def _ranking(ranks: Sequence[Rank]) -> str:
+    fitting = [rank for rank in ranks if rank.predicted_sse is not None]
+    rows = [
+        (rank.method, rank.reason, f"{rank.predicted_sse:.2g}", f"{rank.per_cell:.2g}", _ratio(rank.ratio or 1))
+        for rank in fitting
+    ]
+    chosen = {place: "chosen" for place, rank in enumerate(fitting) if rank.chosen}
+    head = ("method", "what decides", "squared error of a table", "per cell", "to the best")
+    refused = "".join(
+        f'<p class="note">{escape(rank.method)} does not fit: {escape(rank.reason)}</p>'
+        for rank in ranks
+        if rank.predicted_sse is None
     )
+    return _table(head, rows, words=2, marks=chosen) + refused
+
+
+def _method(finding: Finding) -> str:
+    table = finding.table
+    if table.is_unbiased:
+        return "Estimates are unbiased and unrepaired, so a rare cell may come out below zero."
+    return (
+        f"Estimates by <code>{escape(table.method)}</code> are pulled towards a model of how people are, which is why "
+        f"they err less than unbiased ones. Standard errors: {escape(table.errors)}."
+    )
+
+
+KEY = (
+    '<span class="key bar"></span>estimate<span class="key line"></span>95% interval'
+    '<span class="key truth"></span>truth'
+)
+
+
+def _singles(findings: Sequence[Finding]) -> str:
+    return _card("each attribute by itself", pictures.singles(findings), ("attribute", "value"), findings)
 
 
 def _finding(finding: Finding) -> str:
-    table = finding.table
+    names = finding.table.attributes
+    return _card(", ".join(names), pictures.marginal(finding), names, [finding])
+
+
+def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Finding]) -> str:
+    rows, missed = list[tuple[str, ...]](), dict[int, str]()
+    for finding in findings:
+        table = finding.table
+        low, high = table.interval()
+        for place, (label, holds) in enumerate(zip(table.labels, finding.holds, strict=True)):
+            if not holds:
+                missed[len(rows)] = "missed"
+            cell = parts(label)
+            rows.append(
+                (
+                    *(cell if len(cell) == len(columns) else (*table.attributes, *cell)),
+                    _percent(finding.truth[place]),
+                    _percent(table.values[place]),
+                    _percent(table.std_error[place]),
+                    f"{_percent(low[place])} to {_percent(high[place])}",
+                )
+            )
+    head = (*columns, "truth", "estimate", "std error", "95% interval")
     return (
-        f'<section class="card"><h3>{escape(", ".join(table.attributes))}</h3>'
-        f'<p class="note">{table.people:,} whispers &middot; <span class="key bar"></span>estimate'
-        f'<span class="key line"></span>95% interval<span class="key truth"></span>truth</p>'
-        f'<div class="pair"><div class="plot">{_svg(finding)}</div>{_rows(finding)}</div></section>'
+        f'<section class="card"><h3>{escape(title)}</h3><p class="note">{KEY}</p>'
+        f'<div class="plot">{pictures.inline(chart)}</div><details><summary>all {len(rows)} figures</summary>'
+        f'<div class="wide">{_table(head, rows, len(columns), missed)}</div></details></section>'
     )
 
 
-def _svg(finding: Finding) -> str:
-    """The plot without title, background and namespaces; the page's style colours it."""
-    from sottovoce.plots import svg
-
-    table = replace(finding.table, labels=[_named(label) for label in finding.table.labels])
-    few = len(table.labels) <= 4
-    chart = table.plot(truth=finding.truth)
-    chart = chart.properties(title="", width=460, height=120 if few else 250, background="transparent")
-    chart = chart.configure_view(stroke=None).configure_axisX(labelAngle=0 if few else -45)
-    return re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg(chart))
-
-
-def _rows(finding: Finding) -> str:
-    low, high = finding.table.interval()
-    rows = []
-    for place, label in enumerate(finding.table.labels):
-        holds = low[place] <= finding.truth[place] <= high[place]
-        row = "<tr>" if holds else '<tr class="missed">'
-        rows.append(
-            f"{row}<td>{escape(_named(label))}</td><td>{_percent(finding.truth[place])}</td>"
-            f"<td>{_percent(finding.table.values[place])}</td><td>{_percent(finding.table.std_error[place])}</td>"
-            f"<td>{_percent(low[place])} to {_percent(high[place])}</td></tr>"
+def _edges(story: Story) -> str:
+    rows = [
+        (
+            f"{edge.parent} - {edge.child}",
+            f"{edge.information:.3f} ± {edge.std_error:.3f}{'' if edge.is_clear else ' (may be noise)'}",
+            f"{story.told[(edge.parent, edge.child)]:.3f}",
         )
-    head = "<tr><th>value</th><th>truth</th><th>estimate</th><th>std error</th><th>95% interval</th></tr>"
-    return f"<table>{head}{''.join(rows)}</table>"
+        for edge in story.tree.edges
+    ]
+    return _table(("edge", "nats", "truth"), rows)
+
+
+def _pairs(pairs: Sequence[Pair]) -> str:
+    rows = [(" - ".join(pair.attributes), f"{pair.strength:.2f}", f"{pair.truth:.2f}") for pair in pairs]
+    return _table(("pair", "estimate", "truth"), rows)
+
+
+def _comparison(rows: Sequence[MarginalsComparison]) -> str:
+    first = rows[0]
+    return (
+        f"One more simulated survey for each, of {first.people:,} people drawn from these, at epsilon "
+        f"{first.epsilon:g}: errors of the same {first.queries} random tables of {first.k} attributes. One run says "
+        f"which is far ahead, not by exactly how much; <code>sottovoce compare marginals people.csv "
+        f"--schema survey.toml --k {first.k} --epsilon {first.epsilon:g} --methods auto,calm</code> measures more."
+    )
+
+
+def _compared(rows: Sequence[MarginalsComparison]) -> str:
+    told = [
+        (
+            row.method if row.chosen in (None, row.method) else f"{row.method} ({row.chosen})",
+            "" if row.sse is None else f"{row.sse:.2g}",
+            "" if row.tvd is None else f"{row.tvd:.3f}",
+            "" if row.seconds is None else f"{row.seconds:.2f}",
+        )
+        for row in rows
+    ]
+    return _table(("method", "squared error of a table", "total variation distance", "seconds"), told)
+
+
+def _ratio(number: float) -> str:
+    return f"{number:.3g}" if number < 100 else f"{number:,.0f}"
 
 
 def _percent(share: float) -> str:
     return f"{share:z.1%}"
-
-
-def _named(label: object) -> str:
-    return {True: "yes", False: "no"}[label] if isinstance(label, bool) else str(label)
 
 
 def _report(record: Mapping[str, Any], report: Report) -> str:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
+    from sottovoce.cli.demo import Finding, Pair
     from sottovoce.cli.survey import Rank
     from sottovoce.compare import Comparison, Figures, MarginalsComparison
     from sottovoce.estimate import Floats, Table
@@ -89,25 +90,42 @@ def _is_repaired(table: Table) -> bool:
     return table.method in METHODS or table.method in DECODERS
 
 
-def truth_table(table: Table, truth: Floats) -> RichTable:
-    """Estimates beside the truth, with 95% intervals; a mark where the interval misses."""
+def parts(label: object) -> tuple[str, ...]:
+    """The labels of a cell's attributes, as people say them."""
+    labels = label if isinstance(label, tuple) else (label,)
+    return tuple({True: "yes", False: "no"}[each] if isinstance(each, bool) else str(each) for each in labels)
+
+
+def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding]) -> RichTable:
+    """Estimates beside the truth, with 95% intervals; a mark where one misses. ``columns`` name a cell's parts."""
     from rich.markup import escape
 
-    low, high = table.interval()
-    out = _grid(
-        f"{', '.join(table.attributes)}: {table.people:,} whispers heard",
-        ["value", "truth", "estimate", "std error", "95% interval", "holds"],
-    )
-    for place, label in enumerate(table.labels):
-        holds = low[place] <= truth[place] <= high[place]
-        out.add_row(
-            escape(str(label)),
-            f"{truth[place]:.4f}",
-            f"{table.values[place]:.4f}",
-            f"{table.std_error[place]:.4f}",
-            _interval(low[place], high[place]),
-            "yes" if holds else "[bold]no[/bold]",
-        )
+    heads = [escape(name) for name in columns]
+    figures = ["truth", "estimate", "std error", "95% interval", "holds"]
+    out = _grid(title, [*heads, *figures], words=[*heads, "holds"])
+    for finding in findings:
+        table = finding.table
+        low, high = table.interval()
+        for place, (label, holds) in enumerate(zip(table.labels, finding.holds, strict=True)):
+            cell = parts(label)
+            out.add_row(
+                *(escape(part) for part in (cell if len(cell) == len(heads) else (*table.attributes, *cell))),
+                f"{finding.truth[place]:.4f}",
+                f"{table.values[place]:.4f}",
+                f"{table.std_error[place]:.4f}",
+                _interval(low[place], high[place]),
+                "yes" if holds else "[bold]no[/bold]",
+            )
+    return out
+
+
+def pairs_table(pairs: Sequence[Pair]) -> RichTable:
+    """The pairs of attributes that go together most, beside the truth."""
+    from rich.markup import escape
+
+    out = _grid("Strongest pairs, by Cramer's V", ["pair", "estimate", "truth"], words=["pair"])
+    for pair in pairs:
+        out.add_row(escape(" - ".join(pair.attributes)), f"{pair.strength:.3f}", f"{pair.truth:.3f}")
     return out
 
 
@@ -195,9 +213,10 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
         )
     measured = next((row for row in rows if row.sse is not None), None)
     if measured is not None:
+        runs = f"{measured.runs} runs of" if measured.runs != 1 else "1 run of"
+        spread = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
         out.caption = (
-            f"{measured.people:,} people, {measured.runs} runs of {measured.queries} random tables: means ± the "
-            f"standard deviation over runs; view size in attributes"
+            f"{measured.people:,} people, {runs} {measured.queries} random tables: {spread}; view size in attributes"
         )
     return out
 

@@ -47,6 +47,16 @@ class MarginalEstimate(Estimate):
     """What the crowd said about how attributes go together.
 
     ``tables`` lists the single attributes; :meth:`marginal` makes the table of any attributes.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
+    >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=3000)
+    >>> people = {"a": [True, False] * 1500, "b": [True, False] * 1500, "c": [True, True, False] * 1000}
+    >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    >>> list(estimate.tables), estimate.marginal("a", "b").is_reconstructed
+    ([('a',), ('b',), ('c',)], False)
+    >>> estimate.marginal("a", "b", "c").is_reconstructed, len(estimate.marginals(2))
+    (True, 3)
     """
 
     work: Workload = field(repr=False, kw_only=True)

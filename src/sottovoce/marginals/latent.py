@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
 
 CHARACTERS_BELOW = Decimal("0.62")  # epsilon below which a single character tells more than a corner
-INSURED_FROM = Decimal("1.3")  # where half of the people tell four attributes, in case of structure beyond pairs
-QUADRUPLES_FROM = Decimal("1.5")  # where most of them do
-ONLY_QUADRUPLES_ABOVE = Decimal("2.2")
-ENOUGH_FOR_TRIPLES = 25.0  # information per triple below which four attributes at once would be asked in vain
+TOGETHER_FROM = Decimal("1.3")  # where more than half tell three or four attributes at once, for three-way structure
+MOSTLY_TOGETHER_FROM = Decimal("1.5")
+ALWAYS_TOGETHER_FROM = Decimal("1.8")
+QUADRUPLES_FROM = Decimal("3")  # where everybody tells four
+ENOUGH_FOR_TRIPLES = 50.0  # information per triple below which four attributes at once would be asked in vain
 PLAIN = {("corner", 2): 0.5, ("star", 3): 0.5}
 
 
@@ -37,21 +38,24 @@ def collection(epsilon: Decimal, order: int, attributes: int) -> dict[tuple[str,
     """Which signs people report, in which shares.
 
     Little epsilon: one character each. More: corners, which tell two attributes and their pair, and stars, which tell
-    three pairs. As epsilon grows, more and more people tell four attributes at once (four triples among them), so that
-    structure beyond pairs is seen where there is some; for tables of two that is not needed.
+    three pairs. As epsilon grows, more and more people tell three or four attributes at once, so that structure beyond
+    pairs is seen where there is some; for tables of two that is not needed.
     """
     if attributes == 2:
         return {("corner", 2): 1.0}
     if epsilon < CHARACTERS_BELOW:
         return {("parity", 1): 0.4, ("parity", 2): 0.6}
-    if order <= 2 or epsilon < INSURED_FROM:
+    if order <= 2 or epsilon < TOGETHER_FROM:
         return PLAIN
-    most = min(4, attributes)
+    if attributes == 3:
+        return {("corner", 3): 1.0}
+    if epsilon < MOSTLY_TOGETHER_FROM:
+        return {("star", 3): 0.4, ("corner", 3): 0.3, ("corner", 4): 0.3}
+    if epsilon < ALWAYS_TOGETHER_FROM:
+        return {("star", 3): 0.2, ("corner", 3): 0.4, ("corner", 4): 0.4}
     if epsilon < QUADRUPLES_FROM:
-        return {("corner", 2): 0.25, ("star", 3): 0.25, ("corner", most): 0.5}
-    if epsilon <= ONLY_QUADRUPLES_ABOVE:
-        return {("corner", 2): 0.15, ("star", 3): 0.15, ("corner", most): 0.7}
-    return {("corner", most): 1.0}
+        return {("corner", 3): 0.5, ("corner", 4): 0.5}
+    return {("corner", 4): 1.0}
 
 
 class SignMethod(Method):
