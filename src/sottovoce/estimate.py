@@ -150,7 +150,12 @@ class Table:
             )
         ]
         repair = "unbiased" if self.is_unbiased else f"repaired by {self.method}, biased"
-        return "\n".join([head, *lines, f"{self.people:,} people, {repair}"])
+        notes = [f"{self.people:,} people", repair]
+        if self.is_reconstructed:
+            notes.append("reconstructed: not all of it was asked")
+        if self.errors != "closed form":
+            notes.append(f"errors by {self.errors}")
+        return "\n".join([head, *lines, ", ".join(notes)])
 
 
 @dataclass(frozen=True, eq=False)

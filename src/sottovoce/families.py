@@ -17,7 +17,7 @@ from sottovoce.encodings import Ask, Cells, Parities
 from sottovoce.errors import InvalidInput
 from sottovoce.oracles import Oracle, PureOracle, oracle
 from sottovoce.oracles.options import whole
-from sottovoce.oracles.thresholds import exp
+from sottovoce.oracles.thresholds import exp, parse_epsilon
 from sottovoce.schema import Codes, Schema
 
 MOST_TICKETS = 1 << 62
@@ -191,7 +191,7 @@ class Subsets(Cohorts):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Subsets:
-        made = cls(schema, data["attributes"], data["order"], data["oracle"], Decimal(data["epsilon"]))
+        made = cls(schema, data["attributes"], data["order"], data["oracle"], parse_epsilon(data["epsilon"]))
         if made.to_json() != dict(data):
             raise InvalidInput("plan: the oracles of its cohorts are not those of their epsilon")
         return made
@@ -404,7 +404,7 @@ class Signs(Cohorts):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Signs:
         blocks = [Block(each["shape"], each["order"], each["times"]) for each in data["blocks"]]
-        made = cls(schema, data["attributes"], data["weights"], blocks, Decimal(data["epsilon"]))
+        made = cls(schema, data["attributes"], data["weights"], blocks, parse_epsilon(data["epsilon"]))
         if made.to_json() != dict(data):
             raise InvalidInput("plan: the oracles of its cohorts are not those of their epsilon")
         return made

@@ -49,6 +49,8 @@ class Series:
         if not self.shares:
             raise InvalidInput("rounds must have at least one share")
         for share in self.shares:
+            if not isinstance(share, int):
+                raise InvalidInput("rounds must be whole numbers")
             whole("rounds", share, 1, LARGEST_JSON_INTEGER)
         whole("round", self.number, 0, len(self.shares) - 1)
         for name, plan_id in (("origin", self.origin), ("parent", self.parent)):

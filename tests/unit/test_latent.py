@@ -169,7 +169,7 @@ def squared_error(method: str, people: dict[str, NDArray[np.int64]], order: int,
 
 @pytest.mark.parametrize("epsilon", [0.4, 0.8, 1.2, 2.0, 4.0])
 def test_classes_find_hidden_kinds(epsilon: float) -> None:
-    """Less error than shrinking toward independence, which knows of no kinds, and far less than the raw coefficients."""
+    """Less error than shrinking toward independence, which knows of no kinds, and far less than raw coefficients."""
     people = crowd(40_000, 9)
     latent, fourier, raw = (squared_error(method, people, 3, 3, epsilon) for method in ("latent", "fourier", "inp-ht"))
     assert latent < 1.1 * fourier

@@ -135,6 +135,8 @@ def pair_laws(estimate: MarginalEstimate, pairs: Sequence[Places], *, population
     ``population`` takes the people asked as a sample of a population in which the two attributes are independent.
     """
     work = estimate.work
+    if work.order < 2:
+        raise InvalidInput("the plan asked for single attributes only (up_to = 1), so its pairs say nothing")
     singles: list[Places] = [(place,) for place in sorted({place for pair in pairs for place in pair})]
     alone = dict(zip(singles, estimate.fit.tables(singles), strict=True))
     alone_errors = dict(zip(singles, estimate.fit.variances(singles), strict=True))

@@ -12,7 +12,7 @@ from sottovoce.errors import InvalidInput
 from sottovoce.frequencies import MOST_SOLVED
 from sottovoce.marginals import Marginals
 from sottovoce.marginals.methods import AUTO, method
-from sottovoce.marginals.planner import ranking
+from sottovoce.marginals.planner import best
 from sottovoce.oracles import CohortOracle
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
@@ -132,8 +132,8 @@ def _of_marginals(schema: Schema, question: Marginals, epsilon: Decimal, people:
     work = question.work(schema)
     cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
     if question.method == AUTO:
-        best = ranking(work, epsilon, people)[0]
-        return Prediction(sqrt(best.error / cells), best.method.name)
+        choice = best(work, epsilon, people)
+        return Prediction(sqrt(choice.error / cells), choice.method.name)
     chosen = method(question.method)
     if chosen.refuse(work, epsilon, people) is not None:
         return Prediction(inf, chosen.name)

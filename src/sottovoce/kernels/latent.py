@@ -1,4 +1,7 @@
-"""Latent classes fitted to noisy signs: the potential with its gradient, and a Hamiltonian sampler."""
+"""Latent classes fitted to noisy signs: the potential with its gradient, and a Hamiltonian sampler.
+
+Parameters are one vector, x = [b (one per contrast), z (classes x contrasts), u (classes), beta, ln s, ln nu, ln t].
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 from numba import njit
 
 FAST = {"reassoc", "contract", "arcp"}
+TARGET = 0.8  # share of proposals to accept
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -33,23 +37,9 @@ def class_means(logits, ends, sign_ends, signs, chances, means):  # type: ignore
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[no-untyped-def]
-    """Minus the log posterior of the parameters ``x``, and its gradient.
-
-    x = [b (one per contrast), z (classes x contrasts), u (classes), beta, ln s, ln nu, ln t].
-    ``heat`` scales the data's weight; ``ridge`` > 0 asks for penalised maximum likelihood with nu = 1 and t = 0.
-    """
-    ends, contrast_ends, sign_ends, contrasts, signs, is_binary, priors = layout
-    mean1, info1, scale1, mean2, info2, scale2 = data
+def _logits(x, classes, nu, ends, contrast_ends, contrasts):  # type: ignore[no-untyped-def]
+    """Q (b + nu z) of every class."""
     free = contrast_ends[-1]
-    count = mean1.size
-    o = free + classes * free
-    beta, ln_s, ln_nu, ln_t = x[o + classes], x[o + classes + 1], x[o + classes + 2], x[o + classes + 3]
-    nu = 1.0 if ridge > 0 else math.exp(ln_nu)
-    t2 = 0.0 if ridge > 0 else math.exp(2 * ln_t)
-    u = x[o : o + classes]
-    w = np.exp(u - u.max())
-    w = w / w.sum()
     logits = np.zeros((classes, ends[-1]))
     for c in range(classes):
         for i in range(ends.size - 1):
@@ -58,56 +48,59 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
                 for j in range(contrast_ends[i], contrast_ends[i + 1]):
                     total += contrasts[k, j - contrast_ends[i]] * (x[j] + nu * x[free + c * free + j])
                 logits[c, k] = total
-    chances = np.empty((classes, ends[-1]))
-    means = np.empty((classes, count))
-    class_means(logits, ends, sign_ends, signs, chances, means)
-    weighted = means.copy()
-    single = np.zeros(count)
-    for c in range(classes):
-        for r in range(count):
-            weighted[c, r] *= w[c]
-            single[r] += weighted[c, r]
+    return logits
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _misfit(means, w, data, heat, t2, d_single, d_pairs):  # type: ignore[no-untyped-def]
+    """The data's part of the potential and its slope in ln t; fills the slopes in the means of signs and pairs."""
+    mean1, info1, scale1, mean2, info2, scale2 = data
+    weighted = means * w.reshape(-1, 1)
     pairs = means.T @ weighted
     energy = 0.0
-    d_single = np.empty(count)
-    d_pairs = np.zeros((count, count))
     d_ln_t = 0.0
     product = 1.0  # of what the logarithms are taken of, so that they are few
-    for r in range(count):
+    for r in range(mean1.size):
+        single = 0.0
+        for c in range(w.size):
+            single += weighted[c, r]
         info = heat * info1[r]
         slack = t2 * scale1[r]
         shrink = 1 / (1 + slack * info)
-        miss = single[r] - mean1[r]
+        miss = single - mean1[r]
         d_single[r] = miss * info * shrink
         energy += 0.5 * miss * d_single[r]
         product *= 1 + slack * info
         d_ln_t += (info * shrink - d_single[r] * d_single[r]) * slack
-    for r in range(count):
-        for q in range(r + 1, count):
-            if info2[r, q] > 0:
-                info = heat * info2[r, q]
-                slack = t2 * scale2[r, q]
-                shrink = 1 / (1 + slack * info)
-                miss = pairs[r, q] - mean2[r, q]
-                g = miss * info * shrink
-                d_pairs[r, q] = g
-                d_pairs[q, r] = g
-                energy += 0.5 * miss * g
-                product *= 1 + slack * info
-                d_ln_t += (info * shrink - g * g) * slack
+        for q in range(r + 1, mean1.size):
+            info = heat * info2[r, q]
+            slack = t2 * scale2[r, q]
+            shrink = 1 / (1 + slack * info)
+            miss = pairs[r, q] - mean2[r, q]
+            g = miss * info * shrink
+            d_pairs[r, q] = g
+            d_pairs[q, r] = g
+            energy += 0.5 * miss * g
+            product *= 1 + slack * info
+            d_ln_t += (info * shrink - g * g) * slack
         energy += 0.5 * math.log(product)
         product = 1.0
+    return energy, d_ln_t
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient):  # type: ignore[no-untyped-def]
+    """Fill the gradient of the data's part from the slopes in the means."""
+    ends, contrast_ends, sign_ends, contrasts, signs, _, _ = layout
+    classes = w.size
+    free = contrast_ends[-1]
+    o = free + classes * free
     pull = means @ d_pairs
-    gradient[:] = 0.0
     d_w = np.zeros(classes)
-    mixed = 0.0
     push = np.empty(ends[-1])
     for c in range(classes):
-        total = 0.0
-        for r in range(count):
-            total += means[c, r] * (d_single[r] + 0.5 * pull[c, r])
-        d_w[c] = total
-        mixed += w[c] * total
+        for r in range(means.shape[1]):
+            d_w[c] += means[c, r] * (d_single[r] + 0.5 * pull[c, r])
         for i in range(ends.size - 1):
             centre = 0.0
             for k in range(ends[i], ends[i + 1]):
@@ -123,18 +116,20 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
                     gradient[j] += part
                     gradient[free + c * free + j] += nu * part
                     gradient[o + classes + 2] += nu * x[free + c * free + j] * part
+    mixed = np.sum(w * d_w)
     for c in range(classes):
         gradient[o + c] = w[c] * (d_w[c] - mixed)
-    if ridge > 0:
-        for i in range(o + classes):
-            energy += 0.5 * ridge * x[i] * x[i]
-            gradient[i] += ridge * x[i]
-        for i in range(o + classes, o + classes + 4):
-            gradient[i] = 0.0
-        return energy
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _priors(x, classes, free, is_binary, priors, gradient):  # type: ignore[no-untyped-def]
+    """The priors' part of the potential; adds their slopes. z and u are standard normal, b ~ N(beta, s^2)."""
+    o = free + classes * free
+    energy = 0.0
     for i in range(free, o + classes):
         energy += 0.5 * x[i] * x[i]
         gradient[i] += x[i]
+    beta, ln_s = x[o + classes], x[o + classes + 1]
     s = math.exp(ln_s)
     for j in range(free):
         r = (x[j] - beta * is_binary[j]) / s
@@ -146,78 +141,103 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
         r = (x[o + classes + place] - priors[place, 0]) / priors[place, 1]
         energy += 0.5 * r * r
         gradient[o + classes + place] += r / priors[place, 1]
-    gradient[o + classes + 3] += d_ln_t
     return energy
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[no-untyped-def]
+    """Minus the log posterior of the parameters ``x``, and its gradient.
+
+    ``heat`` scales the data's weight; ``ridge`` > 0 asks for penalised maximum likelihood with nu = 1 and t = 0.
+    """
+    ends, contrast_ends, sign_ends, contrasts, signs, is_binary, priors = layout
+    free = contrast_ends[-1]
+    o = free + classes * free
+    nu = 1.0 if ridge > 0 else math.exp(x[o + classes + 2])
+    t2 = 0.0 if ridge > 0 else math.exp(2 * x[o + classes + 3])
+    u = x[o : o + classes]
+    w = np.exp(u - u.max())
+    w = w / w.sum()
+    logits = _logits(x, classes, nu, ends, contrast_ends, contrasts)
+    chances = np.empty(logits.shape)
+    means = np.empty((classes, sign_ends[-1]))
+    class_means(logits, ends, sign_ends, signs, chances, means)
+    d_single = np.empty(means.shape[1])
+    d_pairs = np.zeros((means.shape[1], means.shape[1]))
+    energy, d_ln_t = _misfit(means, w, data, heat, t2, d_single, d_pairs)
+    gradient[:] = 0.0
+    _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient)
+    if ridge > 0:
+        for i in range(o + classes):
+            energy += 0.5 * ridge * x[i] * x[i]
+            gradient[i] += ridge * x[i]
+        gradient[o + classes :] = 0.0
+        return energy
+    gradient[o + classes + 3] = d_ln_t
+    return energy + _priors(x, classes, free, is_binary, priors, gradient)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _leapfrog(x, gradient, energy, length, leaps, metric, classes, layout, data, heat):  # type: ignore[no-untyped-def]
+    """A proposal by ``leaps`` steps: its place, gradient and energy, and the chance to accept it."""
+    momentum = np.random.standard_normal(x.size)
+    before = energy + 0.5 * np.sum(momentum * momentum)
+    new = x.copy()
+    slope = gradient.copy()
+    height = energy
+    momentum -= 0.5 * length * metric * slope
+    for leap in range(leaps):
+        new += length * metric * momentum
+        height = potential(new, classes, layout, data, heat, 0.0, slope)
+        if leap < leaps - 1:
+            momentum -= length * metric * slope
+    momentum -= 0.5 * length * metric * slope
+    change = before - height - 0.5 * np.sum(momentum * momentum)
+    accept = 0.0 if math.isnan(change) else min(1.0, math.exp(min(0.0, change)))
+    return new, slope, height, accept
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sample(start, classes, layout, data, heat, warm_up, iterations, steps, keep, seed):  # type: ignore[no-untyped-def]
     """Hamiltonian Monte Carlo with dual averaging of the step and a diagonal metric; returns ``keep`` draws."""
     np.random.seed(seed)
-    n = start.size
     x = start.copy()
-    gradient = np.empty(n)
+    gradient = np.empty(x.size)
     energy = potential(x, classes, layout, data, heat, 0.0, gradient)
     step = 0.02
-    metric = np.ones(n)
+    metric = np.ones(x.size)
     centre = math.log(10 * step)
-    drift = 0.0
-    averaged = 0.0
-    mean = np.zeros(n)
-    square = np.zeros(n)
-    seen = 0
-    adapted = 0
-    draws = np.empty((keep, n))
+    drift, averaged, adapted, seen = 0.0, 0.0, 0, 0
+    mean, square = np.zeros(x.size), np.zeros(x.size)
+    draws = np.empty((keep, x.size))
     every = max(1, iterations // keep)
     kept = 0
-    new_gradient = np.empty(n)
     for iteration in range(warm_up + iterations):
-        momentum = np.random.standard_normal(n)
-        new = x.copy()
-        new_gradient[:] = gradient
-        before = energy + 0.5 * np.sum(momentum * momentum)
         length = step * (0.7 + 0.6 * np.random.random())
         leaps = 1 + int(np.random.random() * 2 * steps)
-        new_energy = energy
-        momentum -= 0.5 * length * metric * new_gradient
-        for leap in range(leaps):
-            new += length * metric * momentum
-            new_energy = potential(new, classes, layout, data, heat, 0.0, new_gradient)
-            if leap < leaps - 1:
-                momentum -= length * metric * new_gradient
-        momentum -= 0.5 * length * metric * new_gradient
-        change = before - new_energy - 0.5 * np.sum(momentum * momentum)
-        accept = 0.0
-        if not math.isnan(change):
-            accept = min(1.0, math.exp(min(0.0, change)))
+        new, slope, height, accept = _leapfrog(x, gradient, energy, length, leaps, metric, classes, layout, data, heat)
         if np.random.random() < accept:
-            x = new
-            gradient[:] = new_gradient
-            energy = new_energy
-        if iteration < warm_up:
-            adapted += 1
-            rate = 1 / (adapted + 10)
-            drift = (1 - rate) * drift + rate * (0.8 - accept)
-            ln_step = centre - math.sqrt(adapted) / 0.05 * drift
-            decay = adapted**-0.75
-            averaged = decay * ln_step + (1 - decay) * averaged
-            step = math.exp(ln_step)
-            if iteration >= warm_up // 5:
-                seen += 1
-                delta = x - mean
-                mean += delta / seen
-                square += delta * (x - mean)
-            if iteration == warm_up // 2 and warm_up >= 200:
-                for i in range(n):
-                    metric[i] = math.sqrt((square[i] + 5e-3) / (seen + 5) + 1e-6)
-                step = step / math.exp(np.mean(np.log(metric)))
-                centre = math.log(3 * step)
-                adapted = 0
-                drift = 0.0
-                averaged = 0.0
-            if iteration == warm_up - 1:
-                step = math.exp(averaged)
-        elif (iteration - warm_up) % every == 0 and kept < keep:
-            draws[kept] = x
-            kept += 1
+            x, gradient, energy = new, slope, height
+        if iteration >= warm_up:
+            if (iteration - warm_up) % every == 0 and kept < keep:
+                draws[kept] = x
+                kept += 1
+            continue
+        adapted += 1
+        rate = 1 / (adapted + 10)
+        drift = (1 - rate) * drift + rate * (TARGET - accept)
+        ln_step = centre - math.sqrt(adapted) / 0.05 * drift
+        decay = adapted**-0.75
+        averaged = decay * ln_step + (1 - decay) * averaged
+        step = math.exp(averaged if iteration == warm_up - 1 else ln_step)
+        if iteration >= warm_up // 5:
+            seen += 1
+            delta = x - mean
+            mean += delta / seen
+            square += delta * (x - mean)
+        if iteration == warm_up // 2 and warm_up >= 200:
+            metric = np.sqrt((square + 5e-3) / (seen + 5) + 1e-6)
+            step = step / math.exp(np.mean(np.log(metric)))
+            centre = math.log(3 * step)
+            drift, averaged, adapted = 0.0, 0.0, 0
     return draws[:kept]

@@ -15,6 +15,7 @@ from sottovoce.estimate import Cell, Estimate, Table
 from sottovoce.marginals.method import Fit, Floats
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise
+from sottovoce.oracles.options import whole
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -72,11 +73,15 @@ class MarginalEstimate(Estimate):
 
     def marginal(self, *attributes: str) -> Table:
         """The table of any attributes; more than the plan's ``up_to`` are reconstructed, and marked so."""
+        first: Any = attributes[0] if attributes else None
+        if len(attributes) == 1 and isinstance(first, list | tuple):
+            attributes = tuple(first)  # a list of names serves as well
         return self._tables([self._asked(attributes)])[0]
 
     def marginals(self, k: int) -> dict[tuple[str, ...], Table]:
         """The tables of all sets of ``k`` attributes."""
         names = self.work.names
+        k = whole("k", k, 1, 64)
         if not 1 <= k <= len(names):
             raise InvalidInput(f"k ({k}) must lie between 1 and the number of attributes ({len(names)})")
         if comb(len(names), k) > MOST_TABLES:
@@ -84,6 +89,9 @@ class MarginalEstimate(Estimate):
                 f"k ({k}) asks for {comb(len(names), k):,} tables; ask for those you want, at most {MOST_TABLES:,}"
             )
         sets = list(combinations(range(len(names)), k))
+        cells = sum(self.work.cells(each) for each in sets)
+        if cells > MOST_CELLS:
+            raise InvalidInput(f"k ({k}) asks for {cells:,} cells in all, more than {MOST_CELLS:,}; ask table by table")
         return {table.attributes: table for table in self._tables(sets)}
 
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
@@ -159,6 +167,8 @@ def _ordered(work: Workload, asked: Places, flat: Floats) -> Floats:
 
 def _association(table: Floats) -> float:
     cells = np.clip(table, 0, None)
+    if not cells.any():
+        return 0.0
     cells = cells / cells.sum()
     expected = np.outer(cells.sum(1), cells.sum(0))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -18,6 +18,7 @@ import numpy as np
 from sottovoce.marginals.evidence import interactions
 from sottovoce.marginals.method import Floats
 from sottovoce.marginals.signs import Moments, contrasts
+from sottovoce.marginals.threads import one_thread
 from sottovoce.marginals.workload import Places, Workload
 
 CLASSES = 8
@@ -183,9 +184,10 @@ class ClassModel:
 
     def posterior(self, seed: int = 1) -> Posterior:
         """Two chains, weighted by how well they predict (the widely applicable information criterion)."""
-        with ThreadPoolExecutor(2) as pool:
-            chains = list(pool.map(self.chain, ("cold", "likely"), (seed, seed + 100)))
-        parts = [self._summary(chain) for chain in chains]
+        with one_thread():
+            with ThreadPoolExecutor(2) as pool:
+                chains = list(pool.map(self.chain, ("cold", "likely"), (seed, seed + 100)))
+            parts = [self._summary(chain) for chain in chains]
         criteria = np.array([criterion for criterion, _ in parts])
         shares = np.exp(criteria - criteria.max())
         shares /= shares.sum()

@@ -15,7 +15,7 @@ from sottovoce.families import Block, Signs
 from sottovoce.families import Places as Columns
 from sottovoce.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.marginals.signs import hadamard
-from sottovoce.marginals.structure import TRIPLE_TIE, spread, squared_mass
+from sottovoce.marginals.structure import PAIR_TIE, TRIPLE_TIE, spread, squared_mass
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
@@ -156,7 +156,8 @@ class LinearFit(Fit):
             total += rest * float(along(self.noise(part), own).sum())
             known += prod(self._work.sizes[place] - 1 for place in part)
         cells = self._work.cells(places)
-        total += TRIPLE_TIE**2 * (1 - known / cells) / cells
+        tie = PAIR_TIE if self._work.order < 2 else TRIPLE_TIE
+        total += tie**2 * (1 - known / cells) / cells
         return np.full(cells, total)
 
 

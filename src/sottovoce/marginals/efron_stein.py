@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sottovoce.errors import InvalidInput
 from sottovoce.families import MOST_TICKETS, Block, Signs
 from sottovoce.marginals.coefficients import (
     Coefficients,
@@ -305,6 +306,8 @@ class EfronStein(Method):
         return {"weights": [by_size[size] for size in work.sizes], "times": [int(each) for each in whole]}
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
+        if len(options["times"]) != work.order:
+            raise InvalidInput(f"times must be {work.order} numbers, one for each order")
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
         return Signs(schema, work.names, options["weights"], blocks, epsilon)
 

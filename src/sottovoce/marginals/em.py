@@ -349,6 +349,7 @@ class InputEM(_Split):
     name: ClassVar[str] = "inp-em"
     about: ClassVar[str] = "every attribute with a part of epsilon, EM for pairs"
     source: ClassVar[str] = "cormode2018marginal, section 4.4"
+    is_baseline: ClassVar[bool] = True
     is_uniform_start: ClassVar[bool] = True
 
     def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
@@ -370,6 +371,7 @@ class SplitEM(_Split):
     name: ClassVar[str] = "em"
     about: ClassVar[str] = "every attribute with a part of epsilon, EM from a quick start"
     source: ClassVar[str] = "zhang2018calm, section 3.6"
+    is_baseline: ClassVar[bool] = True
     is_uniform_start: ClassVar[bool] = False
 
     def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:

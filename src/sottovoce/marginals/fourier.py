@@ -63,7 +63,7 @@ def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:
 
 
 def shrunk_singles(heard: Moments) -> tuple[Floats, Floats]:
-    """Means of contrasts, shrunk toward their mean over yes-or-no attributes (0 for others), and their variances."""
+    """Means of contrasts, those of yes-or-no attributes shrunk toward their mean, and their variances."""
     space = heard.space
     sums, information = heard.first
     means, known = [], []
@@ -78,6 +78,9 @@ def shrunk_singles(heard: Moments) -> tuple[Floats, Floats]:
     centre = np.zeros(len(mean))
     if is_binary.any():
         centre[is_binary] = np.average(mean[is_binary], weights=1 / noise[is_binary])
-    width = max(float(np.mean((mean - centre) ** 2 - noise)), SMALLEST_SPREAD)
-    keep = width / (width + noise)
+    keep = np.ones(len(mean))  # contrasts of categories are too unlike one another to share a width
+    if is_binary.any():
+        away = (mean - centre)[is_binary] ** 2 - noise[is_binary]
+        width = max(float(away.mean()), SMALLEST_SPREAD)
+        keep[is_binary] = width / (width + noise[is_binary])
     return centre + keep * (mean - centre), keep * noise

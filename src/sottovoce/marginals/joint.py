@@ -17,6 +17,7 @@ from sottovoce.marginals.calm import MOST_CELLS, Calm, Domain, derived_noise, ha
 from sottovoce.marginals.designs import MOST_BLOCKS, cover, drawn
 from sottovoce.marginals.loglinear import maximum_entropy
 from sottovoce.marginals.method import Fit, Floats
+from sottovoce.marginals.threads import one_thread
 from sottovoce.marginals.views import ViewFit, tie_square
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Oracle
@@ -115,7 +116,7 @@ def solve(halves: Halves, targets: Floats, variances: Floats, start: Floats | No
             raise StopIteration
 
     begin = np.zeros(len(targets)) if start is None else start
-    with _one_thread():
+    with one_thread():
         minimize: Any = optimize.minimize
         found = minimize(
             objective,
@@ -126,18 +127,6 @@ def solve(halves: Halves, targets: Floats, variances: Floats, start: Floats | No
             options={"maxiter": STEPS, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-9},
         )
         return table_of(found.x)[1].astype(float).reshape(halves.shape), found.x
-
-
-@lru_cache(maxsize=1)
-def _threads() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    return ThreadpoolController()
-
-
-def _one_thread() -> Any:
-    """Matrices this small are multiplied faster by one thread than by several that wait for one another."""
-    return _threads().limit(limits=1, user_api="blas")
 
 
 class Entropic:
@@ -201,7 +190,7 @@ class Entropic:
         targets, variances = self.targets[:, chosen], self.variances[chosen]
         if prod(shape) * len(chosen) ** 2 <= MOST_NEWTON:
             slack = np.broadcast_to(variances, targets.shape)
-            with _one_thread():
+            with one_thread():
                 return maximum_entropy(_features(shape, tuple(axes)), targets, slack)
         halves, start, tables = Halves(shape, axes), None, []
         for row in targets:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sottovoce.cohorts import Cohorts
+from sottovoce.cohorts import MOST_COHORTS, Cohorts
 from sottovoce.marginals.classes import ClassModel, with_residuals
 from sottovoce.marginals.method import Fit, Method
 from sottovoce.marginals.sharpness import predicted_error, triple_information
@@ -14,6 +14,7 @@ from sottovoce.marginals.signfit import SignFit
 from sottovoce.marginals.signs import (
     SignSpace,
     attribute_weights,
+    elementary,
     moments,
     shared_out,
     sign_cohorts,
@@ -30,6 +31,7 @@ TOGETHER_FROM = Decimal("1.3")  # where more than half tell three or four attrib
 MOSTLY_TOGETHER_FROM = Decimal("1.5")
 ALWAYS_TOGETHER_FROM = Decimal("1.8")
 QUADRUPLES_FROM = Decimal("3")  # where everybody tells four
+MOST_SIGNS = 600  # whose classes are fitted in about a minute
 ENOUGH_FOR_TRIPLES = 50.0  # information per triple below which four attributes at once would be asked in vain
 PLAIN = {("corner", 2): 0.5, ("star", 3): 0.5}
 
@@ -58,15 +60,21 @@ def collection(epsilon: Decimal, order: int, attributes: int) -> dict[tuple[str,
     return {("corner", 4): 1.0}
 
 
+def _can_be_named(work: Workload, shares: Mapping[tuple[str, int], float]) -> bool:
+    """Whether a report can name the cohorts of these shapes."""
+    masks = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
+    return sum(elementary(masks, order) for _, order in shares) < MOST_COHORTS
+
+
 class SignMethod(Method):
     """What methods that collect signs share: who is asked what, and how sharply it will be known."""
 
     def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
         if len(work.names) < 2:
             return "there must be two attributes or more"
-        space = SignSpace(work.sizes)
-        if space.count > 1500:
-            return f"its attributes have {space.count} signs, more than 1500"
+        count = SignSpace(work.sizes).count
+        if count > MOST_SIGNS:
+            return f"its attributes have {count:,} signs, more than {MOST_SIGNS}"
         return None
 
     def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
@@ -75,7 +83,9 @@ class SignMethod(Method):
         shares = collection(epsilon, work.order, len(work.names))
         chosen = sign_options(weights, shared_out(work, weights, shares))
         asks_triples = any(shape == "corner" and order > 2 for shape, order in shares)
-        if asks_triples and triple_information(work, epsilon, people, chosen) < ENOUGH_FOR_TRIPLES:
+        if asks_triples and not (
+            _can_be_named(work, shares) and triple_information(work, epsilon, people, chosen) >= ENOUGH_FOR_TRIPLES
+        ):
             return sign_options(weights, shared_out(work, weights, PLAIN))
         return chosen
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from sottovoce.errors import InvalidInput
 from sottovoce.marginals.method import Method
 from sottovoce.marginals.methods import METHODS
 from sottovoce.marginals.workload import Workload
@@ -26,7 +27,18 @@ def ranking(work: Workload, epsilon: Decimal, people: int) -> list[Choice]:
     choices = []
     for method in METHODS:
         if method.refuse(work, epsilon, people) is None:
-            options = method.settle(work, epsilon, people)
-            error = method.predict(work, epsilon, people, options)
+            try:
+                options = method.settle(work, epsilon, people)
+                error = method.predict(work, epsilon, people, options)
+            except InvalidInput:
+                continue  # it cannot be settled for these numbers, so it does not fit
             choices.append(Choice(method, options, error, method.reason(work, epsilon, people, options)))
     return sorted(choices, key=lambda choice: choice.error)
+
+
+def best(work: Workload, epsilon: Decimal, people: int) -> Choice:
+    """The method with the least predicted error of those that are made to be chosen."""
+    for choice in ranking(work, epsilon, people):
+        if not choice.method.is_baseline:
+            return choice
+    raise InvalidInput("no method fits these attributes and people; ask about fewer or smaller attributes")

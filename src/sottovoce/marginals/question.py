@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sottovoce.cohorts import Cohorts
 from sottovoce.errors import InvalidInput
-from sottovoce.marginals.answers import MarginalEstimate
+from sottovoce.marginals.answers import MOST_CELLS, MarginalEstimate
 from sottovoce.marginals.methods import AUTO, method
-from sottovoce.marginals.planner import ranking
+from sottovoce.marginals.planner import best, ranking
 from sottovoce.marginals.workload import Workload
 from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan, Question
@@ -54,8 +54,12 @@ class Marginals(Question):
         **options: Any,
     ) -> None:
         for part, names in (("attributes", attributes), ("workload", workload)):
-            if isinstance(names, str):
-                raise InvalidInput(f"{part} must be a list of names, not one text")
+            if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
+                raise InvalidInput(f"{part} must be a list of names")
+        if workload is not None and any(isinstance(each, str) or not isinstance(each, Sequence) for each in workload):
+            raise InvalidInput("workload must be a list of lists of names")
+        if not isinstance(method, str):
+            raise InvalidInput(f"method ({method}) must be a name")
         parts: dict[str, Any] = {
             "up_to": whole("up_to", up_to, 1, 64),
             "attributes": None if attributes is None else tuple(attributes),
@@ -72,11 +76,14 @@ class Marginals(Question):
 
     def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Marginals:
         work = self.work(schema)
+        if max(work.cells(each) for each in work.sample) > MOST_CELLS:
+            largest = max(work.cells(each) for each in work.sample)
+            raise InvalidInput(f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}")
         if self.method == AUTO:
             if self.options:
                 raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
-            best = next(each for each in ranking(work, epsilon, people) if not each.method.is_baseline)
-            chosen, options = best.method, best.options
+            choice = best(work, epsilon, people)
+            chosen, options = choice.method, choice.options
         else:
             chosen = method(self.method)
             reason = chosen.refuse(work, epsilon, people)

@@ -73,6 +73,8 @@ class _Information:
         gain = prod((self._rows[place] + 1) / self._rows[place] for place in own)
         tie = (1.0, PAIR_TIE, TRIPLE_TIE)[len(own) - 1]
         before = tie**2 * prod(contrast_spread(self._work.sizes[place]) for place in own)
+        if len(own) == 1:
+            before /= self._work.sizes[own[0]] * EVENNESS  # of a contrast's mean: 1/(K (K a + 1))
         told = self.told[len(own) - 1]
         if len(own) == 1:
             told += self.told[1] * 2 * SIGN_SQUARE  # a pair tells of either sign what the other lets through

@@ -16,6 +16,7 @@ from sottovoce.marginals.evidence import Interactions, interactions
 from sottovoce.marginals.loglinear import Features, cell_variances, features, maximum_entropy
 from sottovoce.marginals.method import POSTERIOR, Fit, Floats
 from sottovoce.marginals.signs import Moments, contrasts
+from sottovoce.marginals.threads import one_thread
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 
@@ -39,7 +40,8 @@ class SignFit(Fit):
         self.space = heard.space
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
-        return by_shape(self.work, sets, self._solve)
+        with one_thread():
+            return by_shape(self.work, sets, self._solve)
 
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         """The posterior's variances, and what tables of more than two attributes may hold beyond the model.
@@ -47,7 +49,8 @@ class SignFit(Fit):
         Of a cell p: 1.3 times its posterior variance, an interaction of standard deviation 4.5% for every three
         attributes, half of the distance to what the latent classes say, and half a person.
         """
-        tables, spreads = self.tables(sets), by_shape(self.work, sets, self._spread)
+        with one_thread():
+            tables, spreads = self.tables(sets), by_shape(self.work, sets, self._spread)
         out = []
         for places, table, spread in zip(sets, tables, spreads, strict=True):
             beyond = THREE_WAY * comb(len(places), 3) * table**2

@@ -42,7 +42,7 @@ class SignSpace:
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The first sign of each attribute, and the end."""
-        return np.cumsum([0, *(len(rows) for rows in self.rows)])
+        return np.cumsum([0, *((1 << (size - 1).bit_length()) - 1 for size in self.sizes)])
 
     @property
     def count(self) -> int:

@@ -17,7 +17,7 @@ from sottovoce.errors import InvalidInput
 from sottovoce.families import CALM_RULE, Subsets, oracle_by
 from sottovoce.marginals.full import MOST_BITS, margins
 from sottovoce.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
-from sottovoce.marginals.structure import squared_mass
+from sottovoce.marginals.structure import PAIR_TIE, TRIPLE_TIE, squared_mass
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise, Oracle
 from sottovoce.postprocessing.maximum_entropy import ROUNDS, maximal, proportional_fits
@@ -198,6 +198,9 @@ class SubsetsFit(Fit):
                 # nobody was asked what could have been: as if one person had been, truthfully
                 plausible = np.clip(fitted, 1 / fitted.size, 1 - 1 / fitted.size)
                 spread = spread + plausible * (1 - plausible)
+            if len(places) > self._views.widest:  # structure that smaller tables cannot show
+                tie = PAIR_TIE if self._views.widest < 2 else TRIPLE_TIE
+                spread = spread + tie**2 * comb(len(places), self._views.widest + 1) * fitted**2
             self._spread[places] = spread
         return self._spread[places]
 

@@ -24,6 +24,7 @@ from sottovoce.marginals.method import BOOTSTRAP, Fit, Floats
 from sottovoce.marginals.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Oracle
+from sottovoce.oracles.options import whole
 from sottovoce.postprocessing.consistency import Overlap, norm_subs
 from sottovoce.postprocessing.maximum_entropy import fit_cells, proportional_fits
 
@@ -46,7 +47,7 @@ def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Cohorts:
 def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
     """Views as options hold them: lists of increasing places, none of them twice."""
     try:
-        made = tuple(tuple(int(place) for place in view) for view in views)
+        made = tuple(tuple(whole("view", place, 0, points - 1) for place in view) for view in views)
     except (TypeError, ValueError):
         raise InvalidInput(f"{method}: views must be lists of places") from None
     for view in made:
