@@ -36,18 +36,23 @@ ENOUGH_FOR_TRIPLES = 50.0  # information per triple below which four attributes 
 PLAIN = {("corner", 2): 0.5, ("star", 3): 0.5}
 
 
-def collection(epsilon: Decimal, order: int, attributes: int) -> dict[tuple[str, int], float]:
+def collection(epsilon: Decimal, work: Workload) -> dict[tuple[str, int], float]:
     """Which signs people report, in which shares.
 
     Little epsilon: one character each. More: corners, which tell two attributes and their pair, and stars, which tell
     three pairs. As epsilon grows, more and more people tell three or four attributes at once, so that structure beyond
-    pairs is seen where there is some; for tables of two that is not needed.
+    pairs is seen where there is some; for tables of two that is not needed. Categories have so many more pairs than
+    singles that most people tell pairs, and too many triples to learn any.
     """
+    attributes = len(work.names)
     if attributes == 2:
         return {("corner", 2): 1.0}
+    is_categorical = sum(size > 2 for size in work.sizes) > attributes / 2
     if epsilon < CHARACTERS_BELOW:
-        return {("parity", 1): 0.4, ("parity", 2): 0.6}
-    if order <= 2 or epsilon < TOGETHER_FROM:
+        return {("parity", 1): 0.3, ("parity", 2): 0.7} if is_categorical else {("parity", 1): 0.4, ("parity", 2): 0.6}
+    if is_categorical:
+        return {("corner", 2): 0.25, ("star", 3): 0.75}
+    if work.order <= 2 or epsilon < TOGETHER_FROM:
         return PLAIN
     if attributes == 3:
         return {("corner", 3): 1.0}
@@ -80,7 +85,7 @@ class SignMethod(Method):
     def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
         super().settle(work, epsilon, people, **options)
         weights = attribute_weights(work.sizes)
-        shares = collection(epsilon, work.order, len(work.names))
+        shares = collection(epsilon, work)
         chosen = sign_options(weights, shared_out(work, weights, shares))
         asks_triples = any(shape == "corner" and order > 2 for shape, order in shares)
         if asks_triples and not (
