@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
 
 SMALLEST_SPREAD = 1e-4
+AT_THE_EDGE = 0.8  # nothing but its sign pulls a rare value up from zero
 WITHOUT_CLASSES = 1.3  # times the error with classes, on public data
 
 
@@ -35,7 +36,7 @@ class Fourier(SignMethod):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Any) -> SignFit:
         heard = moments(work, aggregate)
-        return SignFit(work, heard, shrunk_coefficients(work, heard), aggregate.people)
+        return SignFit(work, heard, shrunk_coefficients(work, heard), aggregate.people, AT_THE_EDGE)
 
 
 def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:

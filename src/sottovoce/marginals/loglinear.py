@@ -108,3 +108,10 @@ def cell_variances(values: Floats, tables: Floats, variances: Floats) -> Floats:
         solved = np.linalg.solve(curve, tilt.T).T  # d cell / d target
         out[row] = solved**2 @ own
     return out
+
+
+def linear_variances(known: Features, variances: Floats) -> Floats:
+    """Variances of cells as plain sums of orthonormal features, whatever their sign: tables x cells."""
+    size = prod(known.shape)
+    shares = np.array([prod(known.shape[position] for position, _ in owner) / size for owner in known.owners])
+    return np.asarray(variances @ (known.values * shares).T ** 2)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sottovoce.marginals.classes import Posterior, class_table
 from sottovoce.marginals.evidence import Interactions, interactions
-from sottovoce.marginals.loglinear import Features, cell_variances, features, maximum_entropy
+from sottovoce.marginals.loglinear import Features, cell_variances, features, linear_variances, maximum_entropy
 from sottovoce.marginals.method import POSTERIOR, Fit, Floats
 from sottovoce.marginals.signs import Moments, contrasts
 from sottovoce.marginals.threads import one_thread
@@ -35,8 +35,12 @@ class SignFit(Fit):
 
     errors: ClassVar[str] = POSTERIOR
 
-    def __init__(self, work: Workload, heard: Moments, posterior: Posterior, people: int) -> None:
+    def __init__(
+        self, work: Workload, heard: Moments, posterior: Posterior, people: int, at_the_edge: float = 0.0
+    ) -> None:
+        """``at_the_edge``: of a linear estimate's standard error, the share that a cell pushed to zero still has."""
         self.work, self.heard, self.posterior, self.people = work, heard, posterior, people
+        self.at_the_edge = at_the_edge
         self.space = heard.space
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
@@ -79,7 +83,12 @@ class SignFit(Fit):
 
     def _spread(self, shape: tuple[int, ...], sets: list[Places]) -> list[Floats]:
         def variances(known: Features, targets: Floats, slack: Floats) -> Floats:
-            return cell_variances(known.values, maximum_entropy(known.values, targets, slack), slack)
+            tables = maximum_entropy(known.values, targets, slack)
+            found = cell_variances(known.values, tables, slack)
+            if self.at_the_edge:
+                missing = np.maximum(np.sqrt(linear_variances(known, slack)) - tables, 0)
+                found = found + (self.at_the_edge * missing) ** 2
+            return found
 
         return self._each(shape, sets, self._class_variance, variances)
 
