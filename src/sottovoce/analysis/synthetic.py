@@ -52,6 +52,9 @@ def draw_records(
     draws = generator(people, seed)
     names = checked_names(estimate.work.names, attributes)
     cells = estimate.work.cells(estimate.work.places(names))
+    if cells > MOST_DIRECT and estimate.work.order < 2:  # no pair was asked: each attribute by itself
+        singles = estimate.values_of([[name] for name in names])
+        return {name: draw_cells(repaired(own), people, draws) for name, own in zip(names, singles, strict=True)}
     if cells > MOST_DIRECT:
         return _along(dependency_tree(estimate), estimate, names, people, draws)
     (table,) = estimate.values_of([names])
