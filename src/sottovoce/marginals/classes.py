@@ -27,8 +27,8 @@ TRIED = (1, 2, 3, 4, 6)  # numbers of classes for the start by maximum likelihoo
 RIDGE = 1e-3
 HEATS = (0.02, 0.06, 0.2, 0.5, 1.0)  # the data's weight while a cold start is annealed
 # means and standard deviations of the normal priors on beta, ln s, ln nu, ln t
-PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [log(0.57), 0.6], [log(0.03), 0.7]])
-STIFF = np.array([[0.0, 1.4], [0.2, 0.5], [log(0.57), 0.6], [log(0.03), 1e-3]])  # while t is held
+PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [0.0, 0.6], [log(0.015), 0.7]])
+STIFF = np.array([[0.0, 1.4], [0.2, 0.5], [0.0, 0.6], [log(0.015), 1e-3]])  # while t is held
 STEPS = 8
 WARM_UP = 400
 ITERATIONS = 800

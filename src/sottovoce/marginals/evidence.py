@@ -21,7 +21,8 @@ from sottovoce.marginals.signs import Moments
 from sottovoce.marginals.workload import Places, Workload
 
 WIDTHS = np.concatenate([[0.0], np.geomspace(0.02, 0.8, 10)])
-PSEUDO_COUNTS = np.concatenate([[3.0], np.full(10, 0.2)])
+NULL_COUNTS = {2: 0.2, 3: 3.0}  # triples are taken for nothing until they show something
+SLAB_COUNT = 0.2
 ROUNDS = 200
 SLACK = 1e-5  # variance of a mean that is never waived
 SMALLEST_INFORMATION = 1e-6
@@ -37,7 +38,7 @@ class Shrunk:
     evidence: Floats  # of each group: the chance that it is not zero
 
 
-def shrink(effects: Floats, variances: Floats, groups: NDArray[np.int64]) -> Shrunk:
+def shrink(effects: Floats, variances: Floats, groups: NDArray[np.int64], null_count: float = 3.0) -> Shrunk:
     """Effects seen with noise, shrunk toward zero; those of one group share their width."""
     squares = WIDTHS[:, None] ** 2
     wide = squares + variances
@@ -50,7 +51,8 @@ def shrink(effects: Floats, variances: Floats, groups: NDArray[np.int64]) -> Shr
     for _ in range(ROUNDS):
         share = weights[:, None] * likelihood
         share /= share.sum(0)
-        weights = share.sum(1) + PSEUDO_COUNTS
+        weights = share.sum(1) + SLAB_COUNT
+        weights[0] += null_count - SLAB_COUNT
         weights /= weights.sum()
     share = weights[:, None] * likelihood
     share = share / share.sum(0)
@@ -115,7 +117,7 @@ def interactions(
         parts["group"].append(np.repeat(np.arange(first, first + len(sets)), scale[0].size))
         parts["sets"].append(sets)
     joined = {name: np.concatenate(each, axis=-1) for name, each in parts.items() if name != "sets"}
-    found = shrink(joined["effect"], joined["variance"], joined["group"])
+    found = shrink(joined["effect"], joined["variance"], joined["group"], NULL_COUNTS[order])
     mean, variance = (np.zeros((int(space.contrast_starts[-1]),) * order) for _ in range(2))
     mean[tuple(joined["where"])] = joined["mean"] + found.mean * joined["scale"]
     variance[tuple(joined["where"])] = found.variance * joined["scale"] ** 2 + SLACK
