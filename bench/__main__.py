@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import peers, processes, speed
+from bench import marginal_speed, peers, processes, speed
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
 
@@ -25,6 +25,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "others": speed.others,
     "device": speed.device,
     "likelihood": speed.likelihood,
+    "marginals": marginal_speed.marginals,
     "stream": processes.stream,
     "startup": processes.startup,
 }

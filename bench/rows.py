@@ -18,6 +18,7 @@ GROUPS = {
     "others": "Other oracles, for comparison: 100,000 people, 1,024 values, epsilon = 1",
     "device": "One report on a device, system entropy",
     "likelihood": "Maximum likelihood for grr: 100,000 people, 1,024 values, from reports to frequencies",
+    "marginals": "Marginals, epsilon = 1",
     "stream": "Aggregation of a Parquet file in constant memory",
     "startup": "Fresh processes, from start to end",
 }

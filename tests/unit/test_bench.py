@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bench import plain, processes, speed
+from bench import marginal_speed, plain, processes, speed
 from bench.__main__ import RUNNERS, main
 from bench.published import IMPORTS, PUBLISHED
 from bench.resident import Above
@@ -108,6 +108,14 @@ def test_memory_of_a_child_is_above_its_imports() -> None:
 def test_a_file_streams_in_its_own_process() -> None:
     rows = list(processes.stream(None, {}, few=1000, many=2000))
     assert rows[-1].verdict == "PASS"
+
+
+def test_marginals_are_timed_down_to_the_last_table() -> None:
+    shape = marginal_speed.Shape(attributes=6, hashed=4, k=3, people=2000, queries=3, repeats=1)
+    rows = list(marginal_speed.marginals(None, {}, shape))
+    assert {found.group for found in rows} == {"marginals"}
+    assert [found.unit for found in rows[-2:]] == ["s", "MiB"]
+    assert all(found.verdict == "PASS" for found in rows)
 
 
 def test_measure_warms_up_and_repeats() -> None:
