@@ -125,7 +125,22 @@ def sentences(lines: Sequence[Line], ours: str, base: str) -> list[str]:
         which = f"Of the {len(judged)} points with two runs or more none lies" if judged != points else "No point lies"
         out.append(f"{which} above {ALLOWED} by more than twice the ratio's standard error. The highest:")
         out += ["", *(f"- {point}" for point in sorted(points, key=lambda each: -each.ratio)[:5])]
-    return [*out, "", *_choices(lines, ours), *_coverage(lines, ours), *_seconds(lines)]
+    return [*out, "", *_others(lines, ours, base), *_choices(lines, ours), *_coverage(lines, ours), *_seconds(lines)]
+
+
+def _others(lines: Sequence[Line], ours: str, base: str) -> list[str]:
+    """How the papers' other methods compare with the base, where they were measured."""
+    rows = []
+    for method in sorted({line["method"] for line in lines} - {ours, base}):
+        points = points_of(lines, method, base)
+        if points:
+            best = min(points, key=lambda each: each.ratio)
+            where = f"{best.ratio:.2g} ({best.source}, n = {_power(best.n)}, k = {best.k}, eps {best.epsilon:g})"
+            rows.append(f"| `{method}` | {len(points)} | {geometric_mean(points):.3g} | {where} |")
+    if not rows:
+        return []
+    head = [f"| method | points | squared error over that of `{base}` | least |", "| --- | --- | --- | --- |"]
+    return [*head, *rows, ""]
 
 
 def _groups(points: Sequence[Point]) -> list[str]:

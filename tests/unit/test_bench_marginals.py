@@ -196,3 +196,9 @@ def test_large_tables_are_not_asked_for() -> None:
     assert marginal_sources.orders(wide, (2, 3, 6)) == [2]
     few = Population.of({f"x{place}": np.arange(64) % (50 if place < 3 else 3) for place in range(16)})
     assert marginal_sources.orders(few, (3, 6, 8)) == [3]  # one set of three has 125,000 cells; k = 8 needs 32
+
+
+def test_other_methods_stand_beside_the_base(tiny: Any) -> None:
+    lines = [line(), line(method="calm", sse=2.0), line(method="am", sse=8.0)]
+    assert "| `am` | 1 | 4 | 4 (one, n = 2^16, k = 3, eps 0.2) |" in sentences(lines, "auto", "calm")
+    assert not any("`auto` |" in each for each in sentences(lines[:2], "auto", "calm"))
