@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
     from sottovoce.analysis import associate, dependency_tree, synthesize
+    from sottovoce.assignments import Assignment
     from sottovoce.client import Client, ClientState, PrivacyWarning, simulate
     from sottovoce.errors import (
+        BadAssignment,
         CorruptReport,
         InvalidInput,
         NotEnumerable,
@@ -41,8 +43,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "aggregate": ("Aggregate",),
     "analysis": ("associate", "dependency_tree", "synthesize"),
+    "assignments": ("Assignment",),
     "client": ("Client", "ClientState", "PrivacyWarning", "simulate"),
     "errors": (
+        "BadAssignment",
         "CorruptReport",
         "InvalidInput",
         "NotEnumerable",
@@ -65,10 +69,11 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Schema", "Boolean", "Categorical", "Ordinal", "Text", "Items",
     "Frequencies", "Marginals", "plan", "Plan", "Guarantee", "oracle",
-    "Client", "ClientState", "simulate", "Report", "Reports",
+    "Assignment", "Client", "ClientState", "simulate", "Report", "Reports",
     "Aggregate", "Estimate", "MarginalEstimate", "Table", "postprocess", "choose_postprocess",
     "associate", "dependency_tree", "synthesize",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
+    "BadAssignment",
     "PrivacyWarning",
 ]  # fmt: skip
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.assignments import Assignment, assigned_cohort
 from sottovoce.entropy import Entropy, System
-from sottovoce.errors import InvalidInput, NotInThisRound
+from sottovoce.errors import InvalidInput, NotInThisRound, PlanMismatch
 from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan
 from sottovoce.reports import Report, Reports
@@ -68,7 +69,8 @@ class Client:
 
     With a ``state``, answering again under the same plan recalls the memo, whatever is answered then, so a
     lifetime of reports costs what the plan says. Without one every call draws fresh coins, as if it were
-    another person, and costs epsilon again: call it once (a second call warns).
+    another person, and costs epsilon again: call it once (a second call warns). A plan whose coin is assigned needs
+    the ``assignment`` that the collector handed out.
 
     >>> from sottovoce import front, frequencies, schema
     >>> plan = front.plan(
@@ -77,10 +79,21 @@ class Client:
     15
     """
 
-    def __init__(self, plan: Plan, state: ClientState | None = None, entropy: Entropy | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        state: ClientState | None = None,
+        entropy: Entropy | None = None,
+        assignment: Assignment | None = None,
+    ) -> None:
+        if (plan.coin == "assigned") != (assignment is not None):
+            raise InvalidInput("assignment is required for a plan whose coin is assigned, and for no other")
+        if assignment is not None and assignment.plan_id != plan.id:
+            raise PlanMismatch("assignment: it belongs to another plan")
         self.plan = plan
         self.state = state
         self._entropy = entropy or System()
+        self._assignment = assignment
         self._fresh = 0
 
     def report(self, record: Mapping[str, Any]) -> Report:
@@ -90,9 +103,8 @@ class Client:
         memo = self.state.memos.get(plan.id) if self.state is not None else None
         if memo is not None:
             return self._recalled(memo)
-        entropy = self._entropy
-        weight = plan.cohorts.weight
-        index = plan.cohorts.at(entropy.below(weight)) if weight > 1 else 0
+        entropy = self._assignment.entropy(self._entropy) if self._assignment else self._entropy
+        index = assigned_cohort(plan, entropy)
         cohort = plan.cohorts[index]
         codes = plan.schema.encode(record, plan.cohorts.attributes)
         self._count_fresh()

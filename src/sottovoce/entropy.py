@@ -6,6 +6,7 @@ A coin lands heads when a uniform 64-bit integer is below an integer threshold, 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from abc import ABC, abstractmethod
@@ -29,6 +30,11 @@ class Entropy(ABC):
     @abstractmethod
     def bits(self, count: int) -> int:
         """A uniform integer of ``count`` bits."""
+
+    @property
+    def public(self) -> Entropy:
+        """Where coins come from that tell nothing of a value: the same source, unless somebody assigns them."""
+        return self
 
     def coin(self, threshold: int) -> bool:
         """Heads with probability ``threshold / 2**64``, exactly."""
@@ -104,6 +110,37 @@ class Tape(Entropy):
             raise InvalidInput(f"tape ({len(self._data)} bytes) is too short for the draws asked of it")
         self.position += width
         return int.from_bytes(piece, "little") & ((1 << count) - 1)
+
+
+class Stream(Entropy):
+    """Bytes that a seed determines and nobody can foresee without it: SHA-256 of the seed and a counter."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed = seed
+        self._block = 0
+        self._ahead = b""
+
+    def bits(self, count: int) -> int:
+        width = (count + 7) // 8
+        while len(self._ahead) < width:
+            self._ahead += hashlib.sha256(self._seed + self._block.to_bytes(8, "little")).digest()
+            self._block += 1
+        piece, self._ahead = self._ahead[:width], self._ahead[width:]
+        return int.from_bytes(piece, "little") & ((1 << count) - 1)
+
+
+class Assigned(Entropy):
+    """Public coins from one source, all others from another."""
+
+    def __init__(self, public: Entropy, private: Entropy) -> None:
+        self._public, self._private = public, private
+
+    @property
+    def public(self) -> Entropy:
+        return self._public
+
+    def bits(self, count: int) -> int:
+        return self._private.bits(count)
 
 
 class _Branching(Entropy):

@@ -19,6 +19,10 @@ class PlanMismatch(SottovoceError, ValueError):
     """Two things that must belong to one plan belong to different ones."""
 
 
+class BadAssignment(SottovoceError):
+    """Assigned coins that the collector did not sign, that have expired, or that a report does not use."""
+
+
 class NotEnumerable(SottovoceError):
     """The outputs are too many (or infinite) to list; audit by sampling instead."""
 

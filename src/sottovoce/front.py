@@ -41,11 +41,14 @@ def plan(
     people: int,
     rounds: tuple[int, ...] = (1,),
     after: plans.Plan | None = None,
+    coin: str = "device",
 ) -> Plan:
     """Freeze a question into a plan.
 
     ``rounds``: shares of the crowd for a series of plans, of which this is the first; nobody answers two.
     ``after``: the plan of the round before; the shares are its.
+    ``coin``: ``device`` if devices draw their cohort and hashes themselves, ``assigned`` if the collector hands them
+    out, signed, so that a liar cannot choose them (see :class:`sottovoce.Assignment`).
 
     >>> from sottovoce.schema import Boolean
     >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
@@ -59,4 +62,4 @@ def plan(
     else:
         before = after.series
         series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
-    return Plan.make(schema, question, epsilon, people, series)
+    return Plan.make(schema, question, epsilon, people, series, coin)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.estimate import Estimate
 
 FORMAT = 1
+COINS = ("device", "assigned")
 _ID = re.compile("[0-9a-f]{64}")
 
 
@@ -121,6 +122,7 @@ class Plan:
     people: int = field(compare=False, repr=False)
     cohorts: Cohorts = field(compare=False, repr=False)
     series: Series = field(compare=False, repr=False)
+    coin: str = field(compare=False, repr=False)  # who draws cohorts and hashes
 
     @cached_property
     def id(self) -> str:
@@ -153,8 +155,17 @@ class Plan:
         return "\n".join(lines)
 
     @classmethod
-    def make(cls, schema: Schema, question: Question, epsilon: Any, people: int, series: Series | None = None) -> Self:
+    def make(
+        cls,
+        schema: Schema,
+        question: Question,
+        epsilon: Any,
+        people: int,
+        series: Series | None = None,
+        coin: str = COINS[0],
+    ) -> Self:
         """Freeze a question into a plan."""
+        _check_coin(coin)
         exact = parse_epsilon(epsilon)
         people = whole("people", people, 1, LARGEST_JSON_INTEGER)
         series = series or Series()
@@ -167,12 +178,12 @@ class Plan:
             "question": {"kind": question.kind, **question.to_json()},
             "epsilon": str(exact),
             "people": people,
-            "coin": "device",
+            "coin": coin,
             "series": series.to_json(),
             "cohorts": cohorts.to_json(),
         }
         text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
-        return cls(text, schema, question, exact, people, cohorts, series)
+        return cls(text, schema, question, exact, people, cohorts, series, coin)
 
     @classmethod
     def parse(cls, text: str | bytes, questions: Sequence[type[Question]], id: str | None = None) -> Self:
@@ -188,8 +199,6 @@ class Plan:
             raise InvalidInput("plan: the file is not JSON in UTF-8") from None
         if not isinstance(body, dict) or body.get("sottovoce") != FORMAT:
             raise InvalidInput(f"plan: the format version must be {FORMAT}")
-        if body.get("coin") != "device":
-            raise InvalidInput("plan: coin must be device")
         try:
             return cls._from_body(stored.decode(), body, questions)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError) as wrong:
@@ -211,12 +220,19 @@ class Plan:
             whole("plan: people", body["people"], 1, LARGEST_JSON_INTEGER),
             family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
+            _check_coin(body["coin"]),
         )
         _affordable(plan.cohorts, plan.epsilon)
         derived = plan.question.cohorts(schema, plan.epsilon, plan.people).to_json()
         if derived != body["cohorts"]:
             raise InvalidInput("plan: its cohorts are not those of its question")
         return plan
+
+
+def _check_coin(coin: Any) -> str:
+    if coin not in COINS:
+        raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
+    return str(coin)
 
 
 def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:

@@ -69,7 +69,7 @@ def test_a_plan_that_costs_more_than_it_promises_is_refused() -> None:
     ("change", "message"),
     [
         (lambda body: body.update(sottovoce=2), "format version"),
-        (lambda body: body.update(coin="assigned"), "coin"),
+        (lambda body: body.update(coin="anybody"), "coin"),
         (lambda body: body["question"].update(kind="gossip"), "question"),
         (lambda body: body.pop("schema"), "missing or malformed"),
         (lambda body: body.update(epsilon="0"), "epsilon"),

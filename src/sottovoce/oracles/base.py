@@ -50,6 +50,7 @@ class Oracle(ABC):
     about: ClassVar[str]  # one line for tables
     largest: ClassVar[int] = MOST_LISTED  # the largest size it takes
     is_finite: ClassVar[bool] = True  # whether its outputs are finitely many
+    public: ClassVar[tuple[str, ...]] = ()  # fields of a report that are drawn whatever the value, in that order
 
     size: int
     requested: Decimal
@@ -105,6 +106,20 @@ class Oracle(ABC):
     def recall(self, memo: Any, entropy: Entropy) -> Any:
         """The report to send for a kept memo; memos have the shape of reports."""
         return memo
+
+    def public_coins(self, entropy: Entropy) -> list[int]:
+        """The ``public`` fields of a report, drawn; they tell nothing of a value, so that anybody may draw them."""
+        shapes = {field.name: field for field in self.layout.fields}
+        drawn = []
+        for name in self.public:
+            limit, width = shapes[name].limit, shapes[name].width
+            drawn.append(entropy.public.bits(width) if limit is None else entropy.public.below(limit))
+        return drawn
+
+    def public_part(self, output: Any) -> list[int]:
+        """What a report says its public coins were."""
+        names = [field.name for field in self.layout.fields]
+        return [output[names.index(name)] for name in self.public]
 
     def check(self, value: int) -> int:
         """``value`` if it is a code of this oracle; one clear error otherwise."""

@@ -77,7 +77,7 @@ class OpenRappor(CohortOracle):
         return bits
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
-        cohort = self._draw_cohort(entropy)
+        (cohort,) = self.public_coins(entropy)
         flips = entropy.coins(self.zero, self.buckets)
         return self._filter(cohort, self.check(value)) ^ flips, cohort
 

@@ -65,7 +65,7 @@ class OpenRandomizedResponse(CohortOracle):
         return Layout((answer, self._cohort_field))
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
-        cohort = self._draw_cohort(entropy)
+        (cohort,) = self.public_coins(entropy)
         place = self.places(cohort, self.check(value))[0]
         return place if entropy.coin(self.truth) else entropy.below(self.buckets), cohort
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
 from sottovoce.kernels.mixing import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle
@@ -30,6 +29,7 @@ class CohortOracle(Oracle):
     """Values hashed into ``buckets`` by each of ``cohorts`` families; closed alphabets are permuted instead."""
 
     largest: ClassVar[int] = OPEN
+    public: ClassVar[tuple[str, ...]] = ("cohort",)
 
     cohorts: int
     buckets: int
@@ -119,9 +119,6 @@ class CohortOracle(Oracle):
     @property
     def _cohort_field(self) -> Field:
         return Field("cohort", self.cohorts.bit_length() - 1)
-
-    def _draw_cohort(self, entropy: Entropy) -> int:
-        return entropy.bits(self.cohorts.bit_length() - 1)
 
     def candidates(self, values: ArrayLike | None) -> NDArray[np.uint64]:
         """The candidate list: ``values``, or the whole alphabet if it is small enough."""

@@ -126,6 +126,7 @@ class HadamardRandomizedResponse(PureOracle):
     """
 
     names: ClassVar[tuple[str, ...]] = ("hrr",)
+    public: ClassVar[tuple[str, ...]] = ("coefficient",)
     about: ClassVar[str] = "randomized response on one Hadamard coefficient"
 
     agree: int = field(metadata={"coin": True})
@@ -160,7 +161,7 @@ class HadamardRandomizedResponse(PureOracle):
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         value = self.check(value)
-        coefficient = entropy.below(self.order - 1)
+        (coefficient,) = self.public_coins(entropy)
         sign = (coefficient + 1 & value).bit_count() & 1
         return coefficient, sign if entropy.coin(self.agree) else 1 - sign
 

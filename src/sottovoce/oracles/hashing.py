@@ -65,6 +65,7 @@ class LocalHashing(_HashedResponse):
     """
 
     names: ClassVar[tuple[str, ...]] = ("olh",)
+    public: ClassVar[tuple[str, ...]] = ("rows",)
     about: ClassVar[str] = "local hashing, optimized, on a linear hash"
 
     hash_bits: int
@@ -94,7 +95,7 @@ class LocalHashing(_HashedResponse):
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         point = scramble(self.check(value), self.width)
-        rows = entropy.bits(self.width * self.hash_bits)
+        (rows,) = self.public_coins(entropy)
         if entropy.coin(self.truth):
             return rows, self._hash(rows, point)
         return rows, entropy.bits(self.hash_bits)
@@ -176,6 +177,7 @@ class SeededLocalHashing(_HashedResponse):
     """
 
     names: ClassVar[tuple[str, ...]] = ("olh-seeded",)
+    public: ClassVar[tuple[str, ...]] = ("seed",)
     about: ClassVar[str] = "local hashing with a seeded hash, for values asked one by one"
     largest: ClassVar[int] = OPEN
 
@@ -201,7 +203,7 @@ class SeededLocalHashing(_HashedResponse):
         return Layout((Field("seed", 64), answer))
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
-        seed = entropy.bits(64)
+        (seed,) = self.public_coins(entropy)
         answer = bucket(keyed_hash(seed, self.check(value)), self.hash_size)
         return seed, answer if entropy.coin(self.truth) else entropy.below(self.hash_size)
 

@@ -175,6 +175,7 @@ class CountMeanSketch(_Sketch):
     """
 
     names: ClassVar[tuple[str, ...]] = ("cms",)
+    public: ClassVar[tuple[str, ...]] = ("function",)
     about: ClassVar[str] = "count-mean sketch"
 
     one: int = field(metadata={"coin": True})
@@ -206,7 +207,7 @@ class CountMeanSketch(_Sketch):
         return Layout((Field("bits", self.width), Field("function", self.hashes.bit_length() - 1)))
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
-        function = entropy.bits(self.hashes.bit_length() - 1)
+        (function,) = self.public_coins(entropy)
         place = self._bucket(function, self.check(value))
         return toss_bits(place, self.width, self.one, self.zero, entropy), function
 
@@ -251,6 +252,7 @@ class HadamardCountMeanSketch(_Sketch):
     """
 
     names: ClassVar[tuple[str, ...]] = ("hcms",)
+    public: ClassVar[tuple[str, ...]] = ("function", "place")
     about: ClassVar[str] = "count-mean sketch, Hadamard form"
 
     truth: int = field(metadata={"coin": True})
@@ -278,8 +280,7 @@ class HadamardCountMeanSketch(_Sketch):
         return Layout((Field("sign", 1), Field("place", places), Field("function", self.hashes.bit_length() - 1)))
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int, int]:
-        function = entropy.bits(self.hashes.bit_length() - 1)
-        place = entropy.bits(self.width.bit_length() - 1)
+        function, place = self.public_coins(entropy)
         sign = (self._bucket(function, self.check(value)) & place).bit_count() & 1
         return sign if entropy.coin(self.truth) else entropy.bits(1), place, function
 
