@@ -1,13 +1,12 @@
-"""Surveys as people write them, in TOML, and the plans that come of them."""
+"""Files that a command reads: surveys in TOML, plans; and what a plan's audit and ranking say."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import InvalidInput
 
@@ -15,28 +14,15 @@ if TYPE_CHECKING:
     from sottovoce.encodings import Ask
     from sottovoce.front import Plan
     from sottovoce.oracles import Oracle
-    from sottovoce.plans import Question
     from sottovoce.schema import Schema
+    from sottovoce.surveys import Survey
 
-PARTS = ("epsilon", "people", "schema", "question")
 MOST_AUDITED = 16  # asks of a plan that are audited one by one; of more, each different oracle once
-
-
-class Survey(NamedTuple):
-    """What a survey file says, before anything is planned."""
-
-    schema: Schema
-    question: Question
-    epsilon: Any
-    people: int
 
 
 def read_survey(path: Path) -> Plan:
     """The plan of a survey file."""
-    from sottovoce.front import plan
-
-    survey = read_parts(path)
-    return plan(survey.schema, survey.question, epsilon=survey.epsilon, people=survey.people)
+    return read_parts(path).plan()
 
 
 def read_parts(path: Path) -> Survey:
@@ -44,24 +30,19 @@ def read_parts(path: Path) -> Survey:
 
     Numbers keep the digits they are written with, so that epsilon is exact.
     """
-    body = _toml(path, "survey")
-    for part in PARTS:
-        if part not in body:
-            raise InvalidInput(f"survey ({path}): {part} is missing")
-    unknown = [part for part in body if part not in PARTS]
-    if unknown:
-        raise InvalidInput(f"survey ({path}): {unknown[0]} is not one of {', '.join(PARTS)}")
-    if not isinstance(body["question"], dict):
-        raise InvalidInput(f"survey ({path}): question must be a table, written [question]")
-    return Survey(_schema(body["schema"], path, "survey"), _question(body["question"]), body["epsilon"], body["people"])
+    from sottovoce.surveys import Survey
+
+    return Survey.parse(_toml(path, "survey"), f"survey ({path})")
 
 
 def read_schema(path: Path) -> Schema:
     """The ``[schema.NAME]`` part of a file, which may be a whole survey."""
+    from sottovoce.surveys import parse_schema
+
     body = _toml(path, "schema")
     if "schema" not in body:
         raise InvalidInput(f"schema ({path}): the file has no [schema.NAME] part")
-    return _schema(body["schema"], path, "schema")
+    return parse_schema(body["schema"], f"schema ({path})")
 
 
 def _toml(path: Path, what: str) -> dict[str, Any]:
@@ -71,53 +52,6 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
         raise InvalidInput(f"{what} ({path}): the file is not UTF-8") from None
     except tomllib.TOMLDecodeError as wrong:
         raise InvalidInput(f"{what} ({path}): the file is not TOML: {wrong}") from None
-
-
-def _schema(body: Any, path: Path, what: str) -> Schema:
-    from sottovoce.schema import Schema
-
-    if not isinstance(body, dict):
-        raise InvalidInput(f"{what} ({path}): schema must be a table, written [schema]")
-    for name, attribute in body.items():
-        if not isinstance(attribute, dict):
-            raise InvalidInput(f"{what} ({path}): attribute {name!r} must be a table, written [schema.{name}]")
-    return Schema.from_json(body)
-
-
-def _question(body: Mapping[str, Any]) -> Question:
-    from sottovoce.front import QUESTIONS
-    from sottovoce.marginals import Marginals
-
-    options: dict[str, Any] = {key: str(part) if isinstance(part, Decimal) else part for key, part in body.items()}
-    kind = options.pop("kind", None)
-    known = {question.kind: question for question in QUESTIONS}
-    if not isinstance(kind, str) or kind not in known:
-        raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
-    is_marginals = kind == Marginals.kind
-    attributes = options.pop("attributes", None)
-    if not _are_names(attributes) and not (is_marginals and attributes is None):
-        raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
-    try:
-        return _marginals(attributes, options) if is_marginals else known[kind](*attributes, **options)
-    except TypeError:
-        raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {kind}") from None
-
-
-def _are_names(part: Any) -> bool:
-    return isinstance(part, list) and all(isinstance(name, str) for name in part)
-
-
-def _marginals(attributes: list[str] | None, options: dict[str, Any]) -> Question:
-    from sottovoce.marginals import Marginals
-
-    if "up_to" not in options:
-        raise InvalidInput("question: up_to is missing: how many attributes a table may have")
-    workload = options.get("workload")
-    if workload is not None and not (isinstance(workload, list) and all(_are_names(each) for each in workload)):
-        raise InvalidInput('question: workload must be a list of lists of names, such as [["age", "state"]]')
-    if not isinstance(options.get("method", ""), str):
-        raise InvalidInput("question: method must be a name")
-    return Marginals(attributes=attributes, **options)
 
 
 def read_plan(path: Path, id: str | None = None) -> Plan:
