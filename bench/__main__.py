@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import marginal_speed, peers, processes, speed
+from bench import collector, marginal_speed, peers, processes, speed
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
 
@@ -26,6 +26,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "device": speed.device,
     "likelihood": speed.likelihood,
     "marginals": marginal_speed.marginals,
+    "collector": collector.collector,
     "stream": processes.stream,
     "startup": processes.startup,
 }

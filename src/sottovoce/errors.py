@@ -29,3 +29,19 @@ class NotEnumerable(SottovoceError):
 
 class NotInThisRound(SottovoceError):
     """This person was drawn into another round of the series and must stay silent in this one."""
+
+
+class StoreError(SottovoceError):
+    """A store cannot be used now: it is busy, out of reach or closed. What was being written is not there."""
+
+
+class StoreFull(StoreError):
+    """There is no room on the store's disk. Nothing of what was being written is there; all that was before is."""
+
+
+class SurveyClosed(SottovoceError):
+    """The survey takes no more reports."""
+
+
+class UnknownPlan(InvalidInput):
+    """The store has no such plan."""

@@ -63,7 +63,7 @@ class Table:
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
-        if not 0 < level < 1:
+        if not 0.5 < (1 + level) / 2 < 1:  # also refuses what a float cannot tell from 0 or 1
             raise InvalidInput(f"level ({level}) must lie between 0 and 1")
         variances = self.variances
         if population:

@@ -43,7 +43,7 @@ class Report:
 
     def to_bytes(self) -> bytes:
         """The compact form for the wire."""
-        body = bytes([WIRE_VERSION]) + bytes.fromhex(self.plan_id)[:_ID_BYTES] + _leb128(self.cohort) + self.payload
+        body = bytes([WIRE_VERSION]) + bytes.fromhex(self.plan_id)[:_ID_BYTES] + leb128(self.cohort) + self.payload
         return body + zlib.crc32(body).to_bytes(4, "little")
 
     def to_json(self) -> str:
@@ -69,7 +69,7 @@ class Report:
             raise CorruptReport("report: the checksum does not match; it was cut or damaged")
         if body[1 : 1 + _ID_BYTES] != bytes.fromhex(plan.id)[:_ID_BYTES]:
             raise PlanMismatch("report: it belongs to another plan")
-        cohort, start = _read_leb128(body, 1 + _ID_BYTES)
+        cohort, start = read_leb128(body, 1 + _ID_BYTES)
         return cls(plan.id, cohort, body[start:]).checked(plan)
 
     @classmethod
@@ -159,6 +159,22 @@ class Reports:
             out.cohorts[place] = report.cohort
             out.payload[place, : len(report.payload)] = np.frombuffer(report.payload, np.uint8)
         return out
+
+    def checked(self, plan: Plan) -> Reports:
+        """These reports, if ``plan`` can have produced them all."""
+        if self.plan_id != plan.id:
+            raise PlanMismatch("reports: they belong to another plan")
+        if self.payload.shape[1] != plan.cohorts.bytes:
+            raise CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
+        if len(self) and int(self.cohorts.max()) >= len(plan.cohorts):
+            raise CorruptReport(f"reports: cohort must be below {len(plan.cohorts)}")
+        for batch in plan.cohorts.batches(self.cohorts):
+            payload = self.payload[batch.rows]
+            if payload[:, batch.slices[-1].stop :].any():
+                raise CorruptReport("reports: the padding must be zero")
+            for oracle, part in zip(batch.oracles, batch.slices, strict=True):
+                oracle.validate(np.ascontiguousarray(payload[:, part]))
+        return self
 
     @classmethod
     def concat(cls, parts: Iterable[Reports]) -> Reports:
@@ -251,19 +267,46 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
     return total
 
 
-def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports]:
-    """The reports of a Parquet file in batches, in constant memory."""
+def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None) -> Iterator[Reports]:
+    """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files in a folder, by name.
+
+    With ``plan_id`` the files of other plans in a folder are passed over.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        yield from _stream_file(place, batch)
+        return
+    files = sorted(place.glob("*.parquet"))
+    if plan_id is not None:
+        files = [file for file in files if (_open(file).schema_arrow.metadata or {}).get(_PLAN_KEY) == plan_id.encode()]
+    if not files:
+        of_plan = "" if plan_id is None else " of the plan"
+        raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
+    for file in files:
+        yield from _stream_file(file, batch)
+
+
+def _open(path: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not Path(path).is_file():
+    if not path.is_file():
         raise InvalidInput(f"reports ({path}) must be a file that exists")
     try:
         # without pre_buffer, which would hold all that was read: the file streams
-        file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+        return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+    except (pa.ArrowException, OSError):
+        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+
+
+def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
+    import pyarrow as pa
+
+    file = _open(path)
+    try:
         metadata = file.schema_arrow.metadata
         empty = True
-        for rows in file.iter_batches(batch_size=batch):
+        for rows in file.iter_batches(batch_size=batch, columns=["cohort", "payload"]):
             empty = False
             yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
         if empty:
@@ -272,7 +315,8 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH) -> Iterator[Reports
         raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
 
 
-def _leb128(number: int) -> bytes:
+def leb128(number: int) -> bytes:
+    """A number in seven bits a byte, the lowest first; the high bit says that more follow."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)
@@ -281,7 +325,8 @@ def _leb128(number: int) -> bytes:
     return bytes(out)
 
 
-def _read_leb128(data: bytes, start: int) -> tuple[int, int]:
+def read_leb128(data: bytes, start: int, what: str = "cohort") -> tuple[int, int]:
+    """(the number of at most 32 bits that starts there in its shortest form, where it ends)."""
     number = 0
     for place, byte in enumerate(data[start : start + 5]):
         number |= (byte & 0x7F) << 7 * place
@@ -289,4 +334,4 @@ def _read_leb128(data: bytes, start: int) -> tuple[int, int]:
             if place and not byte:
                 break  # a longer form of a smaller number
             return number, start + place + 1
-    raise CorruptReport("report: the cohort is not a number in its shortest form")
+    raise CorruptReport(f"report: the {what} is not a number in its shortest form")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -32,11 +33,13 @@ COMMANDS = (
 
 
 def test_help_answers_at_once() -> None:
+    """By the processor's clock, so that other work on the machine does not count."""
     times = []
     for _ in range(3):
-        start = perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([COMMAND, "--help"], check=True, capture_output=True)
-        times.append(perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.6
 
 
@@ -130,6 +133,7 @@ def test_demo_shows_the_whole_way(demo: tuple[Path, str]) -> None:
         "nats in all, 60,000 people",  # the tree
         "Strongest pairs",
         "1 run of 20 random tables",  # the comparison
+        "20,000 people posted over HTTP",
     ):
         assert words in out
     found = re.search(r"(\d+) of the 44 intervals shown hold the truth", out)
@@ -174,7 +178,7 @@ def test_demo_leaves_files_that_fit_together(demo: tuple[Path, str], sottovoce: 
 def test_demo_page_stands_alone(demo: tuple[Path, str]) -> None:
     folder, _ = demo
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 4  # single attributes, two, three, the tree
+    assert page.count("<svg") == 5  # single attributes, two, three, the tree, what was posted
     assert page.count("child_layer_2_marks") >= 2  # the truth's ticks
     plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
     assert plan.id[:16] in page

@@ -1,4 +1,4 @@
-"""Write the test vectors of the wire's version 1: fixed random bytes in, exact reports out, and bad reports.
+"""Write the test vectors of the wire's version 1: fixed random bytes in, exact reports out, and what must be refused.
 
 `python -m tests.vectors.make` writes v1.json. Once released a version's vectors never change: a new wire is a new file.
 """
@@ -8,29 +8,86 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Iterator
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import sottovoce as sv
 from sottovoce.entropy import Tape
 from sottovoce.kernels.mixing import bucket, keyed_hash, keys, scramble
+from sottovoce.reports import leb128
 from sottovoce.schema import Text
-from tests.oracles import NAMES
+from tests.vectors.broken import bad_plans
+from tests.vectors.plans import Case, Record, cases
 
 PATH = Path(__file__).with_name("v1.json")
-SMALL: dict[str, dict[str, Any]] = {
-    "cms": {"hashes": 4, "width": 16},
-    "hcms": {"hashes": 4, "width": 16},
-    "rappor": {"cohorts": 4, "buckets": 16},
-    "o-rappor": {"cohorts": 4, "buckets": 16},
-    "o-rr": {"cohorts": 4},
-}
+KEY = hashlib.sha256(b"the collector's key").digest()
+EXPIRES = 4_102_444_800  # the year 2100
+ID_TIME = bytes.fromhex("018bcfe50000")
 
 
+@cache
 def tape(label: str, count: int = 65_536) -> bytes:
     """Bytes that look random and that any language can make: SHA-256 of a label and a counter."""
     blocks = (hashlib.sha256(f"{label}/{index}".encode()).digest() for index in range(count // 32))
     return b"".join(blocks)
+
+
+def assignment(plan: sv.Plan, label: str) -> sv.Assignment | None:
+    """What a collector would have handed out, if the plan's coin is assigned."""
+    if plan.coin == "device":
+        return None
+    return sv.Assignment.sign(KEY, plan.id, ID_TIME + tape(label, 32)[:10], EXPIRES)
+
+
+def drawn(plan: sv.Plan, record: Record, label: str) -> tuple[dict[str, Any], sv.Report | None]:
+    """A device that reads these bytes: the row of the vectors, and its report unless it must stay silent."""
+    source = Tape(tape(label))
+    given = assignment(plan, label)
+    state = sv.ClientState() if len(plan.series.shares) > 1 else None
+    try:
+        report = sv.Client(plan, state, entropy=source, assignment=given).report(record)
+    except sv.NotInThisRound:
+        report = None
+    row: dict[str, Any] = {"record": record, "entropy": tape(label)[: source.position].hex()}
+    if given is not None:
+        row["assignment"] = given.to_json()
+    return row, report
+
+
+def rows(case: Case) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Records with the bytes that a device read from its entropy and the report it sent; and those who were silent."""
+    good: list[dict[str, Any]] = []
+    silent: list[dict[str, Any]] = []
+    for place in count():
+        label = f"{case.name}/{place}"
+        row, report = drawn(case.plan, case.records[place % len(case.records)], label)
+        if report is None:
+            silent.append(row)
+            continue
+        given = row.get("assignment", {})
+        sent_id = given.get("id", (ID_TIME + tape(f"{label}/id", 32)[:10]).hex())
+        signed = {key: given[key] for key in ("expires", "signature") if key in given}
+        row |= {
+            "report": report.to_bytes().hex(),
+            "json": json.loads(report.to_json()),
+            "sent": {"id": sent_id, **json.loads(report.to_json()), **signed},
+            "envelope": envelope(bytes.fromhex(sent_id), report.to_bytes(), signed).hex(),
+        }
+        good.append(row)
+        if len(good) == case.rows:
+            break
+    return good, silent[:3]
+
+
+def envelope(sent_id: bytes, report: bytes, signed: dict[str, Any]) -> bytes:
+    """The binary form that a collector takes: id, length, report, assignment."""
+    tail = b"\x00"
+    if signed:
+        tail = b"\x01" + signed["expires"].to_bytes(8, "little") + bytes.fromhex(signed["signature"])
+    return sent_id + leb128(len(report)) + report + tail
 
 
 def sealed(body: bytes) -> bytes:
@@ -38,63 +95,67 @@ def sealed(body: bytes) -> bytes:
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
-def plans() -> dict[str, sv.Plan]:
-    """One plan per oracle, and two with several asks or cohorts."""
-    schema = sv.Schema(x=sv.Categorical(["a", "b", "c", "d", "e", "f"]), yes=sv.Boolean(), word=sv.Text(bytes=12))
-    made = {}
-    for name in NAMES:
-        question = sv.Frequencies("yes" if name == "rr" else "x", oracle=name, **SMALL.get(name, {}))
-        made[name] = sv.plan(schema, question, epsilon="1.5", people=1000)
-    for name in ("olh-seeded", "o-rr"):
-        question = sv.Frequencies("word", oracle=name, **SMALL.get(name, {}))
-        made[f"{name}, open"] = sv.plan(schema, question, epsilon="1.5", people=1000)
-    both = ("x", "yes")
-    made["several cohorts"] = sv.plan(schema, sv.Frequencies(*both), epsilon="2", people=1000)
-    made["several asks"] = sv.plan(schema, sv.Frequencies(*both, split="budget"), epsilon="2", people=1000)
-    return made
-
-
-def good(name: str, plan: sv.Plan) -> list[dict[str, Any]]:
-    """Records with the bytes that a device read from its entropy, and the report it sent."""
-    rows = []
-    for record in (
-        {"x": "a", "yes": False, "word": "piano"},
-        {"x": "d", "yes": True, "word": "forte"},
-        {"x": "f", "yes": True, "word": "è già"},
-    ):
-        source = Tape(tape(f"{name}/{record['x']}"))
-        report = sv.Client(plan, entropy=source).report(record)
-        used = tape(f"{name}/{record['x']}")[: source.position]
-        rows.append(
-            {
-                "record": record,
-                "entropy": used.hex(),
-                "report": report.to_bytes().hex(),
-                "json": json.loads(report.to_json()),
-            }
-        )
-    return rows
-
-
-def bad(plan: sv.Plan, other: sv.Plan) -> list[dict[str, str]]:
-    """Reports that must be refused, each with the error that says why."""
-    record = {"x": "a", "yes": True, "word": "piano"}
-    data = sv.Client(plan, entropy=Tape(tape("bad"))).report(record).to_bytes()
-    body = data[:-4]
-    foreign = sv.Client(other, entropy=Tape(tape("bad"))).report(record).to_bytes()
-    cases = [
+def bad_reports(case: Case, other: bytes) -> list[dict[str, str]]:
+    """Reports that must be refused, each with the error that says why. ``other``: a report of another plan."""
+    good = bytes.fromhex(rows(case)[0][0]["report"])
+    report = sv.Report.from_bytes(good, case.plan)
+    head, index, payload = good[:9], leb128(report.cohort), report.payload
+    longer = index[:-1] + bytes([index[-1] | 0x80, 0])
+    listed = [
         ("empty", b"", "CorruptReport"),
-        ("truncated", data[:-1], "CorruptReport"),
-        ("truncated to the header", data[:9], "CorruptReport"),
-        ("a bit flipped", data[:10] + bytes([data[10] ^ 4]) + data[11:], "CorruptReport"),
-        ("unknown version", sealed(b"\x02" + body[1:]), "CorruptReport"),
-        ("another plan", foreign, "PlanMismatch"),
-        ("unknown cohort", sealed(body[:9] + b"\x7f" + body[10:]), "CorruptReport"),
-        ("cohort in a longer form", sealed(body[:9] + b"\x80\x00" + body[10:]), "CorruptReport"),
-        ("payload too long", sealed(body + b"\x00"), "CorruptReport"),
-        ("payload too short", sealed(body[:-1]), "CorruptReport"),
+        ("truncated", good[:-1], "CorruptReport"),
+        ("truncated to the header", good[:9], "CorruptReport"),
+        ("a bit flipped", good[:10] + bytes([good[10] ^ 4]) + good[11:], "CorruptReport"),
+        ("unknown version", sealed(b"\x02" + head[1:] + index + payload), "CorruptReport"),
+        ("another plan", other, "PlanMismatch"),
+        ("unknown cohort", sealed(head + leb128(len(case.plan.cohorts)) + payload), "CorruptReport"),
+        ("cohort in a longer form", sealed(head + longer + payload), "CorruptReport"),
+        ("payload too long", sealed(head + index + payload + b"\x00"), "CorruptReport"),
+        ("payload too short", sealed(head + index + payload[:-1]), "CorruptReport"),
+        *((why, sealed(head + index + wrong), "CorruptReport") for why, wrong in _bad_payloads(case.plan, report)),
     ]
-    return [{"why": why, "report": wrong.hex(), "error": error} for why, wrong, error in cases]
+    return [{"why": why, "report": wrong.hex(), "error": error} for why, wrong, error in listed]
+
+
+def _bad_payloads(plan: sv.Plan, report: sv.Report) -> Iterator[tuple[str, bytes]]:
+    """Payloads of the right length that no device can have sent."""
+    source = plan.cohorts[report.cohort].asks[0].oracle
+    size, rest = source.layout.bytes, report.payload[source.layout.bytes :]
+    packed = int.from_bytes(report.payload[:size], "little")
+    if source.layout.bits % 8:
+        yield "padding that is not zero", (packed | 1 << 8 * size - 1).to_bytes(size, "little") + rest
+    if source.names[0] == "ss":
+        yield "an empty set", bytes(size) + rest
+    offset = 0
+    for field in source.layout.fields:
+        if field.limit is not None and field.limit < 1 << field.width:
+            cleared = packed & ~(((1 << field.width) - 1) << offset)
+            wrong = cleared | field.limit << offset
+            yield f"field {field.name} at its limit", wrong.to_bytes(size, "little") + rest
+        offset += field.width
+
+
+OUTSIDE: dict[str, list[Any]] = {
+    "boolean": ["mf-secret", 2, -1, 0.5, None],
+    "categorical": ["mf-secret", 987_654_321_987, str(2**53 + 1), True, 1.5, None],
+    "ordinal": ["mf-secret", 90_071_992_547_409_931, True, 41.5, None],
+    "text": ["mf-secret" + "!" * 40, "è" * 25, 5, None],
+}
+
+
+def bad_records(case: Case) -> list[dict[str, Any]]:
+    """Records that must be refused without a word of the answer: each with what an error may not contain."""
+    record, schema = case.records[0], case.plan.schema
+    asked = case.plan.cohorts.attributes
+    listed = [("an attribute is missing", {name: record[name] for name in record if name != asked[0]}, "")]
+    listed.append(("an attribute that nobody knows", {**record, "mystery": 1}, ""))
+    for name in asked:
+        for value in OUTSIDE[schema[name].kind]:
+            if value is True and name == "truths":  # which it knows
+                continue
+            secret = str(value) if isinstance(value, str | int) and len(str(value)) > 4 else ""
+            listed.append((f"{name} outside the schema", {**record, name: value}, secret))
+    return [{"why": why, "record": wrong, "secret": secret} for why, wrong, secret in listed]
 
 
 def hashes() -> dict[str, Any]:
@@ -113,23 +174,32 @@ def scrambled_list(width: int) -> list[int]:
     return [scramble(value, width) for value in range(1 << width)]
 
 
+def _entry(case: Case, other: bytes, everything: bool) -> dict[str, Any]:
+    good, silent = rows(case)
+    return {
+        "name": case.name,
+        "id": case.plan.id,
+        "plan": case.plan.to_json(),
+        "good": good,
+        "silent": silent,
+        "bad": bad_reports(case, other),
+        "bad_records": bad_records(case) if everything else bad_records(case)[:3],
+    }
+
+
 def vectors() -> dict[str, Any]:
     """The whole file."""
-    made = plans()
+    made = cases()
+    others = [bytes.fromhex(rows(case)[0][0]["report"]) for case in made[:2]]
+    thorough = {case.plan.schema.to_json().__str__(): case.name for case in reversed(made)}.values()  # one per schema
     return {
         "wire": 1,
-        "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, little endian, low bits kept.",
+        "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, little endian, low bits kept. "
+        "`sent` and `envelope` are what it posts, with the id given there, as JSON and in binary.",
+        "key": KEY.hex(),
         "hashes": hashes(),
-        "plans": [
-            {
-                "name": name,
-                "id": plan.id,
-                "plan": plan.to_json(),
-                "good": good(name, plan),
-                "bad": bad(plan, made["hr" if name != "hr" else "grr"]),
-            }
-            for name, plan in made.items()
-        ],
+        "plans": [_entry(case, others[case is made[0]], case.name in thorough) for case in made],
+        "bad_plans": bad_plans({case.name: case.plan for case in made}),
     }
 
 

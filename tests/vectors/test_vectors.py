@@ -5,15 +5,31 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.encodings import ENCODINGS
 from sottovoce.entropy import Tape
+from sottovoce.families import FAMILIES, SHAPES
 from sottovoce.kernels.mixing import bucket, keyed_hash, keys, scramble
+from sottovoce.oracles import ORACLES
+from sottovoce.schema import ATTRIBUTES
+from sottovoce.service.envelopes import write_binary, write_json
 from tests.vectors.make import PATH, scrambled_list, vectors
+from tests.vectors.plans import COINS
 
 VECTORS: dict[str, Any] = json.loads(PATH.read_text())
 PLANS = {entry["name"]: entry for entry in VECTORS["plans"]}
+KEY = bytes.fromhex(VECTORS["key"])
+TODAY = 1_800_000_000
+
+
+def client(plan: sv.Plan, row: dict[str, Any], source: Tape) -> sv.Client:
+    """The device of a row."""
+    given = sv.Assignment.from_json(row["assignment"]) if "assignment" in row else None
+    state = sv.ClientState() if len(plan.series.shares) > 1 else None
+    return sv.Client(plan, state, entropy=source, assignment=given)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -22,11 +38,23 @@ def test_fixed_coins_give_exact_reports(name: str) -> None:
     plan = sv.Plan.from_json(entry["plan"], id=entry["id"])
     for row in entry["good"]:
         source = Tape(bytes.fromhex(row["entropy"]))
-        report = sv.Client(plan, entropy=source).report(row["record"])
+        report = client(plan, row, source).report(row["record"])
+        assert source.position == len(row["entropy"]) // 2
         assert report.to_bytes().hex() == row["report"]
         assert json.loads(report.to_json()) == row["json"]
         assert sv.Report.from_bytes(bytes.fromhex(row["report"]), plan) == report
         assert sv.Report.from_json(json.dumps(row["json"]), plan) == report
+        assert ("assignment" in row) == (plan.coin == "assigned")
+        given = sv.Assignment.from_json(row["assignment"]) if "assignment" in row else None
+        if given is not None:
+            given.verify(KEY, TODAY)
+            given.check(report, plan)
+        sent_id = bytes.fromhex(row["sent"]["id"])
+        assert write_json(sent_id, report, given) == row["sent"]
+        assert write_binary([sent_id], [report], [given] if given else []).hex() == row["envelope"]
+    for row in entry["silent"]:
+        with pytest.raises(sv.NotInThisRound):
+            client(plan, row, Tape(bytes.fromhex(row["entropy"]))).report(row["record"])
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -36,6 +64,51 @@ def test_bad_reports_are_refused(name: str) -> None:
     for row in entry["bad"]:
         with pytest.raises(getattr(sv, row["error"])):
             sv.Report.from_bytes(bytes.fromhex(row["report"]), plan)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_bad_records_are_refused_without_echo(name: str) -> None:
+    entry = PLANS[name]
+    plan = sv.Plan.from_json(entry["plan"])
+    coins = entry["good"][0]
+    for row in entry["bad_records"]:
+        with pytest.raises(sv.InvalidInput) as refused:
+            client(plan, coins, Tape(bytes.fromhex(coins["entropy"]))).report(row["record"])
+        assert not row["secret"] or row["secret"] not in str(refused.value)
+
+
+def test_bad_plans_are_refused() -> None:
+    for row in VECTORS["bad_plans"]:
+        with pytest.raises(getattr(sv, row["error"])):
+            sv.Plan.from_json(row["plan"], id=row["id"])
+
+
+def test_the_vectors_cover_the_wire() -> None:
+    """Every oracle, family, shape, encoding, kind of attribute and coin; and numbers that floats do not hold."""
+    plans = {name: sv.Plan.from_json(entry["plan"]) for name, entry in PLANS.items()}
+    texts = [entry["plan"] for entry in PLANS.values()]
+    for part, known in (
+        ("name", [kind.names[0] for kind in ORACLES]),
+        ("family", [kind.kind for kind in FAMILIES]),
+        ("shape", SHAPES),
+        ("kind", [kind.kind for kind in (*ENCODINGS, *ATTRIBUTES)]),
+        ("coin", COINS),
+    ):
+        for each in known:
+            assert any(f'"{part}": "{each}"' in text for text in texts), f"no plan has {part} {each}"
+    weights = [plan.cohorts.weight for plan in plans.values()]
+    assert any(1 << 32 < weight < 1 << 53 for weight in weights)
+    assert max(weights) > 1 << 53
+    for oracle in ORACLES:
+        coins = {plans[f"{oracle.names[0]}{suffix}"].coin for suffix in ("", ", assigned")}
+        assert coins == set(COINS)
+
+
+def test_blocks_of_signs_are_all_visited() -> None:
+    for name in ("every shape", "every shape, assigned", "2^59 tickets", "2^59 tickets, assigned"):
+        plan = sv.Plan.from_json(PLANS[name]["plan"])
+        seen = {int(plan.cohorts.numbers(np.array([row["json"]["cohort"]]))[0]) for row in PLANS[name]["good"]}
+        assert len(seen) == 6
 
 
 def test_hashes_are_those_of_the_vectors() -> None:
@@ -53,8 +126,6 @@ def test_hashes_are_those_of_the_vectors() -> None:
 
 
 def test_compiled_hashes_are_the_plain_ones() -> None:
-    import numpy as np
-
     from sottovoce.kernels.hashing import hash_buckets
     from sottovoce.kernels.hashing import scramble as scramble_all
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, app, listed, print_json
+from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, listed, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,34 +16,25 @@ if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
     from sottovoce.analysis import Association
 
-ReportsFile = Annotated[Path, typer.Argument(metavar="reports.parquet", help="What the devices sent.")]
 RECORDS = (".csv", ".parquet", ".pq")
 
 
-def hear(plan_file: Path, plan_id: str | None, reports: Path, quiet: bool) -> Aggregate:
-    """The aggregate of a file of reports, read in constant memory."""
-    from sottovoce.aggregate import Aggregate
-    from sottovoce.cli.people import row_count
-    from sottovoce.cli.progress import progress
+def hear(plan_file: Path, plan_id: str | None, reports: str, quiet: bool) -> Aggregate:
+    """The aggregate of the reports for a plan of marginals."""
+    from sottovoce.cli.hearing import heard
     from sottovoce.cli.survey import read_plan
     from sottovoce.marginals import Marginals
-    from sottovoce.reports import stream
 
     made = read_plan(plan_file, plan_id)
     if not isinstance(made.question, Marginals):
         raise InvalidInput(f"plan ({plan_file}): its question must be marginals, not {made.question.kind}")
-    heard = Aggregate(made)
-    with progress("listening", row_count(reports), quiet) as advance:
-        for batch in stream(reports):
-            heard.add(batch)
-            advance(heard.people)
-    return heard
+    return heard(made, reports, quiet)
 
 
 @app.command()
 def associate(
     plan_file: PlanFile,
-    reports: ReportsFile,
+    reports: ReportsSource,
     pair: Annotated[
         list[str] | None, typer.Option(metavar="a,b", help="Two attributes; may be given again. By default all pairs.")
     ] = None,
@@ -94,7 +85,7 @@ def _lines(found: Sequence[Association]) -> list[str]:
 @app.command()
 def tree(
     plan_file: PlanFile,
-    reports: ReportsFile,
+    reports: ReportsSource,
     root: Annotated[str | None, typer.Option(metavar="NAME", help="By default the attribute that tells most.")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
     as_json: Json = False,
@@ -123,7 +114,7 @@ def tree(
 @app.command()
 def synthesize(
     plan_file: PlanFile,
-    reports: ReportsFile,
+    reports: ReportsSource,
     people: Annotated[int, typer.Option(help="How many to make up.")],
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same people.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where they go: .csv or .parquet.")],

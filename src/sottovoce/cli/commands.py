@@ -15,7 +15,6 @@ from sottovoce.files import replacing
 
 if TYPE_CHECKING:
     from sottovoce.cli.survey import Suspect
-    from sottovoce.estimate import Estimate
     from sottovoce.front import Plan
     from sottovoce.oracles import Oracle
 
@@ -41,6 +40,9 @@ compare_app = typer.Typer(
 app.add_typer(compare_app, name="compare")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="plan.json", help="The plan, as `sottovoce plan` wrote it.")]
+ReportsSource = Annotated[
+    str, typer.Argument(metavar="reports.parquet", help="What the devices sent: Parquet, a folder of it, or a store.")
+]
 PlanId = Annotated[str | None, typer.Option("--id", metavar="HEX", help="Refuse the plan unless this is its id.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
@@ -57,12 +59,16 @@ def _print_version(wanted: bool) -> None:
     epilog="""\b
     Examples:
       sottovoce demo
+      sottovoce studio
       sottovoce plan survey.toml -o plan.json
       sottovoce whisper plan.json people.csv -o reports.parquet
       sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
       sottovoce associate plan.json reports.parquet --pair smoker,age
       sottovoce tree plan.json reports.parquet --plot tree.svg
       sottovoce synthesize plan.json reports.parquet --people 10000 --seed 1 -o synthetic.csv
+      sottovoce serve plan.json --store sqlite:///survey.db
+      sottovoce send plan.json people.csv --to http://127.0.0.1:8700
+      sottovoce info sqlite:///survey.db
       sottovoce audit plan.json
       sottovoce advise survey.toml --error 0.01
       sottovoce oracles --size 64 --epsilon 1
@@ -199,7 +205,7 @@ def write_whispers(made: Plan, people: Path, output: Path, seed: int | None, qui
 @app.command()
 def estimate(
     plan_file: PlanFile,
-    reports: Annotated[Path, typer.Argument(metavar="reports.parquet", help="What the devices sent.")],
+    reports: ReportsSource,
     postprocess: Annotated[
         str | None, typer.Option(metavar="METHOD", help="Repair the estimate, such as norm-sub.")
     ] = None,
@@ -224,8 +230,11 @@ def estimate(
     Example:  sottovoce estimate plan.json reports.parquet --postprocess norm-sub --plot estimate.svg
 
     Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
+
+    Example:  sottovoce estimate plan.json sqlite:///survey.db
     """
     from sottovoce.cli import answers
+    from sottovoce.cli.hearing import heard
     from sottovoce.cli.survey import read_plan
 
     if not 0 < level < 1:
@@ -233,7 +242,8 @@ def estimate(
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
     wanted = {"candidates": words, "decoder": decoder}
-    found = listen(made, reports, quiet, **{key: value for key, value in wanted.items() if value is not None})
+    options = {key: value for key, value in wanted.items() if value is not None}
+    found = heard(made, reports, quiet).estimate(**options)
     tables = answers.asked_tables(found, marginal or [], k)
     if postprocess is not None:
         from sottovoce.postprocessing import postprocess as repair
@@ -251,21 +261,6 @@ def estimate(
         screen.print(estimate_table(table, level))
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
-
-
-def listen(made: Plan, reports: Path, quiet: bool, **options: Any) -> Estimate:
-    """The estimate from a file of reports, read in constant memory."""
-    from sottovoce.aggregate import Aggregate
-    from sottovoce.cli.people import row_count
-    from sottovoce.cli.progress import progress
-    from sottovoce.reports import stream
-
-    heard = Aggregate(made)
-    with progress("listening", row_count(reports), quiet) as advance:
-        for batch in stream(reports):
-            heard.add(batch)
-            advance(heard.people)
-    return heard.estimate(**options)
 
 
 @app.command()
@@ -395,8 +390,9 @@ def demo(
 ) -> None:
     """Run a whole private survey among made-up people.
 
-    The planner's choice, tables with intervals beside the truth, the dependency tree, and three methods measured. It
-    leaves the survey, plan, people, reports, a picture and a page in the folder.
+    The planner's choice, tables with intervals beside the truth, the dependency tree, three methods measured, and a
+    collector to which 20,000 people post. It leaves the survey, plan, people, reports, store, a picture and a page in
+    the folder. In a terminal the collector stays, with the studio, until Ctrl-C.
 
     Example:  sottovoce demo --output out/demo
     """

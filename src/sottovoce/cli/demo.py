@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.analysis import Tree
+    from sottovoce.cli.posting import Posted
     from sottovoce.cli.survey import Rank
     from sottovoce.compare import MarginalsComparison, Population
     from sottovoce.estimate import Floats, Table
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.reports import Report
 
 PEOPLE = 60_000
+POSTING = 20_000  # of them post over HTTP as well
 POPULATION_SEED = 2718
 HOMES = ("city", "suburb", "country")
 HABITS = ("never", "weekly", "daily")
@@ -114,6 +117,8 @@ class Story:
     told: Mapping[tuple[str, str], float]  # the true information of the tree's edges
     pairs: Sequence[Pair]
     compared: Sequence[MarginalsComparison]
+    posted: Posted
+    heard: Sequence[Finding]  # single attributes, from what was posted
     record: Mapping[str, Any]
     report: Report
 
@@ -163,10 +168,12 @@ def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 
 
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
-    """Survey, plan, people, whispers, tables, tree, comparison and page, all in the folder ``output``."""
+    """Survey, plan, people, whispers, tables, tree, comparison, collector and page, all in the folder ``output``."""
     from sottovoce.cli import pictures
-    from sottovoce.cli.commands import listen, write_plan, write_whispers
+    from sottovoce.cli.commands import write_plan, write_whispers
+    from sottovoce.cli.hearing import heard
     from sottovoce.cli.page import write_page
+    from sottovoce.cli.posting import collector, wait_for_interrupt
     from sottovoce.cli.survey import planner_ranking, read_survey
     from sottovoce.cli.tables import console
     from sottovoce.compare import Population
@@ -184,13 +191,37 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     ranks = planner_ranking(plan) or []
     _print_plan(screen, plan, ranks)
     write_whispers(plan, output / "people.csv", output / "reports.parquet", seed, quiet)
-    estimate: Any = listen(plan, output / "reports.parquet", quiet)
-    story = _told(plan, ranks, people, Population.of(people, plan.schema), estimate, seed, quiet)
-    save(pictures.titled(pictures.marginal(story.two), story.two, float(plan.epsilon)), str(output / "marginal.png"))
-    write_page(output / "report.html", story)
-    _print_story(screen, story)
-    screen.print(f"The demo took {perf_counter() - start:.1f} s.")
-    screen.print(str(output / "report.html"), style="bold", markup=False, soft_wrap=True)
+    estimate: Any = heard(plan, str(output / "reports.parquet"), quiet).estimate()
+    with collector(output) as url:
+        posted, own = _posted(plan, people, output, url, quiet)
+        story = _told(plan, ranks, people, Population.of(people, plan.schema), estimate, posted, own, seed, quiet)
+        picture = pictures.titled(pictures.marginal(story.two), story.two, float(plan.epsilon))
+        save(picture, str(output / "marginal.png"))
+        write_page(output / "report.html", story)
+        _print_story(screen, story)
+        screen.print(f"The demo took {perf_counter() - start:.1f} s.")
+        screen.print(str(output / "report.html"), style="bold", markup=False, soft_wrap=True)
+        if sys.stdin.isatty() and sys.stdout.isatty() and not quiet:
+            screen.print(f"The studio is at {posted.url} until you press Ctrl-C.", markup=False)
+            wait_for_interrupt()
+
+
+def _posted(
+    plan: Plan, people: Mapping[str, Sequence[Any]], output: Path, url: str, quiet: bool
+) -> tuple[Posted, list[Finding]]:
+    """The first people post to the collector; what its store says of each attribute, beside the truth about them."""
+    from sottovoce.cli.hearing import heard
+    from sottovoce.cli.posting import STORE, post
+    from sottovoce.cli.progress import progress
+    from sottovoce.compare import Population
+
+    some = {name: column[:POSTING] for name, column in people.items()}
+    _write_csv(some, output / "posting.csv")
+    with progress("posting", POSTING, quiet) as advance:
+        posted = post(plan, output / "posting.csv", url, advance)
+    estimate: Any = heard(plan, f"sqlite:///{output / STORE}", quiet).estimate()
+    crowd = Population.of(some, plan.schema)
+    return posted, [_finding(crowd, estimate, name) for name in plan.schema]
 
 
 def _told(
@@ -199,6 +230,8 @@ def _told(
     people: Mapping[str, Sequence[Any]],
     crowd: Population,
     estimate: MarginalEstimate,
+    posted: Posted,
+    own: Sequence[Finding],
     seed: int | None,
     quiet: bool,
 ) -> Story:
@@ -221,6 +254,8 @@ def _told(
         told={edge: float(mutual_information(_true_pair(crowd, *edge))) for edge in edges},
         pairs=_strongest(crowd, estimate),
         compared=_compared(plan, crowd, seed, quiet),
+        posted=posted,
+        heard=own,
         record=record,
         report=Client(plan, entropy=None if seed is None else Seeded(seed)).report(record),
     )
@@ -293,3 +328,6 @@ def _print_story(screen: Console, story: Story) -> None:
     screen.print(str(story.tree), markup=False)
     screen.print(pairs_table(story.pairs))
     screen.print(marginals_table(story.compared))
+    posted = story.posted
+    title = f"{posted.people:,} people posted over HTTP in {posted.seconds:.1f} s: {posted.rate:,.0f} reports a second"
+    screen.print(truth_table(title, ["attribute", "value"], story.heard))

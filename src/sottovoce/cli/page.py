@@ -17,11 +17,13 @@ from sottovoce.files import replacing
 
 if TYPE_CHECKING:
     from sottovoce.cli.demo import Finding, Pair, Story
+    from sottovoce.cli.posting import Posted
     from sottovoce.cli.survey import Rank
     from sottovoce.compare import MarginalsComparison
     from sottovoce.front import Plan
     from sottovoce.reports import Report
 
+SINGLE = ("attribute", "value")
 STYLE = """
 :root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2a33; --soft: #5d6b75;
   --line: #e3e0d8; --grid: #ecebe6; --bar: #8fb3c9; --accent: #22627f; --truth: #c8374d; --code: #f3f1ea; }
@@ -113,6 +115,9 @@ model makes strong ties look weaker than they are.</p>
 <h2>Three methods, measured</h2>
 <p>$comparison</p>
 <div class="card wide narrow">$compared</div>
+<h2>Over the network</h2>
+<p>$posted</p>
+$heard
 <h2>The plan</h2>
 <p>Public and frozen before the first answer. Its id is the SHA-256 of its bytes, and every report names it.</p>
 <pre>$plan</pre>
@@ -143,6 +148,8 @@ def write_page(path: Path, story: Story) -> None:
         pairs=_pairs(story.pairs),
         comparison=_comparison(story.compared),
         compared=_compared(story.compared),
+        posted=_posted(story.posted),
+        heard=_card("each attribute, from what was posted", pictures.singles(story.heard), SINGLE, story.heard),
         plan=escape(str(plan)),
         report=_report(story.record, story.report),
         version=escape(__version__),
@@ -227,7 +234,7 @@ KEY = (
 
 
 def _singles(findings: Sequence[Finding]) -> str:
-    return _card("each attribute by itself", pictures.singles(findings), ("attribute", "value"), findings)
+    return _card("each attribute by itself", pictures.singles(findings), SINGLE, findings)
 
 
 def _finding(finding: Finding) -> str:
@@ -258,6 +265,14 @@ def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Fin
         f'<section class="card"><h3>{escape(title)}</h3><p class="note">{KEY}</p>'
         f'<div class="plot">{pictures.inline(chart)}</div><details><summary>all {len(rows)} figures</summary>'
         f'<div class="wide">{_table(head, rows, len(columns), missed)}</div></details></section>'
+    )
+
+
+def _posted(posted: Posted) -> str:
+    return (
+        f"Then {posted.people:,} of them posted: each a device that randomises, sends its report to a collector over "
+        f"HTTP, and is thanked when it is durable. It took {posted.seconds:.1f} seconds, {posted.rate:,.0f} reports a "
+        f"second. Fewer people than above, so the intervals are wider."
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -236,6 +236,25 @@ def ranking_table(ranks: Sequence[Rank]) -> RichTable:
             style="bold" if rank.chosen else None,
         )
     out.caption = "* in the plan. Squared error of a table, summed over its cells; ratio to the best"
+    return out
+
+
+def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
+    """What a store holds, a row per survey."""
+    from rich.markup import escape
+
+    columns = ["plan", "title", "question", "epsilon", "reports", "of", "state"]
+    out = _grid("Surveys", columns, words=("plan", "title", "question", "state"))
+    for each in surveys:
+        out.add_row(
+            each["id"][:16],
+            escape(each["title"]),
+            each["question"],
+            each["epsilon"],
+            f"{each['people']:,}",
+            f"{each['people_expected']:,}",
+            "closed" if each["closed"] else "open",
+        )
     return out
 
 

@@ -1,0 +1,172 @@
+/** A device's side of local differential privacy: the true answer never leaves it, only a whisper does. */
+
+/** Base of all errors thrown on purpose. No message contains a person's answer. */
+export class SottovoceError extends Error {}
+/** An argument, a plan or a record breaks a stated rule. */
+export class InvalidInput extends SottovoceError {}
+/** Two things that must belong to one plan belong to different ones; or a plan's hash is not its id. */
+export class PlanMismatch extends SottovoceError {}
+/** This device was drawn into another round of the series and must stay silent in this one. */
+export class NotInThisRound extends SottovoceError {}
+/** The collector said no, and why (RFC 9457). */
+export class Refused extends SottovoceError {
+  readonly status: number;
+  readonly type: string | undefined;
+}
+/** The collector did not acknowledge in time. The report is kept: send it again later. */
+export class Unreachable extends SottovoceError {}
+
+export type Value = string | number | boolean;
+
+/** A person's true values by attribute. It stays on the device. */
+export type PersonRecord = { readonly [attribute: string]: Value };
+
+/** What a page needs to ask for an attribute. */
+export interface Attribute {
+  readonly name: string;
+  readonly kind: "boolean" | "categorical" | "ordinal" | "text" | "items";
+  readonly sensitive: boolean;
+  /** Whether any ask reads it; others may be missing from a record. */
+  readonly asked: boolean;
+  /** How many codes it has; 2^64 for text. */
+  readonly size: bigint;
+  /** The name of each code, in order; null if there are more than 4096, and for text. */
+  readonly labels: readonly Value[] | null;
+  /** categorical, items: the list, if it is one. */
+  readonly values?: readonly Value[];
+  /** categorical, items: start, stop (not included) and step, if it is a range. */
+  readonly range?: readonly [number, number, number];
+  /** ordinal: the smallest and the largest number, and how many bins they fall into (null: every number is its own). */
+  readonly low?: number;
+  readonly high?: number;
+  readonly bins?: number | null;
+  /** text: the most bytes of UTF-8. */
+  readonly bytes?: number;
+}
+
+/** What a person should know before answering. */
+export interface Explanation {
+  readonly epsilon: number;
+  /** What a 50% guess about a person can rise to, by whatever they will ever send under the plan. */
+  readonly guess: number;
+  /** The same in words. */
+  readonly sentence: string;
+  /** The attributes that may be asked for. */
+  readonly asked: readonly string[];
+  readonly cohorts: number;
+  readonly rounds: number;
+  /** The most bytes that the answers take in a report. */
+  readonly bytes: number;
+}
+
+/** A plan: public, frozen, named by the SHA-256 of its bytes. */
+export class Plan {
+  private constructor();
+  /** The plan of an id, from the collector at `url`; refused unless the bytes received hash to it. */
+  static fetch(url: string | URL, options: { id: string }): Promise<Plan>;
+  /** A plan from its bytes or text; refused unless it hashes to `id`, and unless its coins keep its epsilon. */
+  static parse(stored: Uint8Array | ArrayBuffer | string, options?: { id?: string }): Promise<Plan>;
+  readonly id: string;
+  readonly coin: "device" | "assigned";
+  readonly epsilon: number;
+  /** How many are expected to take part. */
+  readonly people: number;
+  readonly attributes: readonly Attribute[];
+  /** The most that a lifetime of reports can raise a guess that was right with probability `prior` (0.5). */
+  bestGuess(prior?: number): number;
+  explain(): Explanation;
+}
+
+/** A report as the collector takes it. */
+export interface ReportJson {
+  readonly id: string;
+  readonly sottovoce: 1;
+  readonly plan: string;
+  readonly cohort: number;
+  readonly payload: string;
+  readonly expires?: number;
+  readonly signature?: string;
+}
+
+/** One person's whisper: all that leaves the device. */
+export class Report {
+  constructor(json: ReportJson);
+  /** 32 hexadecimal digits. However often a report is sent, under its id it counts once. */
+  readonly id: string;
+  readonly json: ReportJson;
+  /** The compact form: version, plan, cohort, payload, checksum. */
+  readonly bytes: Uint8Array;
+}
+
+/** A new report id: the minute and 10 random bytes. */
+export function newId(now?: number): string;
+
+/** Where a device keeps what it drew. A memory that lasts is what keeps a lifetime's cost at the plan's epsilon. */
+export interface Memory {
+  get(key: string): string | null | Promise<string | null>;
+  set(key: string, value: string): void | Promise<void>;
+}
+/** Lasts as long as the page or process. */
+export class PlainMemory implements Memory {
+  get(key: string): string | null;
+  set(key: string, value: string): void;
+}
+/** The browser's localStorage. */
+export class BrowserMemory implements Memory {
+  get(key: string): string | null;
+  set(key: string, value: string): void;
+}
+
+/** A source of uniform bytes; make one's own only for tests. */
+export abstract class Entropy {
+  abstract bytes(count: number): Uint8Array;
+}
+/** WebCrypto's generator: the default. */
+export class System extends Entropy {
+  bytes(count: number): Uint8Array;
+}
+/** Fixed bytes, read front to back. Never for a person's report. */
+export class Tape extends Entropy {
+  constructor(data: Uint8Array);
+  readonly position: number;
+  bytes(count: number): Uint8Array;
+}
+
+/** Cohort and hashes that a collector hands out, signed, for a plan whose coin is assigned. */
+export class Assignment {
+  static fetch(url: string | URL, plan: Plan): Promise<Assignment>;
+  constructor(json: { plan: string; id: string; expires: number; signature: string });
+  readonly plan: string;
+  readonly id: string;
+  /** Unix time in seconds. */
+  readonly expires: number;
+  readonly signature: string;
+}
+
+/** One person's device. It draws once for a plan, and gives that report again however often it is asked. */
+export class Client {
+  constructor(
+    plan: Plan,
+    options?: {
+      /** Where the report is kept; by default for as long as this client lives. Required for several rounds. */
+      memory?: Memory;
+      entropy?: Entropy;
+      /** For a plan whose coin is assigned: an assignment, or what fetches one when it is needed. */
+      assignment?: Assignment | (() => Assignment | Promise<Assignment>);
+    },
+  );
+  /** The whisper for a record: drawn the first time, and the same one ever after, whatever the record is then. */
+  report(record: PersonRecord): Promise<Report>;
+  /** The report that was drawn before, or null. */
+  recall(): Promise<Report | null>;
+}
+
+/**
+ * Send a report, or several of them, until the collector at `url` acknowledges them. Tries again on a lost connection,
+ * 5xx, 408 and 429, with pauses of at most a second, for at most `seconds` (60); any other refusal ends it at once.
+ */
+export function send(
+  reports: Report | readonly Report[],
+  url: string | URL,
+  options?: { seconds?: number },
+): Promise<{ stored: number; duplicates: number }>;

@@ -1,0 +1,99 @@
+// The device: a record goes in, a whisper comes out.
+
+import { toHex } from "./bytes.js";
+import { System } from "./entropy.js";
+import { InvalidInput, need, NotInThisRound } from "./errors.js";
+import { shareOf } from "./families.js";
+import { PlainMemory } from "./memory.js";
+import { whispers } from "./oracles.js";
+import { newId, Report } from "./report.js";
+
+const waiting = new Map();
+
+/** One thing after another under a name, across the tabs of a browser. */
+function exclusive(name, work) {
+  const locks = globalThis.navigator?.locks;
+  if (locks) return locks.request(name, work);
+  const turn = (waiting.get(name) ?? Promise.resolve()).then(work);
+  waiting.set(name, turn.catch(() => {}));
+  return turn;
+}
+
+/** One person's device. It draws once for a plan, and gives the same report ever after, whatever is answered then. */
+export class Client {
+  #plan;
+  #memory;
+  #entropy;
+  #assignment;
+  #series;
+
+  constructor(plan, { memory, entropy = new System(), assignment } = {}) {
+    need(plan.series.shares.length === 1 || memory, "memory is required for a plan of several rounds");
+    need(plan.coin === "assigned" || !assignment, "assignment is only for a plan whose coin is assigned");
+    this.#plan = plan;
+    this.#memory = memory ?? new PlainMemory();
+    this.#entropy = entropy;
+    this.#assignment = assignment;
+    this.#series = plan.series.origin ?? plan.id;
+  }
+
+  report(record) {
+    return exclusive(`sottovoce/${this.#series}`, async () => (await this.recall()) ?? this.#draw(record));
+  }
+
+  async recall() {
+    const kept = await this.#get(this.#plan.id);
+    need(!kept || kept.plan === this.#plan.id, "memory: its memo does not fit the plan");
+    return kept && new Report(kept);
+  }
+
+  async #get(name) {
+    const text = await this.#memory.get(`sottovoce/${name}`);
+    try {
+      return JSON.parse(text ?? null);
+    } catch {
+      throw new InvalidInput("memory: its memo is damaged");
+    }
+  }
+
+  #set(name, value) {
+    return this.#memory.set(`sottovoce/${name}`, JSON.stringify(value));
+  }
+
+  async #draw(record) {
+    const plan = this.#plan;
+    const answered = await this.#joinRound();
+    const codes = await plan.encode(record);
+    const given = this.#assignment;
+    const assignment = typeof given === "function" ? await given() : given;
+    need(plan.coin === "device" || assignment, "assignment is required for a plan whose coin is assigned");
+    const entropy = assignment ? await assignment.entropy(plan, this.#entropy) : this.#entropy;
+    await answered();
+    const { weight } = plan.cohorts;
+    const { cohort, asks } = plan.cohorts.at(weight > 1n ? entropy.public.below(weight) : 0n);
+    const payload = toHex(whispers(asks, codes, entropy));
+    const { id = newId(), ...signed } = assignment ?? {};
+    const report = new Report({ id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload });
+    await this.#set(plan.id, report.json);
+    return report;
+  }
+
+  /** In a series: draw a round once, answer one plan of it, and no other. */
+  async #joinRound() {
+    const { id, series } = this.#plan;
+    if (series.shares.length === 1) return () => {};
+    const name = `round/${this.#series}`;
+    let member = await this.#get(name);
+    if (!member) {
+      const total = series.shares.reduce((sum, share) => sum + share);
+      const [round] = shareOf(this.#entropy.below(total), series.shares);
+      member = { shares: `${series.shares}`, round };
+      await this.#set(name, member);
+    }
+    const silent = (holds, why) => need(holds, `this device ${why}`, NotInThisRound);
+    silent(member.shares === `${series.shares}`, "joined the series when its rounds had other shares");
+    silent(member.round === series.round, `belongs to another round than round ${series.round}`);
+    silent(id === (member.plan ?? id), "has answered another plan of this round");
+    return () => this.#set(name, { ...member, plan: id });
+  }
+}

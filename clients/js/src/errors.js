@@ -1,0 +1,36 @@
+// Every error a caller can meet. Messages name the part and the rule, never a person's answer.
+
+export class SottovoceError extends Error {
+  name = "SottovoceError";
+}
+
+export class InvalidInput extends SottovoceError {
+  name = "InvalidInput";
+}
+
+export class PlanMismatch extends SottovoceError {
+  name = "PlanMismatch";
+}
+
+export class NotInThisRound extends SottovoceError {
+  name = "NotInThisRound";
+}
+
+export class Refused extends SottovoceError {
+  name = "Refused";
+
+  constructor(status, { type, title = `status ${status}`, detail = "" }) {
+    super(`collector: ${title}${detail && `: ${detail}`}`);
+    this.status = status;
+    this.type = type;
+  }
+}
+
+export class Unreachable extends SottovoceError {
+  name = "Unreachable";
+}
+
+/** Throw unless a rule holds. */
+export function need(holds, rule, Kind = InvalidInput) {
+  if (!holds) throw new Kind(rule);
+}

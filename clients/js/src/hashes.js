@@ -1,0 +1,27 @@
+// The integer hashes of a device, on 64-bit words.
+
+const word = (number) => BigInt.asUintN(64, number);
+
+function mix(value) {
+  let mixed = word((value ^ (value >> 30n)) * 0xbf58476d1ce4e5b9n);
+  mixed = word((mixed ^ (mixed >> 27n)) * 0x94d049bb133111ebn);
+  return mixed ^ (mixed >> 31n);
+}
+
+/** 64 bits that look random and independent for different (key, value). */
+export function keyedHash(key, value) {
+  const inner = mix(word(value + 0x9e3779b97f4a7c15n)) ^ mix(key ^ 0xd1b54a32d192ed03n);
+  return mix(word(mix(inner) + key));
+}
+
+export const bucket = (hash, buckets) => ((hash >> 32n) * buckets) >> 32n;
+
+/** A fixed public permutation of the words of `width` bits. */
+export function scramble(value, width) {
+  let mixed = value;
+  for (const factor of [0x9e3779b1n, 0x85ebca77n, 0xc2b2ae3dn]) {
+    mixed = BigInt.asUintN(width, mixed * factor);
+    mixed ^= mixed >> BigInt((width + 1) >> 1);
+  }
+  return mixed;
+}

@@ -1,0 +1,10 @@
+// sottovoce: a device's side of local differential privacy. The true answer never leaves this module.
+
+export { Assignment } from "./assignment.js";
+export { Client } from "./client.js";
+export { Entropy, System, Tape } from "./entropy.js";
+export { InvalidInput, NotInThisRound, PlanMismatch, Refused, SottovoceError, Unreachable } from "./errors.js";
+export { BrowserMemory, PlainMemory } from "./memory.js";
+export { Plan } from "./plan.js";
+export { newId, Report } from "./report.js";
+export { send } from "./send.js";

@@ -1,0 +1,190 @@
+// A device: what it keeps, what it refuses, what it tells.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import test from "node:test";
+import { gzipSync } from "node:zlib";
+
+import { Assignment, Client, newId, PlainMemory, Plan, Report, System, Tape } from "../src/index.js";
+import { entryOf } from "./files.js";
+
+const SOURCE = new URL("../src/", import.meta.url);
+const FAR = 4_102_444_800;
+const planOf = (name) => Plan.parse(entryOf(name).plan, { id: entryOf(name).id });
+const given = (plan, expires = FAR) =>
+  new Assignment({ plan: plan.id, id: newId(), expires, signature: "5a".repeat(32) });
+const hex = (bytes) => Buffer.from(bytes).toString("hex");
+
+test("shipped files weigh less than 15 kB, and none asks Math for chance", () => {
+  const shipped = readdirSync(SOURCE).sort().map((name) => readFileSync(new URL(name, SOURCE)));
+  const weight = gzipSync(Buffer.concat(shipped), { level: 9 }).length;
+  assert.ok(weight < 15_000, `${weight} bytes`);
+  assert.doesNotMatch(Buffer.concat(shipped).toString(), /Math\.random/);
+});
+
+test("answering again gives the same report, whatever is answered then", async () => {
+  const plan = await planOf("oue");
+  const memory = new PlainMemory();
+  const first = await new Client(plan, { memory }).report({ x: "a" });
+  for (const x of ["b", "c", "nonsense"]) {
+    const again = await new Client(plan, { memory }).report({ x });
+    assert.deepEqual(again.json, first.json);
+    assert.equal(hex(again.bytes), hex(first.bytes));
+  }
+  assert.deepEqual((await new Client(plan, { memory }).recall()).json, first.json);
+  assert.equal(await new Client(plan).recall(), null);
+});
+
+test("a client without a memory keeps its report while it lives", async () => {
+  const client = new Client(await planOf("oue"));
+  assert.equal((await client.report({ x: "a" })).id, (await client.report({ x: "b" })).id);
+});
+
+test("two clients at once draw one report", async () => {
+  const plan = await planOf("oue");
+  const kept = new Map();
+  const slow = {
+    get: (key) => new Promise((resolve) => setTimeout(() => resolve(kept.get(key) ?? null), 5)),
+    set: (key, value) => new Promise((resolve) => setTimeout(() => resolve(kept.set(key, value)), 5)),
+  };
+  const reports = await Promise.all(["a", "b", "c"].map((x) => new Client(plan, { memory: slow }).report({ x })));
+  assert.equal(new Set(reports.map(({ id }) => id)).size, 1);
+});
+
+test("what is kept holds no answer", async () => {
+  const plan = await planOf("olh-seeded, open");
+  const kept = new Map();
+  const memory = { get: (key) => kept.get(key) ?? null, set: (key, value) => kept.set(key, value) };
+  const report = await new Client(plan, { memory }).report({ word: "piano" });
+  assert.deepEqual([...kept], [[`sottovoce/${plan.id}`, JSON.stringify(report.json)]]);
+});
+
+test("a report that could not be kept is not given", async () => {
+  const full = { get: () => null, set: () => { throw new Error("full"); } };
+  await assert.rejects(new Client(await planOf("oue"), { memory: full }).report({ x: "a" }), /full/);
+});
+
+test("another plan's memo and a damaged one are refused, not drawn anew", async () => {
+  const plan = await planOf("oue");
+  const memory = (text) => ({ get: () => text, set: () => assert.fail("drawn anew") });
+  const other = await new Client(await planOf("grr")).report({ x: "a" });
+  await assert.rejects(new Client(plan, { memory: memory(JSON.stringify(other.json)) }).report({ x: "a" }), /memo/);
+  await assert.rejects(new Client(plan, { memory: memory("{") }).report({ x: "a" }), { name: "InvalidInput" });
+});
+
+test("text that is not well formed is refused", async () => {
+  const client = new Client(await planOf("olh-seeded, open"));
+  await assert.rejects(client.report({ word: "a\ud83c" }), { name: "InvalidInput" });
+});
+
+test("a refused record leaves nothing behind", async () => {
+  const plan = await planOf("oue");
+  const memory = new PlainMemory();
+  await assert.rejects(new Client(plan, { memory }).report({ x: "z" }), { name: "InvalidInput" });
+  assert.equal(await new Client(plan, { memory }).recall(), null);
+});
+
+test("a round is drawn once, and one plan of it is answered", async () => {
+  const plan = await planOf("the last of two rounds");
+  const first = await planOf("the first of two rounds");
+  assert.throws(() => new Client(plan), /memory is required/);
+  const silent = { name: "NotInThisRound" };
+  for (let trial = 0; trial < 20; trial++) {
+    const memory = new PlainMemory();
+    const answer = (asked) => new Client(asked, { memory, assignment: given(asked) }).report({ x: "a", yes: true });
+    const outcomes = await Promise.allSettled([plan, first, plan, first].map(answer));
+    assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "fulfilled", "rejected", "rejected"]);
+    for (const { reason } of outcomes.filter((each) => each.reason)) assert.equal(reason.name, silent.name);
+  }
+  const twin = await Plan.parse(entryOf("the last of two rounds").plan.replace('"people": 1000', '"people": 1001'));
+  const memory = new PlainMemory();
+  const series = entryOf("the last of two rounds").plan.match(/"origin": "(.*)"/)[1];
+  memory.set(`sottovoce/round/${series}`, JSON.stringify({ shares: "1,2", round: 1 }));
+  await new Client(plan, { memory, assignment: given(plan) }).report({ x: "a", yes: true });
+  await assert.rejects(new Client(twin, { memory, assignment: given(twin) }).report({ x: "a", yes: true }), silent);
+  memory.set(`sottovoce/round/${series}`, JSON.stringify({ shares: "1,3", round: 1 }));
+  await assert.rejects(new Client(twin, { memory, assignment: given(twin) }).report({ x: "a", yes: true }), silent);
+});
+
+test("assigned coins are needed, of this plan, in time, and fetched only when a report is drawn", async () => {
+  const plan = await planOf("olh, assigned");
+  const record = { x: "a" };
+  await assert.rejects(new Client(plan).report(record), /assignment is required/);
+  assert.throws(() => new Client({ ...plan, coin: "device" }, { assignment: given(plan) }), /only for/);
+  const foreign = given(await planOf("hr, assigned"));
+  await assert.rejects(new Client(plan, { assignment: foreign }).report(record), { name: "PlanMismatch" });
+  await assert.rejects(new Client(plan, { assignment: given(plan, 1_700_000_000) }).report(record), /expired/);
+  let fetched = 0;
+  const memory = new PlainMemory();
+  const assignment = async () => (fetched++, given(plan));
+  const first = await new Client(plan, { memory, assignment }).report(record);
+  const again = await new Client(plan, { memory, assignment }).report(record);
+  assert.deepEqual([fetched, again.json], [1, first.json]);
+  assert.deepEqual([first.json.expires, first.json.signature], [FAR, "5a".repeat(32)]);
+  assert.throws(() => new Assignment({ plan: plan.id, id: "00", expires: 1, signature: "00" }), /hexadecimal/);
+});
+
+test("ids tell the minute and no more, and sort by time", () => {
+  assert.equal(newId(1_700_000_000_000).slice(0, 12), "018bcfe50000");
+  assert.notEqual(newId(5e12), newId(5e12));
+  assert.ok(newId(1.7e12) < newId(1.7e12 + 65_536));
+});
+
+test("a plan tells what a page needs", async () => {
+  const plan = await planOf("kinds of attributes");
+  const by = Object.fromEntries(plan.attributes.map((attribute) => [attribute.name, attribute]));
+  assert.deepEqual(by.flag.labels, [false, true]);
+  assert.deepEqual(by.falling.labels, [10, 7, 4, 1, -2, -5, -8, -11, -14, -17]);
+  assert.deepEqual(by.years.labels.slice(0, 2), ["18 to 22", "23 to 27"]);
+  assert.deepEqual([by.uneven.labels[0], by.uneven.labels.at(-1)], ["-40 to -28", "38 to 50"]);
+  assert.deepEqual([by.years.low, by.years.high, by.years.bins], [18, 97, 16]);
+  assert.equal(by.wide.labels, null);
+  assert.deepEqual([by.word.labels, by.word.bytes, by.word.size], [null, 40, 1n << 64n]);
+  assert.deepEqual([by.basket.asked, by.word.asked, by.basket.labels], [false, true, ["milk", "bread"]]);
+  assert.ok(!("code" in by.flag));
+});
+
+test("a plan says what it costs", async () => {
+  const plan = await planOf("grr");
+  assert.equal(plan.epsilon, 1.5);
+  assert.ok(Math.abs(plan.bestGuess() - Math.E ** 1.5 / (1 + Math.E ** 1.5)) < 1e-12);
+  assert.ok(plan.bestGuess(0.01) < 0.05);
+  const told = plan.explain();
+  assert.match(told.sentence, /raise a 50% guess about you to at most 82%/);
+  assert.deepEqual([told.asked, told.cohorts, told.rounds, told.bytes], [["x"], 1, 1, 1]);
+});
+
+test("WebCrypto's bytes come in any number, all of them drawn", () => {
+  const bytes = new System().bytes(200_000);
+  assert.equal(bytes.length, 200_000);
+  for (let start = 0; start < bytes.length; start += 20_000) {
+    const part = bytes.subarray(start, start + 20_000);
+    assert.ok(new Set(part).size > 250, `from ${start} on`);
+  }
+  assert.throws(() => new Tape(new Uint8Array(3)).bytes(4), /too short/);
+});
+
+test("a large report is drawn in good time", async () => {
+  const body = JSON.parse(entryOf("ss of 2000").plan);
+  const oracle = body.cohorts.cohorts[0].asks[0].oracle;
+  body.schema.n.high = 2 ** 20 - 1;
+  oracle.size = `${2 ** 20}`;
+  oracle.options.chosen = 30_000;
+  oracle.thresholds.include = `${30_000n << 44n}`;
+  const plan = await Plan.parse(JSON.stringify(body));
+  const start = performance.now();
+  const { json } = await new Client(plan).report({ n: 2 ** 20 - 1 });
+  const ones = BigInt(`0x${json.payload}`).toString(2).replaceAll("0", "").length;
+  assert.deepEqual([ones, json.payload.length], [30_000, 2 ** 18]);
+  assert.ok(performance.now() - start < 10_000);
+});
+
+test("bytes of a report are those of its JSON", () => {
+  const { report, sent } = entryOf("2^41 tickets").good[0];
+  assert.equal(hex(new Report(sent).bytes), report);
+  for (const [cohort, digits] of [[127, "7f"], [128, "8001"], [300, "ac02"], [2 ** 32 - 1, "ffffffff0f"]]) {
+    assert.equal(hex(new Report({ ...sent, cohort, payload: "" }).bytes).slice(18, -8), digits);
+  }
+  assert.equal(createHash("sha256").update(entryOf("grr").plan).digest("hex"), entryOf("grr").id);
+});

@@ -1,0 +1,29 @@
+// The wire's vectors in Node; and that they can fail.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import * as hashes from "../src/hashes.js";
+import * as sottovoce from "../src/index.js";
+import { hashMismatches, mismatches } from "./check.js";
+import { entryOf, VECTORS } from "./files.js";
+
+test("every vector gives the same bytes, and what must be refused is", async () => {
+  assert.deepEqual(await mismatches(sottovoce, VECTORS), []);
+  assert.deepEqual(hashMismatches(hashes, VECTORS), []);
+});
+
+test("a vector of other coins, or with more of them, is a mismatch", async () => {
+  const entry = structuredClone(entryOf("oue"));
+  entry.good[0].entropy = entry.good[0].entropy.replace(/./g, "0");
+  entry.good[1].entropy += "00";
+  const [first, ...others] = await mismatches(sottovoce, { plans: [entry], bad_plans: [] });
+  assert.match(first, /^oue: bytes/);
+  assert.match(others.at(-1), /bytes of entropy used/);
+});
+
+test("a good plan among the bad ones is a mismatch", async () => {
+  const { plan, id } = entryOf("grr");
+  const row = { why: "nothing wrong", plan, id, error: "InvalidInput" };
+  assert.deepEqual(await mismatches(sottovoce, { plans: [], bad_plans: [row] }), ["plan with nothing wrong: null"]);
+});

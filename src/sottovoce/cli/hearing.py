@@ -1,0 +1,33 @@
+"""Where a command hears a crowd from: a Parquet file, a folder of them, or a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sottovoce.aggregate import Aggregate
+    from sottovoce.front import Plan
+
+
+def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
+    """The aggregate of all reports there, read in constant memory."""
+    from sottovoce.aggregate import Aggregate
+    from sottovoce.cli.people import row_count
+    from sottovoce.cli.progress import progress
+    from sottovoce.reports import stream
+
+    if "://" in source:
+        from sottovoce.store import open_store
+
+        store = open_store(source, create=False)
+        try:
+            return store.aggregate(store.entry(made.id).plan)
+        finally:
+            store.close()
+    total = Aggregate(made)
+    with progress("listening", row_count(Path(source)), quiet) as advance:
+        for batch in stream(source):
+            total.add(batch)
+            advance(total.people)
+    return total

@@ -1,0 +1,71 @@
+"""The demo's collector: a real one in a process of its own, and people who post to it over HTTP."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import SottovoceError
+
+if TYPE_CHECKING:
+    from sottovoce.cli.progress import Advance
+    from sottovoce.front import Plan
+
+CONNECTIONS = 32
+STORE = "survey.db"
+
+
+@dataclass(frozen=True)
+class Posted:
+    """How the posting went."""
+
+    people: int
+    seconds: float
+    url: str  # of the studio, while the collector runs
+
+    @property
+    def rate(self) -> float:
+        return self.people / self.seconds
+
+
+@contextmanager
+def collector(folder: Path) -> Iterator[str]:
+    """`sottovoce studio` on a new store in the folder, with the folder's plan; gives the collector's address."""
+    for old in folder.glob(f"{STORE}*"):
+        old.unlink()
+    command = [sys.executable, "-m", "sottovoce.cli", "studio", str(folder / "plan.json"), "--port", "0"]
+    command += ["--store", f"sqlite:///{folder / STORE}"]
+    with (folder / "collector.log").open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            if "http://" not in first:
+                raise SottovoceError(f"the collector did not start; see {folder / 'collector.log'}")
+            yield "http://" + first.strip().partition("http://")[2].removesuffix("/studio")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
+
+
+def post(plan: Plan, people: Path, url: str, advance: Advance) -> Posted:
+    """Everybody of a file posts one report, each a request of its own."""
+    from sottovoce.cli.sending import send_people
+
+    start = perf_counter()
+    count = send_people(plan, people, url, 1, CONNECTIONS, None, advance)
+    return Posted(count, perf_counter() - start, f"{url}/studio")
+
+
+def wait_for_interrupt() -> None:
+    """Until somebody has seen enough."""
+    with suppress(KeyboardInterrupt):
+        signal.pause()

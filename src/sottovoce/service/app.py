@@ -1,0 +1,143 @@
+"""The application: the plain routes first, then those of analysts, and one shape for all that goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sottovoce import __version__
+from sottovoce.errors import SottovoceError
+from sottovoce.service.analyst import analyst_routes
+from sottovoce.service.desk import Desk
+from sottovoce.service.guards import RateLimit, SafeHeaders
+from sottovoce.service.ingest import Ingest
+from sottovoce.service.logs import log, log_problem, logger
+from sottovoce.service.metrics import Metrics
+from sottovoce.service.openapi import with_public
+from sottovoce.service.problems import MEDIA_TYPE, Problem, problem_of
+from sottovoce.service.public import public_routes
+from sottovoce.service.settings import Settings
+from sottovoce.service.writer import Writer
+
+_BY_STATUS = {401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
+
+
+def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
+    """A collector on a desk. Closing it writes what waits; the store stays open."""
+    settings = settings or Settings()
+    metrics = Metrics()
+    writer = Writer(desk.store, metrics, settings.most_waiting)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        log("started", surveys=len(desk.store.entries()))
+        keeping = asyncio.create_task(_keep_fresh(desk, settings.refresh_seconds))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await run_in_threadpool(writer.close)
+            await run_in_threadpool(desk.stop)
+            log("stopped")
+
+    app = _Collector(
+        Ingest(desk.shelf, writer, metrics, settings),
+        settings,
+        title="sottovoce collector",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+    )
+    app.state.desk, app.state.writer = desk, writer
+    app.router.routes.extend(public_routes(desk, writer, metrics, settings))
+    app.include_router(analyst_routes(desk))
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    for kind in (Problem, SottovoceError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _refused)
+    return app
+
+
+class _Collector(FastAPI):
+    """The framework for all but one path: reports go straight to their endpoint, past the same guards."""
+
+    def __init__(self, ingest: ASGIApp, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self._ingest = ingest
+        self._guarded = SafeHeaders(_limited(self._dispatch, settings))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guarded(scope, receive, send)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/v1/reports":
+            await self._ingest(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def _limited(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """Who may send: pages of chosen sites, and one address not too often."""
+    if settings.origins:
+        app = CORSMiddleware(
+            app,
+            allow_origins=list(settings.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["content-type"],
+            max_age=600,
+        )
+    return app if settings.rate_limit is None else RateLimit(app, settings.rate_limit)
+
+
+async def _keep_fresh(desk: Desk, seconds: float) -> None:
+    """Fold what has come and estimate anew, so that whoever looks does not wait."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await run_in_threadpool(desk.refresh)
+        except Exception:  # of the store, say; the next round tries again
+            logger.exception("refresh failed")
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        app.openapi_schema = with_public(get_openapi(title=app.title, version=app.version, routes=app.routes))
+    return app.openapi_schema
+
+
+async def _refused(request: Request, wrong: Exception) -> Response:
+    problem = _explained(wrong)
+    log_problem(_route(request), problem, wrong)
+    return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+
+
+def _route(request: Request) -> str:
+    """The route's pattern, which holds nothing that a caller wrote."""
+    return str(getattr(request.scope.get("route"), "path", "unknown"))
+
+
+def _explained(wrong: Exception) -> Problem:
+    if isinstance(wrong, RequestValidationError):
+        first: Any = next(iter(wrong.errors()), {})
+        if first.get("type") == "json_invalid":
+            return Problem("malformed-body", "the body must be JSON")
+        place = ".".join(str(part) for part in first.get("loc", ()))
+        return Problem("invalid-input", f"{place}: {first.get('msg', 'it breaks a rule')}")
+    if isinstance(wrong, HTTPException):
+        name = _BY_STATUS.get(wrong.status_code, "malformed-body" if wrong.status_code < 500 else "internal")
+        detail = {"not-found": "no route has this address", "method-not-allowed": "see the API's description"}
+        return Problem(name, detail.get(name, "the request cannot be read"), dict(wrong.headers or {}))
+    return problem_of(wrong)

@@ -1,0 +1,56 @@
+"""Logs, a JSON object a line: what happened and how it ended. Never a payload, an id, a token or an address."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+from sottovoce.service.problems import Problem
+
+logger = logging.getLogger("sottovoce.service")
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            # where it happened, without the message: an exception's words may quote what was sent
+            fields["error"] = record.exc_info[0].__name__
+            trace = record.exc_info[2]
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            if trace is not None:
+                fields["at"] = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
+        return json.dumps(fields)
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Send logs to standard error; the web server's own go the same way."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    for name in ("sottovoce.service", "uvicorn.error"):
+        own = logging.getLogger(name)
+        own.handlers, own.propagate = [handler], False
+        own.setLevel(level)
+
+
+def log(event: str, **fields: Any) -> None:
+    """Something ordinary."""
+    logger.info(event, extra={"fields": fields})
+
+
+def log_problem(path: str, problem: Problem, wrong: BaseException | None = None) -> None:
+    """A request that was refused; a mistake of ours with the place it happened."""
+    fields = {"path": path, "status": problem.status, "problem": problem.name}
+    if problem.status >= 500 and problem.name == "internal":
+        logger.error("mistake", extra={"fields": fields}, exc_info=wrong)
+    else:
+        logger.info("refused", extra={"fields": fields})

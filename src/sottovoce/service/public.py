@@ -1,0 +1,56 @@
+"""What anybody may ask besides sending reports: plans, assignments, whether the collector is well, its counters."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from sottovoce.assignments import Assignment, new_id
+from sottovoce.service.desk import Desk
+from sottovoce.service.metrics import Metrics
+from sottovoce.service.problems import Problem
+from sottovoce.service.settings import Settings
+from sottovoce.service.writer import Writer
+
+_FOREVER = "public, max-age=31536000, immutable"  # a plan is named by its hash
+
+
+def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settings) -> list[Route]:
+    """The routes that need no token."""
+    key = desk.store.signing_key()
+
+    async def plan(request: Request) -> Response:
+        found = desk.shelf.plan(request.path_params["id"])
+        return Response(
+            found.to_json().encode(),
+            media_type="application/json",
+            headers={"Cache-Control": _FOREVER, "ETag": found.id},
+        )
+
+    async def assignment(request: Request) -> Response:
+        found = desk.shelf.plan(request.path_params["id"])
+        if found.coin != "assigned":
+            raise Problem("not-found", "this plan's coins are the device's own; nothing is assigned")
+        entry = await run_in_threadpool(desk.store.entry, found.id)
+        if entry.closed:
+            raise Problem("survey-closed", "the survey takes no more reports")
+        given = Assignment.sign(key, found.id, new_id(), int(time.time()) + settings.assignment_seconds)
+        return JSONResponse(given.to_json(), headers={"Cache-Control": "no-store"})
+
+    async def health(_: Request) -> Response:
+        surveys = await run_in_threadpool(lambda: len(desk.store.entries()))  # fails if the store does
+        return JSONResponse({"status": "ok", "surveys": surveys, "waiting": writer.waiting})
+
+    async def counters(_: Request) -> Response:
+        return PlainTextResponse(metrics.text(writer.waiting), media_type="text/plain; version=0.0.4")
+
+    return [
+        Route("/v1/plans/{id:str}", plan, methods=["GET"]),
+        Route("/v1/plans/{id:str}/assignment", assignment, methods=["GET"]),
+        Route("/healthz", health, methods=["GET"]),
+        Route("/metrics", counters, methods=["GET"]),
+    ]

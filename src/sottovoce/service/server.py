@@ -1,0 +1,56 @@
+"""Running a collector: a web server that drains before it stops."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from sottovoce.service.logs import log_to_stderr
+
+DRAIN = 20  # seconds that requests under way get when the server is told to stop
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, listening: Callable[[int], None] | None) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._listening is not None:
+            self._listening(self.servers[0].sockets[0].getsockname()[1])
+
+
+def run(
+    app: Any, host: str, port: int, proxies: str | None = None, listening: Callable[[int], None] | None = None
+) -> None:
+    """Serve until told to stop (SIGINT or SIGTERM); then finish what has begun. ``listening`` is told the port."""
+    log_to_stderr()
+    for number in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # the server repeats the signal when it has stopped, and that is well
+        signal.signal(number, lambda *_: None)
+    _Server(make_config(app, host, port, proxies), listening).run()
+
+
+def make_config(app: Any, host: str, port: int, proxies: str | None = None) -> uvicorn.Config:
+    """A web server that says nothing of its requests."""
+    logging.getLogger("uvicorn.access").disabled = True
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=DRAIN,
+        proxy_headers=proxies is not None,
+        forwarded_allow_ips=proxies,
+    )

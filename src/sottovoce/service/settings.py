@@ -1,0 +1,32 @@
+"""What whoever runs a collector can choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sottovoce.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits of a collector; the defaults are for a survey on the open web."""
+
+    most_bytes: int = 8 << 20  # of a request's body
+    most_reports: int = 20_000  # in one request
+    most_waiting: int = 200_000  # reports that wait to be written; beyond, senders are told to come again
+    body_seconds: float = 10.0  # to send a body
+    answer_seconds: float = 30.0  # until what was sent is durable, or the sender is told to come again
+    rate_limit: float | None = None  # requests a second from one address
+    origins: tuple[str, ...] = ()  # other sites whose pages may send reports
+    assignment_seconds: int = 24 * 3600  # for which an assignment holds
+    refresh_seconds: float = 2.0  # between two estimates of a survey, at least
+
+    def __post_init__(self) -> None:
+        for name in ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds"):
+            if getattr(self, name) <= 0:
+                raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
+        if self.rate_limit is not None and not self.rate_limit > 0:
+            raise InvalidInput(f"rate_limit ({self.rate_limit}) must be greater than 0")
+        for origin in self.origins:
+            if origin != "*" and not origin.startswith(("http://", "https://")):
+                raise InvalidInput(f"origin ({origin}) must start with http:// or https://, or be *")

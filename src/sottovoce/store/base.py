@@ -1,0 +1,204 @@
+"""What every store does, whatever keeps its rows."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.aggregate import Aggregate
+from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError, UnknownPlan
+from sottovoce.front import Plan as ReadablePlan
+from sottovoce.plans import Plan
+from sottovoce.reports import BATCH, Reports
+from sottovoce.store.folding import Checkpoint, Folds
+
+Ids = NDArray[np.uint8]
+Outcomes = NDArray[np.uint8]
+Part = tuple[Plan, Ids, Reports]
+Progress = Callable[[int], None]  # takes how much is done so far
+
+ID_BYTES = 16
+KEY_BYTES = 32  # of a signing key, and of a token's digest
+
+
+class Outcome(IntEnum):
+    """What became of a report that was appended."""
+
+    STORED = 0
+    DUPLICATE = 1  # the same id with the same content is there
+    CONFLICT = 2  # the same id with another content is there
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A survey: its plan, its title, when it was added (unix time), and whether it takes no more reports."""
+
+    plan: Plan
+    title: str
+    created: float
+    closed: bool
+
+
+class Store(ABC):
+    """Plans, and the reports that answer them, each under an id of 16 bytes that is taken once in the whole store.
+
+    Several threads may use it, and several processes at once. Sequence numbers grow in the order of commits.
+    """
+
+    url: str  # without a password
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._parsed: dict[str, Plan] = {}
+        self._folds = Folds(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- surveys
+
+    def add_plan(self, plan: Plan, title: str = "") -> None:
+        """Keep a plan, byte for byte. Adding it again changes nothing."""
+        self._add_plan(plan.id, plan.to_json().encode(), plain("title", title), time.time())
+
+    def entries(self) -> list[Entry]:
+        """All surveys, in the order they were added."""
+        return [self._entry(row) for row in self._plan_rows(None)]
+
+    def entry(self, plan_id: str) -> Entry:
+        """One survey by its plan's id."""
+        rows = self._plan_rows(plan_id)
+        if not rows:
+            raise UnknownPlan("plan: the store has no plan with this id")
+        return self._entry(rows[0])
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        plan_id, text, title, created, closed = row
+        if plan_id not in self._parsed:
+            self._parsed[plan_id] = ReadablePlan.from_json(bytes(text), id=plan_id)
+        return Entry(self._parsed[plan_id], title, created, bool(closed))
+
+    @abstractmethod
+    def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None: ...
+
+    @abstractmethod
+    def _plan_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
+        """(id, text, title, created, closed) of one plan or of all."""
+
+    @abstractmethod
+    def close_survey(self, plan_id: str) -> None:
+        """Take no more reports of a plan. Closing it again changes nothing."""
+
+    # -- reports
+
+    def append(self, plan: Plan, ids: Ids, reports: Reports) -> Outcomes:
+        """Store reports under their ids; an :class:`Outcome` for each. Durable when it returns.
+
+        All rows are stored in one transaction. If any of them is a CONFLICT nothing of the call is stored, whatever
+        the others say.
+        """
+        (result,) = self.append_many([(plan, ids, reports)])
+        if isinstance(result, SottovoceError):
+            raise result
+        return result
+
+    @abstractmethod
+    def append_many(self, parts: Sequence[Part]) -> list[Outcomes | SottovoceError]:
+        """Several appends in one transaction: each part is taken whole or not at all, and has a result of its own.
+
+        A failure of the store itself, such as a full disk, is the result of every part.
+        """
+
+    @abstractmethod
+    def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
+        """(last sequence number, ids, reports) in order of arrival, at most ``batch`` rows at once."""
+
+    @abstractmethod
+    def count(self, plan: Plan) -> int:
+        """How many reports of a plan there are, without reading them."""
+
+    # -- what they add up to
+
+    def aggregate(self, plan: Plan) -> Aggregate:
+        """All reports of a plan, added up: only those are read that came after the last call, or the checkpoint.
+
+        Callers share what it returns and it never changes: merge it with others, but add no reports to it.
+        """
+        self.entry(plan.id)
+        return self._folds.aggregate(plan)
+
+    def rebuild(self, plan: Plan, progress: Progress | None = None) -> Aggregate:
+        """The same from the reports alone; it becomes the checkpoint."""
+        self.entry(plan.id)
+        return self._folds.rebuild(plan, progress)
+
+    @abstractmethod
+    def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
+        """The checkpoint of a plan, if there is one."""
+
+    @abstractmethod
+    def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
+        """Keep a checkpoint if it reaches further than the one there, or by ``force``."""
+
+    # -- keys
+
+    def add_token(self, name: str, digest: bytes) -> None:
+        """Keep the SHA-256 digest of a bearer token under its owner's name."""
+        if not isinstance(digest, bytes) or len(digest) != KEY_BYTES:
+            raise InvalidInput(f"digest must be {KEY_BYTES} bytes")
+        self._add_token(plain("name", name), digest)
+
+    @abstractmethod
+    def _add_token(self, name: str, digest: bytes) -> None: ...
+
+    @abstractmethod
+    def token_name(self, digest: bytes) -> str | None:
+        """Whose token has this digest; None if nobody's."""
+
+    @abstractmethod
+    def signing_key(self) -> bytes:
+        """32 random bytes, made once for this store."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the store. Closing it again changes nothing."""
+
+
+def checked(part: Part) -> SottovoceError | None:
+    """Why a part cannot be stored, if its shape alone tells."""
+    plan, ids, reports = part
+    if reports.plan_id != plan.id:
+        return PlanMismatch("reports: they belong to another plan")
+    if reports.payload.shape[1] != plan.cohorts.bytes:
+        return CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
+    if ids.dtype != np.uint8 or ids.shape != (len(reports), ID_BYTES):
+        return CorruptReport(f"ids: they must be rows of {ID_BYTES} bytes, one for each report")
+    return None
+
+
+def plain(name: str, text: str) -> str:
+    """``text`` if every store can keep it."""
+    try:
+        text.encode()
+    except (UnicodeError, AttributeError):
+        raise InvalidInput(f"{name} must be text that UTF-8 can hold") from None
+    if "\0" in text:
+        raise InvalidInput(f"{name} must not hold the character zero")
+    return text
+
+
+def batch_size(batch: int) -> int:
+    """``batch`` if that many rows can be read at once."""
+    if batch < 1:
+        raise InvalidInput(f"batch ({batch}) must be at least 1")
+    return batch

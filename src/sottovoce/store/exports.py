@@ -1,0 +1,80 @@
+"""A store's reports as Parquet files, whose names sort in order of arrival."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sottovoce.errors import InvalidInput
+from sottovoce.plans import Plan
+from sottovoce.reports import BATCH, Reports
+from sottovoce.store.base import ID_BYTES, Ids, Progress, Store
+
+PARTITION = 8 * BATCH  # reports in one file, about a million
+
+
+def export(store: Store, plan: Plan, folder: str | os.PathLike[str], progress: Progress | None = None) -> int:
+    """Write a plan's reports to ``folder``, which is made if it is not there; how many they are.
+
+    The files have the columns ``id``, ``cohort`` and ``payload``, and name the plan. They appear only when all of them
+    are whole, and replace those of an earlier export of the same plan.
+    """
+    target = Path(folder).resolve()
+    if not target.parent.is_dir() or (target.exists() and not target.is_dir()):
+        raise InvalidInput(f"output ({folder}) must be a folder, or lie in one that exists")
+    name = plan.id[:16]
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as draft:
+        total = _write(store, plan, Path(draft), name, progress)
+        target.mkdir(exist_ok=True)
+        files = sorted(Path(draft).iterdir())
+        for file in files:
+            os.replace(file, target / file.name)
+    for file in target.glob(f"{name}-*.parquet"):
+        if file.name > files[-1].name:
+            file.unlink()
+    return total
+
+
+def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress | None) -> int:
+    import pyarrow.parquet as pq
+
+    total = number = rows = 0
+    writer = None
+    try:
+        for _, ids, reports in store.read(plan, batch=BATCH):
+            if writer is not None and rows >= PARTITION:
+                writer.close()
+                writer, rows, number = None, 0, number + 1
+            table = _table(ids, reports)
+            writer = writer or _writer(folder / f"{name}-{number:05}.parquet", table.schema)
+            writer.write_table(table)
+            rows, total = rows + len(reports), total + len(reports)
+            if progress is not None:
+                progress(total)
+        if not total:
+            pq.write_table(
+                _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan)), folder / f"{name}-00000.parquet"
+            )
+    finally:
+        if writer is not None:
+            writer.close()
+    return total
+
+
+def _writer(path: Path, schema: Any) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
+
+
+def _table(ids: Ids, reports: Reports) -> Any:
+    """Reports as Arrow columns, with their ids before them."""
+    import pyarrow as pa
+
+    data = pa.py_buffer(np.ascontiguousarray(ids))
+    column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), len(ids), [None, data])
+    return reports.to_arrow().add_column(0, pa.field("id", pa.binary(ID_BYTES), nullable=False), column)

@@ -1,0 +1,340 @@
+"""The store on a PostgreSQL server, for several collectors at once.
+
+Tables have the prefix ``sottovoce_`` and lie in the first schema of the connection's search path. A writer holds one
+advisory lock from before its sequence numbers are drawn until its transaction has ended, so that they grow in the
+order of commits, whichever collector writes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
+from sottovoce.plans import Plan
+from sottovoce.reports import BATCH, Reports
+from sottovoce.store.base import ID_BYTES, KEY_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
+from sottovoce.store.copying import rows_of, stream_of
+from sottovoce.store.folding import Checkpoint
+from sottovoce.store.pool import Pool
+from sottovoce.store.settling import Batch, Content, admitted, rows_to_store, settle
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+except ImportError:
+    raise InvalidInput(
+        'store: postgresql:// needs psycopg; install it with: pip install "sottovoce[postgres]"'
+    ) from None
+
+VERSION = 1
+LOCK = 0x736F7474  # "sott"
+PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS sottovoce_settings (name text PRIMARY KEY, value bytea NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS sottovoce_plans (number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+       id text NOT NULL UNIQUE, text bytea NOT NULL, title text NOT NULL, created double precision NOT NULL,
+       closed boolean NOT NULL DEFAULT false, people bigint NOT NULL DEFAULT 0)""",
+    """CREATE TABLE IF NOT EXISTS sottovoce_reports (seq bigint GENERATED ALWAYS AS IDENTITY, plan integer NOT NULL,
+       id uuid NOT NULL UNIQUE, cohort bigint NOT NULL, payload bytea NOT NULL, PRIMARY KEY (plan, seq))""",
+    """CREATE TABLE IF NOT EXISTS sottovoce_checkpoints (plan integer PRIMARY KEY, upto bigint NOT NULL,
+       people bigint NOT NULL, data bytea NOT NULL)""",
+    "CREATE TABLE IF NOT EXISTS sottovoce_tokens (digest bytea PRIMARY KEY, name text NOT NULL)",
+)
+_INCOMING = """CREATE TEMPORARY TABLE IF NOT EXISTS sottovoce_incoming (place integer, plan integer, id uuid,
+    cohort bigint, payload bytea) ON COMMIT DELETE ROWS"""
+_INSERT = """INSERT INTO sottovoce_reports (plan, id, cohort, payload)
+    SELECT plan, id, cohort, payload FROM sottovoce_incoming ORDER BY place ON CONFLICT (id) DO NOTHING"""
+_COLUMNS = """SELECT max(seq), string_agg(uuid_send(id), ''), string_agg(int8send(cohort), ''), string_agg(payload, '')
+    FROM (SELECT seq, id, cohort, payload FROM sottovoce_reports WHERE plan = %s AND seq > %s
+    ORDER BY seq LIMIT %s) AS batch"""
+_TAKEN = """SELECT DISTINCT have.id, have.plan, have.cohort, have.payload
+    FROM sottovoce_reports have JOIN sottovoce_incoming new ON have.id = new.id"""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Result = TypeVar("Result")
+
+
+class PostgresStore(Store):
+    """Reports on a server. One connection writes, guarded by a lock; readers have their own."""
+
+    def __init__(self, url: str, create: bool = True) -> None:
+        self._options, shown = _parsed(url)
+        super().__init__(shown)
+        self._lock = Lock()
+        self._closed = False
+        self._writer: Connection | None = None
+        self._readers = Pool(self._connect)
+        try:
+            with self._readers.lend() as db, self._translated():
+                _prepare(db, shown, create)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- connections
+
+    def _connect(self) -> Connection:
+        try:
+            return psycopg.connect(**self._options, autocommit=True)
+        except psycopg.Error as wrong:
+            words = " ".join(str(wrong).split())
+            for secret in filter(None, (self._options.get("password"), self._options.get("sslpassword"))):
+                words = words.replace(str(secret), "***")
+            raise StoreError(f"store ({self.url}) cannot be reached: {words}") from None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """PostgreSQL's errors as ours; their words could quote a row."""
+        try:
+            yield
+        except psycopg.errors.DiskFull:
+            raise StoreFull("store: the server's disk is full; nothing was stored") from None
+        except psycopg.Error as wrong:
+            raise StoreError(f"store ({self.url}) failed: {type(wrong).__name__}") from None
+
+    def _write(self, work: Callable[[Connection], Result]) -> Result:
+        """Do ``work`` in a transaction with the lock held; once more if the connection was lost, so it must be the
+        same done twice."""
+        with self._lock, self._translated():
+            for attempt in (1, 2):
+                db = self._writer = self._writer or self._connected_writer()
+                try:
+                    with db.transaction():
+                        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+                        return work(db)
+                except psycopg.Error:
+                    if not db.closed:
+                        raise
+                    self._writer = None
+                    if attempt == 2:
+                        raise
+        raise AssertionError("either attempt returns or raises")
+
+    def _connected_writer(self) -> Connection:
+        if self._closed:
+            raise StoreError("store: it is closed")
+        db = self._connect()
+        db.execute("SET synchronous_commit = on")
+        db.execute(_INCOMING)
+        return db
+
+    def _read(self, work: Callable[[Connection], Result]) -> Result:
+        """The same for a query, without the lock."""
+        with self._translated():
+            try:
+                with self._readers.lend() as db:
+                    return work(db)
+            except psycopg.Error:
+                if not db.broken:
+                    raise
+            self._readers.clear()  # the others were lost with it
+            with self._readers.lend() as db:
+                return work(db)
+
+    def close(self) -> None:
+        self._readers.close()
+        with self._lock:
+            self._closed = True
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    # -- surveys
+
+    def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
+        insert = """INSERT INTO sottovoce_plans (id, text, title, created) VALUES (%s, %s, %s, %s)
+            ON CONFLICT (id) DO NOTHING"""
+        self._write(lambda db: db.execute(insert, (plan_id, text, title, created)))
+
+    def _plan_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
+        columns = "SELECT id, text, title, created, closed FROM sottovoce_plans"
+        if plan_id is None:
+            return self._read(lambda db: db.execute(f"{columns} ORDER BY number").fetchall())
+        return self._read(lambda db: db.execute(f"{columns} WHERE id = %s", (plan_id,)).fetchall())
+
+    def close_survey(self, plan_id: str) -> None:
+        change = "UPDATE sottovoce_plans SET closed = true WHERE id = %s"
+        if not self._write(lambda db: db.execute(change, (plan_id,)).rowcount):
+            raise UnknownPlan("plan: the store has no plan with this id")
+
+    # -- appending
+
+    def append_many(self, parts: Sequence[Part]) -> list[Outcomes | SottovoceError]:
+        results: list[Any] = [checked(part) for part in parts]
+        try:
+            if any(result is None for result in results):
+                results = self._write(lambda db: _append(db, parts, list(results)))
+        except StoreError as wrong:
+            return [wrong for _ in parts]
+        return results
+
+    # -- reading
+
+    def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
+        number = self._survey(plan)[0]
+        while True:
+            last, columns = self._columns(number, after, batch_size(batch))
+            if last is None:
+                return
+            ids, cohorts, payload = (np.frombuffer(bytearray(column), np.uint8) for column in columns)
+            rows = len(ids) // ID_BYTES
+            if len(payload) != rows * plan.cohorts.bytes:
+                raise StoreError("store: its reports are not as long as the plan says; something else changed them")
+            after = last
+            reports = Reports(plan.id, cohorts.view(">i8").astype(np.uint32), payload.reshape(rows, -1))
+            yield last, ids.reshape(rows, -1), reports
+
+    def _columns(self, number: int, after: int, batch: int) -> tuple[int | None, list[bytes]]:
+        """(last sequence number, ids, cohorts, payloads): the server joins them, which is faster than row by row."""
+        found = self._read(lambda db: db.execute(_COLUMNS, (number, after, batch), binary=True).fetchone())
+        assert found is not None
+        return found[0], list(found[1:])
+
+    def count(self, plan: Plan) -> int:
+        return self._survey(plan)[1]
+
+    def _survey(self, plan: Plan) -> tuple[int, int]:
+        """(number, people) of a plan."""
+        query = "SELECT number, people FROM sottovoce_plans WHERE id = %s"
+        found = self._read(lambda db: db.execute(query, (plan.id,)).fetchone())
+        if found is None:
+            raise UnknownPlan("plan: the store has no plan with this id")
+        return found[0], found[1]
+
+    # -- checkpoints
+
+    def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
+        query = """SELECT upto, saved.people, data FROM sottovoce_checkpoints saved
+            JOIN sottovoce_plans ON plan = number WHERE id = %s"""
+        found = self._read(lambda db: db.execute(query, (plan.id,), binary=True).fetchone())
+        return None if found is None else Checkpoint(*found)
+
+    def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
+        save = """INSERT INTO sottovoce_checkpoints AS have (plan, upto, people, data)
+            SELECT number, %s, %s, %b FROM sottovoce_plans WHERE id = %s
+            ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people, data = excluded.data
+            WHERE %s OR excluded.upto > have.upto"""
+        values = (checkpoint.upto, checkpoint.people, checkpoint.data, plan.id, force)
+        self._write(lambda db: db.execute(save, values))
+
+    # -- keys
+
+    def _add_token(self, name: str, digest: bytes) -> None:
+        insert = "INSERT INTO sottovoce_tokens (digest, name) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+        self._write(lambda db: db.execute(insert, (digest, name)))
+
+    def token_name(self, digest: bytes) -> str | None:
+        query = "SELECT name FROM sottovoce_tokens WHERE digest = %s"
+        found = self._read(lambda db: db.execute(query, (digest,)).fetchone())
+        return None if found is None else str(found[0])
+
+    def signing_key(self) -> bytes:
+        keep = "INSERT INTO sottovoce_settings (name, value) VALUES ('signing key', %s) ON CONFLICT DO NOTHING"
+        new = secrets.token_bytes(KEY_BYTES)
+        self._write(lambda db: db.execute(keep, (new,)))
+        query = "SELECT value FROM sottovoce_settings WHERE name = 'signing key'"
+        found = self._read(lambda db: db.execute(query).fetchone())
+        assert found is not None
+        return bytes(found[0])
+
+
+# -- in a writer's transaction
+
+
+def _append(db: Connection, parts: Sequence[Part], results: list[Any]) -> list[Any]:
+    """Fill in the results that are still None."""
+    batches = admitted(parts, results, lambda plan_id: _open_survey(db, plan_id))
+    rows = sum(len(batch.ids) for batch in batches)
+    outcomes = [np.zeros(len(batch.ids), np.uint8) for batch in batches]
+    if rows:
+        _copy_in(db, batches)
+        db.execute("SAVEPOINT attempt")
+        if db.execute(_INSERT).rowcount < rows:  # some are there already: which?
+            db.execute("ROLLBACK TO SAVEPOINT attempt")
+            outcomes = settle(batches, _taken(db))
+            chosen = np.concatenate([rows_to_store(outcome) for outcome in outcomes])
+            drop = "DELETE FROM sottovoce_incoming WHERE place = ANY(%s)"
+            db.execute(drop, (np.flatnonzero(~chosen).tolist(),))
+            db.execute(_INSERT)
+    people: Counter[int] = Counter()
+    for batch, outcome in zip(batches, outcomes, strict=True):
+        results[batch.place] = outcome
+        people[batch.number] += int(rows_to_store(outcome).sum())
+    for number, more in people.items():
+        if more:
+            db.execute("UPDATE sottovoce_plans SET people = people + %s WHERE number = %s", (more, number))
+    return results
+
+
+def _open_survey(db: Connection, plan_id: str) -> tuple[int, bool] | None:
+    found = db.execute("SELECT number, closed FROM sottovoce_plans WHERE id = %s", (plan_id,)).fetchone()
+    return None if found is None else (found[0], found[1])
+
+
+def _copy_in(db: Connection, batches: Sequence[Batch]) -> None:
+    """All rows into the temporary table, numbered as they come; those of one plan are laid out together."""
+    starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
+    by_plan: dict[int, list[tuple[int, Batch]]] = {}
+    for start, batch in zip(starts.tolist(), batches, strict=False):
+        by_plan.setdefault(batch.number, []).append((start, batch))
+    pieces = []
+    for number, own in by_plan.items():
+        reports = Reports.concat(batch.reports for _, batch in own)
+        places = np.concatenate([np.arange(start, start + len(batch.ids)) for start, batch in own])
+        columns = {"place": places, "plan": np.full(len(places), number)}
+        columns |= {"id": np.concatenate([batch.ids for _, batch in own])}
+        columns |= {"cohort": reports.cohorts, "payload": reports.payload}
+        width = reports.payload.shape[1]
+        kinds = {"place": ">i4", "plan": ">i4", "id": f"V{ID_BYTES}", "cohort": ">i8", "payload": f"V{width}"}
+        pieces.append(rows_of(kinds, columns))
+    command = "COPY sottovoce_incoming (place, plan, id, cohort, payload) FROM STDIN (FORMAT BINARY)"
+    with db.cursor() as cursor, cursor.copy(command) as copy:
+        copy.write(stream_of(pieces))
+
+
+def _taken(db: Connection) -> dict[bytes, Content]:
+    """What the store has under the ids that came in."""
+    return {key.bytes: (plan, cohort, bytes(payload)) for key, plan, cohort, payload in db.execute(_TAKEN)}
+
+
+# -- opening
+
+
+def _parsed(url: str) -> tuple[dict[str, Any], str]:
+    """The connection's options, and the address without anything secret."""
+    try:
+        options: dict[str, Any] = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # libpq's words would quote the address
+        raise InvalidInput("store must be a PostgreSQL address such as postgresql://user@host/name") from None
+    if "@" in str(options.get("host") or ""):
+        raise InvalidInput("store: an @ within a user or a password of the address must be written %40")
+    options.setdefault("connect_timeout", PATIENCE)
+    options.setdefault("application_name", "sottovoce")
+    port = f":{options['port']}" if options.get("port") else ""
+    return options, f"postgresql://{options.get('host') or ''}{port}/{options.get('dbname') or ''}"
+
+
+def _prepare(db: Connection, shown: str, create: bool) -> None:
+    """Make the tables where they are missing, at once with others if need be."""
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        there = db.execute("SELECT to_regclass('sottovoce_settings')").fetchone()
+        if there == (None,):
+            if not create:
+                raise InvalidInput(f"store ({shown}) must be a store of sottovoce; it has no tables")
+            for statement in _SCHEMA:
+                db.execute(statement)
+            insert = "INSERT INTO sottovoce_settings (name, value) VALUES ('version', %s)"
+            db.execute(insert, (str(VERSION).encode(),))
+        found = db.execute("SELECT value FROM sottovoce_settings WHERE name = 'version'").fetchone()
+    version = 0 if found is None else int(bytes(found[0]))
+    if version > VERSION:
+        raise InvalidInput(f"store ({shown}) has version {version}; this sottovoce reads versions up to {VERSION}")

@@ -1,0 +1,360 @@
+"""The embedded store: one SQLite file.
+
+Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of up to ``MOST_ROWS``
+reports of one plan, one column after another. Its ``seq`` is the sequence number of its last report, and ``people`` how
+many reports its plan has up to there. Ids are kept apart, see :mod:`sottovoce.store.register`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from operator import itemgetter
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
+from sottovoce.plans import Plan
+from sottovoce.reports import BATCH, Reports
+from sottovoce.store import register
+from sottovoce.store.base import ID_BYTES, KEY_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
+from sottovoce.store.folding import Checkpoint
+from sottovoce.store.pool import Pool
+from sottovoce.store.settling import Batch, Content, admitted, by_plan, keys_of, repeated, settle
+from sottovoce.store.urls import SqliteAddress
+
+APPLICATION = 0x736F7474  # "sott", in the file's header
+VERSION = 1
+MOST_ROWS = 1 << 14  # reports in one part
+PATIENCE = 30.0  # seconds to wait for another process
+PAGE_CACHE = 64 << 10  # KiB
+WAL_PAGES = 4096  # pages in the write-ahead log before they go to the file
+
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS plans (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
+       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0)""",
+    """CREATE TABLE IF NOT EXISTS parts (seq INTEGER PRIMARY KEY, plan INTEGER NOT NULL, rows INTEGER NOT NULL,
+       people INTEGER NOT NULL, ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS parts_of_plan ON parts (plan)",
+    """CREATE TABLE IF NOT EXISTS checkpoints (plan INTEGER PRIMARY KEY, upto INTEGER NOT NULL, people INTEGER NOT NULL,
+       data BLOB NOT NULL)""",
+    "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value NOT NULL)",
+    *register.SCHEMA,
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+# EFBIG, EDQUOT and the like are write errors to SQLite; to a collector the disk takes no more
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC")
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+
+
+class SqliteStore(Store):
+    """Reports in a file. One connection writes, guarded by a lock; readers have their own and never wait for it."""
+
+    def __init__(self, url: str, create: bool = True) -> None:
+        address = SqliteAddress.parse(url)
+        super().__init__(url)
+        self._path = address.path
+        self._lock = RLock()
+        self._register = register.Register()
+        self._closed = False
+        _prepare(address.path, create)
+        with self._translated():
+            self._writer = _connect(address.path)
+            self._writer.execute(f"PRAGMA cache_size = -{PAGE_CACHE}")
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+            if address.most_pages is not None:
+                self._writer.execute(f"PRAGMA max_page_count = {address.most_pages}")
+        self._readers = Pool(lambda: _connect(address.path, "PRAGMA query_only = ON"))
+
+    # -- connections
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.Error as wrong:
+            name = getattr(wrong, "sqlite_errorname", "")
+            if name in _FULL:
+                raise StoreFull("store: its disk is full; nothing was stored") from None
+            if name.startswith(_BUSY):
+                raise StoreError(f"store: another process held it for {PATIENCE:.0f} seconds") from None
+            raise StoreError(f"store ({self._path}) failed: {name or type(wrong).__name__}") from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is durable when the block is left, or leaves nothing behind."""
+        with self._lock, self._translated():
+            if self._closed:
+                raise StoreError("store: it is closed")
+            db = self._writer
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._translated(), self._readers.lend() as db:
+            yield db
+
+    def close(self) -> None:
+        self._readers.close()
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._writer.close()
+
+    # -- surveys
+
+    def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
+        insert = "INSERT INTO plans (id, text, title, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        with self._writing() as db:
+            db.execute(insert, (plan_id, text, title, created))
+
+    def _plan_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
+        columns = "SELECT id, text, title, created, closed FROM plans"
+        with self._reading() as db:
+            if plan_id is None:
+                return db.execute(f"{columns} ORDER BY number").fetchall()
+            return db.execute(f"{columns} WHERE id = ?", (plan_id,)).fetchall()
+
+    def close_survey(self, plan_id: str) -> None:
+        with self._writing() as db:
+            if not db.execute("UPDATE plans SET closed = 1 WHERE id = ?", (plan_id,)).rowcount:
+                raise UnknownPlan("plan: the store has no plan with this id")
+
+    # -- appending
+
+    def append_many(self, parts: Sequence[Part]) -> list[Outcomes | SottovoceError]:
+        results: list[Any] = [checked(part) for part in parts]
+        try:
+            self._append(parts, results)
+        except StoreError as wrong:
+            return [wrong for _ in parts]
+        return results
+
+    def _append(self, parts: Sequence[Part], results: list[Any]) -> None:
+        """Fill in the results that are still None."""
+        if all(result is not None for result in results):
+            return
+        with self._lock:
+            with self._writing() as db:
+                last = self._register.refresh(db)
+                batches = admitted(parts, results, lambda plan_id: _survey(db, plan_id))
+                outcomes = self._outcomes(db, batches)
+                ids = _insert(db, batches, outcomes, last)
+                if len(ids):  # others see by the last sequence number that something changed
+                    self._register.write_run(db)
+            self._register.committed(ids)
+        for batch, outcome in zip(batches, outcomes, strict=True):
+            results[batch.place] = outcome
+
+    def _outcomes(self, db: sqlite3.Connection, batches: Sequence[Batch]) -> list[Outcomes]:
+        if not batches:
+            return []
+        ids = np.concatenate([batch.ids for batch in batches])
+        known = _contents(db, ids, self._register.find(db, ids))
+        if not known and not len(repeated(keys_of(ids))):
+            return [np.zeros(len(batch.ids), np.uint8) for batch in batches]
+        return settle(batches, known)
+
+    # -- reading
+
+    def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
+        number = self._number(plan)
+        while True:
+            last, columns = self._columns(number, after, batch_size(batch))
+            if last == after:
+                return
+            ids, cohorts, payload = (np.frombuffer(bytearray().join(column), np.uint8) for column in columns)
+            rows = Reports(plan.id, cohorts.view("<u4").astype(np.uint32), payload.reshape(-1, plan.cohorts.bytes))
+            after = last
+            yield last, ids.reshape(-1, ID_BYTES), rows
+
+    def _columns(self, number: int, after: int, batch: int) -> tuple[int, tuple[list[bytes], ...]]:
+        """(last sequence number, pieces of ids, of cohorts, of payloads); no query stays open while a caller thinks."""
+        columns: tuple[list[bytes], ...] = ([], [], [])
+        query = "SELECT seq, rows, ids, cohorts, payload FROM parts WHERE plan = ? AND seq > ? ORDER BY seq"
+        last = after
+        with self._reading() as db, closing(db.execute(query, (number, after))) as cursor:
+            for seq, rows, *pieces in cursor:
+                start = max(0, rows - (seq - after))
+                stop = min(rows, start + batch)
+                for column, piece in zip(columns, pieces, strict=True):
+                    width = len(piece) // rows
+                    column.append(piece[start * width : stop * width])
+                batch -= stop - start
+                last = seq - rows + stop
+                if not batch:
+                    break
+        return last, columns
+
+    def count(self, plan: Plan) -> int:
+        number = self._number(plan)
+        with self._reading() as db:
+            return _people(db, number)
+
+    def _number(self, plan: Plan) -> int:
+        with self._reading() as db:
+            found = _survey(db, plan.id)
+        if found is None:
+            raise UnknownPlan("plan: the store has no plan with this id")
+        return found[0]
+
+    # -- checkpoints
+
+    def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
+        with self._reading() as db:
+            query = "SELECT upto, people, data FROM checkpoints JOIN plans ON plan = number WHERE id = ?"
+            found = db.execute(query, (plan.id,)).fetchone()
+        return None if found is None else Checkpoint(*found)
+
+    def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
+        save = """INSERT INTO checkpoints (plan, upto, people, data)
+            SELECT number, ?, ?, ? FROM plans WHERE id = ?
+            ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people, data = excluded.data
+            WHERE ? OR excluded.upto > upto"""
+        with self._writing() as db:
+            db.execute(save, (checkpoint.upto, checkpoint.people, checkpoint.data, plan.id, force))
+
+    # -- keys
+
+    def _add_token(self, name: str, digest: bytes) -> None:
+        with self._writing() as db:
+            db.execute("INSERT INTO tokens (digest, name) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, name))
+
+    def token_name(self, digest: bytes) -> str | None:
+        with self._reading() as db:
+            found = db.execute("SELECT name FROM tokens WHERE digest = ?", (digest,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def signing_key(self) -> bytes:
+        keep = "INSERT INTO settings (name, value) VALUES ('signing key', ?) ON CONFLICT DO NOTHING"
+        with self._writing() as db:
+            db.execute(keep, (secrets.token_bytes(KEY_BYTES),))
+            return bytes(db.execute("SELECT value FROM settings WHERE name = 'signing key'").fetchone()[0])
+
+
+# -- queries
+
+
+def _survey(db: sqlite3.Connection, plan_id: str) -> tuple[int, bool] | None:
+    found = db.execute("SELECT number, closed FROM plans WHERE id = ?", (plan_id,)).fetchone()
+    return None if found is None else (int(found[0]), bool(found[1]))
+
+
+def _people(db: sqlite3.Connection, number: int) -> int:
+    found = db.execute("SELECT people FROM parts WHERE plan = ? ORDER BY seq DESC LIMIT 1", (number,)).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence[Outcomes], last: int) -> Ids:
+    """Store what is new after the sequence number ``last``; the ids in the order of their numbers."""
+    insert = "INSERT INTO parts (seq, plan, rows, people, ids, cohorts, payload) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    stored = [np.zeros((0, ID_BYTES), np.uint8)]
+    for number, ids, reports in by_plan(batches, outcomes):
+        people = _people(db, number)
+        for start in range(0, len(ids), MOST_ROWS):
+            some = slice(start, start + MOST_ROWS)
+            rows = len(ids[some])
+            last, people = last + rows, people + rows
+            cohorts = reports.cohorts[some].astype("<u4", copy=False)
+            columns = (column.tobytes() for column in (ids[some], cohorts, reports.payload[some]))
+            db.execute(insert, (last, number, rows, people, *columns))
+        stored.append(ids)
+    return np.concatenate(stored)
+
+
+def _contents(db: sqlite3.Connection, ids: Ids, candidates: list[tuple[int, int]]) -> dict[bytes, Content]:
+    """What the store has under some of ``ids``: those for which a candidate, a row and a sequence number, is right."""
+    query = "SELECT seq, rows, plan, ids, cohorts, payload FROM parts WHERE seq >= ? ORDER BY seq LIMIT 1"
+    found: dict[bytes, Content] = {}
+    last = 0
+    for row, seq in sorted(candidates, key=itemgetter(1)):
+        if seq > last:
+            last, rows, plan, own, cohorts, payload = db.execute(query, (seq,)).fetchone()
+        place = rows - 1 - (last - seq)
+        key = ids[row].tobytes()
+        if _piece(own, place, rows) == key:
+            found[key] = (plan, int.from_bytes(_piece(cohorts, place, rows), "little"), _piece(payload, place, rows))
+    return found
+
+
+def _piece(column: bytes, place: int, rows: int) -> bytes:
+    width = len(column) // rows
+    return column[place * width : (place + 1) * width]
+
+
+# -- opening
+
+
+def _connect(path: Path, *settings: str) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    for setting in ("PRAGMA synchronous = FULL", *settings):
+        db.execute(setting)
+    return db
+
+
+def _prepare(path: Path, create: bool) -> None:
+    """Make the file and its tables where they are missing; one clear error for a file that is something else."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"store ({path}) must lie in a folder that exists")
+    try:
+        if create and not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds a key
+        if not path.is_file():
+            raise InvalidInput(f"store ({path}) must be a file that exists")
+        with closing(_connect(path)) as db:
+            if _version(db, path) < VERSION:
+                if not create:
+                    raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is empty")
+                _make(db, path)
+    except (sqlite3.Error, OSError) as wrong:
+        name = getattr(wrong, "sqlite_errorname", "") or type(wrong).__name__
+        if name in _FULL:
+            raise StoreFull(f"store ({path}): its disk is full") from None
+        raise InvalidInput(f"store ({path}) must be a SQLite file that can be written ({name})") from None
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    """The version of the store in a file, 0 if the file is empty."""
+    application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION and (application or version or tables):
+        raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is the database of something else")
+    if version > VERSION:
+        raise InvalidInput(f"store ({path}) has version {version}; this sottovoce reads versions up to {VERSION}")
+    return int(version)
+
+
+def _make(db: sqlite3.Connection, path: Path) -> None:
+    """Switch to a write-ahead log and create the tables, at once with other processes if need be."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as wrong:  # another one is just switching; SQLite does not wait for that
+            if not wrong.sqlite_errorname.startswith(_BUSY) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    db.execute("BEGIN IMMEDIATE")
+    if _version(db, path) < VERSION:
+        for statement in _SCHEMA:
+            db.execute(statement)
+    db.execute("COMMIT")

@@ -1,0 +1,85 @@
+"""The studio's pages, added to a collector."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from sottovoce.errors import SottovoceError
+from sottovoce.service.desk import Desk
+from sottovoce.service.logs import log, log_problem
+from sottovoce.service.problems import Problem, problem_of
+from sottovoce.studio import downloads, making, start, taking, watching
+from sottovoce.studio.access import Access
+from sottovoce.studio.frame import Studio
+
+_HERE = Path(__file__).parent
+PREFIX = "/studio"
+_TITLES = {403: "This is not allowed", 404: "There is nothing here", 405: "This page does not take that"}
+_DETAILS = {404: "no page has this address", 405: "go back and try again"}
+
+
+class _Files(StaticFiles):
+    """Files that a browser asks about each time it needs them, and fetches only if they changed."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        answer = super().file_response(*args, **options)
+        answer.headers["Cache-Control"] = "no-cache"
+        return answer
+
+
+def add_studio(app: FastAPI, desk: Desk, token_required: bool) -> None:
+    """Add the pages under ``/studio``. Without tokens analysts' pages answer only on this computer's own names."""
+    studio = Studio(desk, Access(desk.store, token_required))
+    pages: list[BaseRoute] = [
+        Mount("/static", _Files(directory=_HERE / "static")),
+        Mount("/client", _Files(directory=_HERE / "client")),
+    ]
+    for noun in (start, making, taking, watching, downloads):
+        pages += noun.routes(studio)
+
+    async def refused(request: Request, wrong: Exception) -> Response:
+        if isinstance(wrong, HTTPException):
+            log("refused", path=PREFIX, status=wrong.status_code)
+            title, detail = (
+                _TITLES.get(wrong.status_code, "The request cannot be read"),
+                _DETAILS.get(wrong.status_code),
+            )
+            return studio.render(request, "problem.html", wrong.status_code, title=title, detail=detail or wrong.detail)
+        problem = problem_of(wrong)
+        log_problem(PREFIX, problem, wrong)
+        return studio.render(request, "problem.html", problem.status, title=problem.title, detail=problem.detail)
+
+    kinds: tuple[type[Exception], ...] = (Problem, SottovoceError, HTTPException, Exception)
+    inner = Starlette(routes=pages, exception_handlers=dict.fromkeys(kinds, refused))
+    app.router.routes += [Mount(PREFIX, inner), Route("/", _to_studio)]
+    _stop_with(app, studio)
+
+
+async def _to_studio(request: Request) -> Response:
+    return RedirectResponse(f"{request.scope.get('root_path', '')}{PREFIX}/")
+
+
+def _stop_with(app: FastAPI, studio: Studio) -> None:
+    """Stop the artist when the collector stops."""
+    inner = app.router.lifespan_context
+
+    @contextlib.asynccontextmanager
+    async def lifespan(outer: FastAPI) -> AsyncIterator[Any]:
+        try:
+            async with inner(outer) as state:
+                yield state
+        finally:
+            studio.artist.close()
+
+    app.router.lifespan_context = lifespan

@@ -1,0 +1,148 @@
+"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; the page's style colours them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from sottovoce.estimate import Table
+
+BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"  # the style sheet gives these their colours by day and night
+PALE, FULL = "#f1f6f9", "#7fb0cc"  # ends of a heat map's scale: dark figures can be read on both
+MOST_BARS = 24  # of a chart; of more values the largest are shown
+MOST_WRITTEN = 100  # cells of a heat map that have their figures written in
+MOST_LETTERS = 22  # of a label
+WIDE, STEP = 150, 26  # pixels of bars
+CELL = {True: (72, 38), False: (22, 22)}  # pixels of a heat map's cell, with figures and without
+_CONFIG = {
+    "view": {"stroke": None},
+    "legend": {"disable": True},
+    "axis": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelColor": SOFT,
+        "domain": False,
+        "ticks": False,
+        "titlePadding": 14,
+    },
+    "header": {"labelFontSize": 12, "titleFontSize": 12},
+}
+
+
+def single(table: Table, level: float) -> str:
+    """One attribute, or the largest cells of several: bars with error bars, and the figures beside them."""
+    rows = table.rows(level)
+    order = sorted(range(len(rows)), key=lambda place: -rows[place]["frequency"])[:MOST_BARS]
+    data = [_bar(place, rows[place]) for place in sorted(order)]
+    down = {
+        "field": "place",
+        "type": "ordinal",
+        "title": None,
+        "axis": {"labelExpr": _names(data), "labelPadding": 8, "labelLimit": 160 * len(table.attributes)},
+    }
+    shares = {"field": "frequency", "type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
+    ends = {"x": {"field": "low", "type": "quantitative", "title": None}, "x2": {"field": "high"}}
+    line = {"type": "errorbar", "color": INK, "thickness": 1.5, "ticks": {"size": 7, "color": INK}}
+    figures = {"type": "text", "align": "left", "color": INK, "fontSize": 12}
+    return inline(
+        {
+            "data": {"values": data},
+            "width": WIDE,
+            "height": {"step": STEP},
+            "padding": {"left": 4, "top": 4, "bottom": 4, "right": 16},
+            "encoding": {"y": down},
+            "layer": [
+                {"mark": {"type": "bar", "color": BAR, "height": 15}, "encoding": {"x": shares}},
+                {"mark": line, "encoding": ends},
+                {"mark": figures, "encoding": {"x": {"value": WIDE + 12}, "text": {"field": "figures"}}},
+            ],
+            "config": _CONFIG,
+        }
+    )
+
+
+def _bar(place: int, row: dict[str, Any]) -> dict[str, Any]:
+    ends = {"low": row["low"], "high": row["high"]}
+    return {"place": place, "name": shortened(row["value"]), "frequency": row["frequency"], **ends, **_figures(row)}
+
+
+def _figures(row: dict[str, Any]) -> dict[str, str]:
+    reach = (row["high"] - row["low"]) / 2
+    return {"figures": f"{100 * row['frequency']:.1f} ± {100 * reach:.1f}%".replace("-", "−")}
+
+
+def _names(data: list[dict[str, Any]]) -> str:
+    """Labels by place, so that two values that look alike stay two; as a Vega expression that holds only text."""
+    return f"{json.dumps({str(row['place']): row['name'] for row in data})}[datum.value]"
+
+
+def heat(table: Table, level: float) -> str:
+    """Two attributes, or three: one map for each value of the first."""
+    rows = table.rows(level)
+    sides = [list(dict.fromkeys(cell[axis] for cell in table.labels)) for axis in range(len(table.attributes))]  # type: ignore[index]
+    is_written = len(rows) <= MOST_WRITTEN
+    data = []
+    for row in rows:
+        places = [side.index(part) for side, part in zip(sides, row["value"], strict=True)]
+        cell = dict(zip(("part", "down", "across"), [0, *places][-3:], strict=True))
+        data.append({**cell, "frequency": row["frequency"], **_figures(row)})
+    axes = {
+        name: {
+            "field": name,
+            "type": "ordinal",
+            "title": title,
+            "axis": {"labelExpr": _labels(side), "labelAngle": 0 if is_written or name == "down" else -90},
+        }
+        for name, title, side in zip(("down", "across"), table.attributes[-2:], sides[-2:], strict=True)
+    }
+    peak = max(1e-9, float(table.values.max()))
+    colour = {
+        "field": "frequency",
+        "type": "quantitative",
+        "scale": {"range": [PALE, FULL], "domain": [0, peak], "clamp": True},
+    }
+    layers: list[dict[str, Any]] = [{"mark": {"type": "rect", "cornerRadius": 2}, "encoding": {"color": colour}}]
+    if is_written:
+        text = {"type": "text", "fontSize": 11, "color": INK}
+        layers.append({"mark": text, "encoding": {"text": {"field": "figures"}}})
+    wide, high = CELL[is_written]
+    size = {"width": {"step": wide}, "height": {"step": high}}
+    maps = {"encoding": {"x": axes["across"], "y": axes["down"]}, "layer": layers, **size}
+    spec: dict[str, Any] = {"data": {"values": data}, "config": _CONFIG, "padding": 8}
+    if len(sides) == 2:
+        return inline({**spec, **maps})
+    parts = {
+        "field": "part",
+        "type": "ordinal",
+        "title": table.attributes[0],
+        "header": {"labelExpr": _labels(sides[0])},
+    }
+    return inline({**spec, "facet": parts, "columns": max(1, 900 // (wide * len(sides[2]) + 80)), "spec": maps})
+
+
+def _labels(side: list[Any]) -> str:
+    return f"{json.dumps([shortened(label) for label in side])}[datum.value]"
+
+
+def network(chart: Any) -> str:
+    """The dependency tree, as the analysis draws it, without title and legend."""
+    spec = json.loads(chart.properties(title="").to_json())
+    return inline({**spec, "config": {**spec.get("config", {}), "legend": {"disable": True}}})
+
+
+def shortened(value: Any) -> str:
+    """A label that fits; yes and no in words."""
+    if isinstance(value, tuple):
+        return ", ".join(map(shortened, value))
+    text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
+
+
+def inline(spec: dict[str, Any]) -> str:
+    """A chart as SVG to stand in a page: no background, no namespaces, as high as its width says."""
+    import vl_convert
+
+    text: str = vl_convert.vegalite_to_svg({**spec, "background": "transparent"})
+    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
+    return re.sub(r'^<svg([^>]*?) width="([\d.]+)" height="[\d.]+"', r'<svg\1 width="\2" focusable="false"', text)

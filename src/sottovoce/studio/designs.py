@@ -1,0 +1,93 @@
+"""The plan that comes of a survey, with what an analyst wants to know before anybody is asked."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Any
+
+from sottovoce.cohorts import LARGEST_JSON_INTEGER
+from sottovoce.front import Plan
+from sottovoce.marginals import Marginals
+from sottovoce.marginals.planner import ranking
+from sottovoce.oracles.options import whole
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.studio.artist import Artist
+from sottovoce.surveys import Survey
+
+Z = 1.96  # standard errors on each side of a 95% interval
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How well something will be known: the standard error of a share."""
+
+    what: str
+    error: float
+
+
+@dataclass(frozen=True)
+class Design:
+    """A plan and how well it will do."""
+
+    plan: str  # as JSON
+    id: str
+    words: str
+    method: str
+    errors: list[Prediction]  # the worst first
+    others: list[Prediction]  # of other methods
+    guess: float  # that a guess of 50% can rise to
+
+    def to_json(self) -> dict[str, Any]:
+        """What the page shows while it is filled in."""
+        parts = asdict(self)
+        del parts["plan"]
+        worst = self.errors[0].error
+        return {**parts, "error": worst, "reach": Z * worst}
+
+
+def design(body: dict[str, Any]) -> Design:
+    """Plan a survey. With tables, every method is predicted once and the best one planned."""
+    survey = Survey.parse(body)
+    question = survey.question
+    if not isinstance(question, Marginals):
+        plan = survey.plan()
+        return _designed(plan, ", ".join(_oracles(plan)), _each(plan), [])
+    work = question.work(survey.schema)
+    people = whole("people", survey.people, 1, LARGEST_JSON_INTEGER)
+    choices = ranking(work, parse_epsilon(survey.epsilon), people)
+    cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
+    ranked = [Prediction(choice.method.name, sqrt(choice.error / cells)) for choice in choices]
+    best = next((choice for choice in choices if not choice.method.is_baseline), None)
+    named = Marginals(question.up_to, question.attributes, method=best.method.name) if best else question
+    plan = Survey(survey.schema, named, survey.epsilon, survey.people, coin=survey.coin).plan()
+    method = str(plan.question.to_json()["method"])
+    own = [Prediction("a cell of a table", each.error) for each in ranked if each.what == method]
+    return _designed(plan, method, own, [each for each in ranked if each.what != method])
+
+
+def _oracles(plan: Plan) -> list[str]:
+    asks = [ask for index in range(len(plan.cohorts)) for ask in plan.cohorts[index].asks]
+    return sorted({ask.oracle.names[0] for ask in asks})
+
+
+def _each(plan: Plan) -> list[Prediction]:
+    """The standard error of a rare value, by attribute."""
+    found = []
+    for index in range(len(plan.cohorts)):
+        for ask in plan.cohorts[index].asks:
+            error = sqrt(ask.oracle.variance(plan.cohort_people(index)))
+            found.append(Prediction(ask.encoding.attributes[0], error))
+    return sorted(found, key=lambda each: -each.error)
+
+
+def _designed(plan: Plan, method: str, errors: list[Prediction], others: list[Prediction]) -> Design:
+    guess = plan.guarantee.best_guess(0.5)
+    return Design(plan.to_json(), plan.id, str(plan), method, errors, others, guess)
+
+
+def ask_design(artist: Artist, body: dict[str, Any]) -> Future[Design]:
+    """A design, made elsewhere; the one that was shown is the one that is taken."""
+    return artist.ask(("design", json.dumps(body, sort_keys=True)), design, body)

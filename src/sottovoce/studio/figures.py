@@ -1,0 +1,148 @@
+"""All that the page of a survey shows of an estimate, drawn. Runs in a process of the artist."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from sottovoce.analysis import Association, associate, dependency_tree
+from sottovoce.errors import InvalidInput
+from sottovoce.estimate import Estimate, Table
+from sottovoce.marginals import MarginalEstimate
+from sottovoce.service.analyst import table_csv
+from sottovoce.studio.charts import heat, inline, network, shortened, single
+
+LEVEL = 0.95
+FIGURES = ("frequency", "std_error", "low", "high")
+MOST_SINGLES = 40  # attributes that are drawn
+MOST_RELATED = 24  # attributes whose ties are all looked at
+MOST_PAIRS = 6  # heat maps on the page; any other is one question away
+MOST_CELLS = 400  # of a heat map on the page
+MOST_ROWS = 500  # of a table on a page; a download has all
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart, what it shows, and its figures for whoever cannot see it or wants them exactly."""
+
+    attributes: tuple[str, ...]
+    svg: str
+    rows: list[dict[str, Any]]
+    more: int  # rows that are left out
+    note: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """An edge of the tree, in words."""
+
+    parent: str
+    child: str
+    information: float
+    std_error: float
+    is_clear: bool
+
+
+@dataclass(frozen=True)
+class Relations:
+    """How attributes go together."""
+
+    pairs: list[Picture]
+    tree: str
+    branches: list[Branch]
+    strongest: list[Association]
+    is_exact: bool  # whether the tests hold their level, which repaired estimates do not promise
+
+
+def warm() -> None:
+    """Load what draws, which takes a second or two the first time."""
+    inline({"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}})
+
+
+def singles(estimate: Estimate) -> list[Picture]:
+    """Every attribute by itself."""
+    names = [key for key in estimate.tables if len(key) == 1][:MOST_SINGLES]
+    return [_picture(table, single(table, LEVEL)) for table in (estimate.tables[name] for name in names)]
+
+
+def relations(estimate: Estimate) -> Relations | str:
+    """The tree, the strongest ties and their heat maps; or why there are none."""
+    if not isinstance(estimate, MarginalEstimate):
+        return "This survey asks about each attribute by itself, so it cannot say how they go together."
+    names = estimate.work.names
+    if not 2 <= len(names) <= MOST_RELATED:
+        return f"Ties are shown for 2 to {MOST_RELATED} attributes; ask for any table below."
+    if estimate.work.order < 2:
+        return "This survey asks for tables of one attribute, so it cannot say how they go together."
+    tree = dependency_tree(estimate)
+    found = associate(estimate, null="asymptotic")
+    found.sort(key=lambda each: (each.adjusted >= 0.05, -each.cramers_v, each.p_value))  # the clear ones first
+    places = list(combinations(range(len(names)), 2))
+    fit = estimate.fit
+    is_exact = all(fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places)
+    drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MOST_PAIRS]]
+    branches = [Branch(edge.parent, edge.child, edge.information, edge.std_error, edge.is_clear) for edge in tree.edges]
+    return Relations(drawn, network(tree.plot()), branches, found[: 2 * MOST_PAIRS], is_exact)
+
+
+def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
+    """Any table: a heat map of two attributes, several of three, bars of others; or why there is none."""
+    try:
+        table = estimate.marginal(*names)
+    except InvalidInput as wrong:
+        return str(wrong)
+    return _heat(table) if len(names) in (2, 3) else _picture(table, single(table, LEVEL))
+
+
+def _heat(table: Table) -> Picture:
+    fits = len(table.values) <= MOST_CELLS and table.is_complete
+    return _picture(table, heat(table, LEVEL) if fits else single(table, LEVEL))
+
+
+def _picture(table: Table, svg: str) -> Picture:
+    rows = table.rows(LEVEL)
+    shown = [{**row, "value": shortened(row["value"])} for row in rows[:MOST_ROWS]]
+    return Picture(table.attributes, svg, shown, len(rows) - len(shown), note(table))
+
+
+def note(table: Table) -> str:
+    """Where the figures come from, in a few words."""
+    parts = [f"{table.people:,} people"]
+    parts.append("unbiased" if table.is_unbiased else f"repaired by {table.method}")
+    if table.is_reconstructed:
+        parts.append("reconstructed: not all of it was asked")
+    return ", ".join(parts)
+
+
+def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
+    """A table to take away, whole: as ``csv``, ``parquet`` or ``png``."""
+    table = estimate.marginal(*names)
+    if kind == "csv":
+        return table_csv(table, LEVEL).encode()
+    if kind == "parquet":
+        return _parquet(table)
+    import vl_convert
+
+    data: bytes = vl_convert.vegalite_to_png(table.plot(level=LEVEL).to_json(), scale=2)
+    return data
+
+
+def _parquet(table: Table) -> bytes:
+    """A column per attribute, then the figures."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = table.rows(LEVEL)
+    columns = {figure: pa.array([row[figure] for row in rows], pa.float64()) for figure in FIGURES}
+    cells = [row["value"] if isinstance(row["value"], tuple) else (row["value"],) for row in rows]
+    for place, name in reversed(list(enumerate(table.attributes))):
+        labels: list[Any] = [cell[place] for cell in cells]
+        if len({type(label) for label in labels}) > 1:
+            labels = list(map(str, labels))
+        columns = {f"{name} (value)" if name in FIGURES else name: pa.array(labels), **columns}
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, compression="zstd")
+    return out.getvalue()

@@ -1,0 +1,136 @@
+"""What somebody typed into the form for a new survey: as it was typed, and as a survey that can be planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from sottovoce.errors import InvalidInput
+from sottovoce.service.problems import Problem
+
+MOST_BYTES = 1 << 18  # of a form
+MOST_FIELDS = 2000
+MOST_ATTRIBUTES = 64
+MOST_VALUES = 10_000  # of an attribute: each is a row of a table
+KINDS = ("boolean", "categorical", "ordinal")
+Fields = Sequence[tuple[str, str]]
+
+
+async def read_form(request: Request) -> Fields:
+    """The fields of a form that a page posted."""
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > MOST_BYTES:
+            raise Problem("body-too-large", f"a form must have at most {MOST_BYTES} bytes")
+    try:
+        return parse_qsl(data.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise Problem("malformed-body", "the form cannot be read") from None
+
+
+def one(fields: Fields, name: str, default: str = "") -> str:
+    """The last value of a field."""
+    return next((value.strip() for key, value in reversed(fields) if key == name), default)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attribute as it was typed."""
+
+    name: str = ""
+    kind: str = KINDS[0]
+    values: str = ""
+    low: str = ""
+    high: str = ""
+    bins: str = ""
+
+    def attribute(self) -> dict[str, Any]:
+        """As a survey file has it."""
+        where = f"attribute {self.name!r}"
+        if self.kind == "categorical":
+            values = [part.strip() for part in self.values.split(",") if part.strip()]
+            if len(values) > MOST_VALUES:
+                raise InvalidInput(f"{where}: values ({len(values):,}) must be at most {MOST_VALUES:,}")
+            return {"kind": self.kind, "values": values}
+        if self.kind == "ordinal":
+            ends = {"low": _whole(f"{where}: lowest", self.low), "high": _whole(f"{where}: highest", self.high)}
+            bins = _whole(f"{where}: groups", self.bins) if self.bins else None
+            if (bins or ends["high"] - ends["low"] + 1) > MOST_VALUES:
+                raise InvalidInput(f"{where}: it must have at most {MOST_VALUES:,} values; put them into groups")
+            return {"kind": self.kind, **ends, "bins": bins}
+        if self.kind == "boolean":
+            return {"kind": self.kind}
+        raise InvalidInput(f"{where}: kind ({self.kind}) must be one of {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A survey as it was typed, right or wrong."""
+
+    title: str = ""
+    rows: tuple[Row, ...] = field(default=(Row(),))
+    learn: str = "tables"
+    up_to: str = "2"
+    epsilon: str = "1.0"
+    people: str = "10000"
+    coin: str = "device"
+
+    @classmethod
+    def of(cls, fields: Fields) -> Draft:
+        """From the form's fields; every attribute has one of each."""
+        parts = ("name", "kind", "values", "low", "high", "bins")
+        columns = [[value.strip() for key, value in fields if key == part] for part in parts]
+        if len({len(column) for column in columns}) > 1:
+            raise Problem("malformed-body", "the form's attributes are not whole")
+        rows = tuple(Row(*cells) for cells in zip(*columns, strict=True))
+        plain = Draft()
+        return cls(
+            rows=rows or plain.rows,
+            **{
+                name: one(fields, name, getattr(plain, name))
+                for name in ("title", "learn", "up_to", "epsilon", "people", "coin")
+            },
+        )
+
+    def body(self) -> dict[str, Any]:
+        """The survey that it describes, as ``surveys.Survey.parse`` reads it, without the title."""
+        rows = [row for row in self.rows if row != Row(kind=row.kind)]
+        if not rows:
+            raise InvalidInput("attributes: give at least one a name")
+        if len(rows) > MOST_ATTRIBUTES:
+            raise InvalidInput(f"attributes ({len(rows)}) must be at most {MOST_ATTRIBUTES}")
+        names = [row.name for row in rows]
+        for place, name in enumerate(names):
+            if not name:
+                raise InvalidInput(f"attribute {place + 1}: give it a name")
+            if name in names[:place]:
+                raise InvalidInput(f"attribute {name!r}: names must be different")
+        return {
+            "epsilon": self.epsilon,
+            "people": _whole("people", self.people.replace(",", "").replace(" ", "")),
+            "schema": {row.name: row.attribute() for row in rows},
+            "question": self._question(names),
+            "coin": self.coin,
+        }
+
+    def _question(self, names: list[str]) -> dict[str, Any]:
+        if self.learn == "frequencies":
+            return {"kind": "frequencies", "attributes": names}
+        if self.learn != "tables":
+            raise InvalidInput(f"learn ({self.learn}) must be frequencies or tables")
+        up_to = _whole("attributes together", self.up_to)
+        if not 1 <= up_to <= len(names):
+            raise InvalidInput(f"attributes together ({up_to}) must be 1 to the number of attributes ({len(names)})")
+        return {"kind": "marginals", "attributes": names, "up_to": up_to}
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput(f"{name} must be a whole number") from None

@@ -1,0 +1,123 @@
+// The form for a new survey: rows of attributes, what epsilon means, and the prediction while one types.
+
+const PAUSE = 350; // milliseconds without a change before the survey is planned
+const form = document.getElementById("survey");
+const list = document.getElementById("attributes");
+const blank = document.getElementById("blank");
+const status = document.getElementById("status");
+const prediction = document.getElementById("prediction");
+const by = (id) => document.getElementById(id);
+
+const percent = (share, digits) => `${(100 * share).toFixed(digits)}%`;
+/** Enough digits to see the difference, and no more. */
+const points = (share) => (100 * share).toFixed(share < 0.001 ? 3 : share < 0.02 ? 2 : 1);
+
+function showKind(row) {
+  const kind = row.querySelector("select").value;
+  for (const part of row.querySelectorAll("[data-kind]")) part.hidden = part.dataset.kind !== kind;
+}
+
+function number() {
+  const rows = [...list.children];
+  rows.forEach((row, place) => {
+    row.querySelector("legend").textContent = `Attribute ${place + 1}`;
+    const remove = row.querySelector(".remove");
+    remove.hidden = rows.length === 1;
+    remove.setAttribute("aria-label", `Remove attribute ${place + 1}`);
+  });
+}
+
+function add() {
+  list.append(blank.content.cloneNode(true));
+  number();
+  list.lastElementChild.querySelector("input").focus();
+}
+
+function showMeaning() {
+  const epsilon = Number(form.elements.epsilon.value);
+  by("epsilon-value").value = epsilon.toFixed(1);
+  by("guess").textContent = percent(1 / (1 + Math.exp(-epsilon)), 0);
+}
+
+/** What a plan would learn, in figures and words. */
+function show(found) {
+  prediction.hidden = false;
+  prediction.classList.remove("stale");
+  const reach = points(found.reach);
+  by("reach").textContent = `± ${reach} points`;
+  const [low, high] = [Math.max(0, 0.3 - found.reach), Math.min(1, 0.3 + found.reach)];
+  by("example").textContent = `between ${percent(low, 1)} and ${percent(high, 1)}, most times`;
+  const whisker = prediction.querySelector(".whisker");
+  whisker.style.left = percent(low, 2);
+  whisker.style.width = percent(high - low, 2);
+  by("method").textContent = found.method;
+  const [{ what }] = found.errors;
+  by("error").textContent = `${points(found.error)} points, for ${found.errors.length > 1 ? `${what}, the worst` : what}`;
+  by("risen").textContent = percent(found.guess, 0);
+  const others = found.errors.length > 1 ? found.errors : found.others;
+  by("more").hidden = others.length === 0;
+  by("more-title").textContent = found.errors.length > 1 ? "Every attribute" : "Other methods";
+  by("others").replaceChildren(
+    ...others.map((each) => {
+      const item = document.createElement("li");
+      item.textContent = `${each.what}: ${points(each.error)} points`;
+      return item;
+    }),
+  );
+  by("words").textContent = found.words;
+  return `Predicted: ± ${reach} points.`;
+}
+
+let timer;
+let asking;
+
+async function plan() {
+  asking?.abort();
+  asking = new AbortController();
+  status.textContent = "Planning…";
+  status.classList.remove("unseen");
+  try {
+    const body = new URLSearchParams(new FormData(form));
+    const answer = await fetch(form.dataset.preview, { method: "POST", body, signal: asking.signal });
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    const found = await answer.json();
+    if (found.wrong) {
+      prediction.classList.add("stale");
+      status.textContent = `Not yet: ${found.wrong}.`;
+    } else {
+      status.textContent = show(found);
+      status.classList.add("unseen"); // it says what the figures below show
+    }
+  } catch (wrong) {
+    if (wrong.name !== "AbortError") status.textContent = "The prediction cannot be made just now.";
+  }
+}
+
+function changed() {
+  showMeaning();
+  clearTimeout(timer);
+  if (![...list.querySelectorAll("[name=name]")].some((input) => input.value.trim())) return;
+  timer = setTimeout(plan, PAUSE);
+}
+
+by("add").hidden = false;
+by("add").addEventListener("click", add);
+list.addEventListener("change", (event) => {
+  if (event.target.name === "kind") showKind(event.target.closest("fieldset"));
+});
+list.addEventListener("click", (event) => {
+  if (!event.target.classList.contains("remove")) return;
+  const row = event.target.closest("fieldset");
+  const next = row.nextElementSibling ?? row.previousElementSibling;
+  row.remove();
+  number();
+  next.querySelector("input").focus();
+  changed();
+});
+form.elements.up_to.addEventListener("focus", () => {
+  form.elements.learn.value = "tables";
+});
+form.addEventListener("input", changed);
+number();
+[...list.children].forEach(showKind);
+changed();

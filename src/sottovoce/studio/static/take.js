@@ -1,0 +1,163 @@
+// Take part: answers are read here and go nowhere; what is drawn from them is shown, kept, and sent as it is.
+
+import { Assignment, BrowserMemory, Client, Plan, Refused, send, Unreachable } from "../client/index.js";
+import { askedWords, asksOf, saidWords } from "./words.js";
+
+const { plan: planId, collector } = document.getElementById("main").dataset;
+const url = new URL(collector || "/", location.href).href.replace(/\/$/, "");
+const by = (id) => document.getElementById(id);
+const memory = new BrowserMemory();
+const sentKey = `sottovoce/sent/${planId}`;
+
+const AGAIN = "This is the whisper that this browser drew before. It stays the same for good.";
+const CHANGED =
+  "Your whisper stays as it is, whatever you answer now. If it were drawn again, the draws together would give your answer away. It may well say something else than you do: that is what protects you.";
+
+/** The plan as the collector has it, checked against its id, and its JSON. */
+async function fetchPlan() {
+  const answer = await fetch(`${url}/v1/plans/${planId}`, { credentials: "omit", referrerPolicy: "no-referrer" });
+  if (!answer.ok) throw new Error("The survey cannot be reached. Try again later.");
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  const plan = await Plan.parse(bytes, { id: planId });
+  return { plan, body: JSON.parse(new TextDecoder().decode(bytes)) };
+}
+
+/** What is answered now, by attribute; undefined where nothing is. */
+function readAnswer(question, attribute) {
+  const input = question.querySelector("input:checked, select, input:not([type=radio])");
+  if (!input || input.value.trim() === "") return undefined;
+  return "listed" in input.dataset ? attribute.labels[Number(input.value)] : input.value;
+}
+
+function readRecord(plan) {
+  const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
+  const record = {};
+  for (const question of document.querySelectorAll(".question")) {
+    const { name } = question.dataset;
+    const value = readAnswer(question, attributes.get(name));
+    const isRight = value !== undefined && (question.querySelector("input, select").checkValidity?.() ?? true);
+    question.classList.toggle("missing", !isRight);
+    if (isRight) record[name] = value;
+  }
+  return record;
+}
+
+function complain(text) {
+  by("problem").textContent = text;
+  by("problem").hidden = !text;
+}
+
+/** The parts of a report's bytes, each with its meaning. */
+function partsOf(bytes, payloadLength) {
+  const end = bytes.length - 4;
+  const parts = [
+    ["version", bytes.slice(0, 1)],
+    ["which survey", bytes.slice(1, 9)],
+    ["which question", bytes.slice(9, end - payloadLength)],
+    ["the whisper", bytes.slice(end - payloadLength, end)],
+    ["checksum", bytes.slice(end)],
+  ];
+  return parts.filter(([, part]) => part.length);
+}
+
+function byteList(report) {
+  return partsOf([...report.bytes], report.json.payload.length / 2).map(([meaning, part]) => {
+    const box = document.createElement("span");
+    const digits = document.createElement("code");
+    const label = document.createElement("small");
+    digits.textContent = part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    label.textContent = meaning;
+    box.append(digits, " ", label);
+    if (meaning === "the whisper") box.className = "told";
+    return box;
+  });
+}
+
+function showReport(report, { plan, body }) {
+  const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
+  const sizes = new Map(plan.attributes.map((each) => [each.name, each.size]));
+  const asks = asksOf(body, report.json.cohort, sizes);
+  const payload = report.json.payload.match(/../g).map((pair) => parseInt(pair, 16));
+  const { cohorts } = plan.explain();
+  const group = cohorts > 1 ? ` (by lot: question ${report.json.cohort + 1} of ${cohorts.toLocaleString("en")})` : "";
+  by("asked").textContent = `${askedWords(asks, attributes)}${group}`;
+  by("says").textContent = saidWords(asks, payload, attributes).join(" ");
+  by("bytes").replaceChildren(...byteList(report));
+  by("body").textContent = JSON.stringify(report.json);
+  by("whisper").hidden = false;
+}
+
+function note(text) {
+  by("kept").textContent = text;
+  by("kept").hidden = !text;
+}
+
+function showThanks(report) {
+  by("sent-id").textContent = report.id;
+  by("thanks").hidden = false;
+  by("send").hidden = true;
+}
+
+const isSent = (report) => memory.get(sentKey) === report.id;
+
+function explained(wrong) {
+  if (wrong instanceof Refused && wrong.type?.endsWith("/survey-closed")) return "This survey was closed meanwhile. Nothing was sent.";
+  if (wrong instanceof Unreachable) return "The collector cannot be reached. Your whisper is kept here: send it again later.";
+  return `${wrong.message}.`;
+}
+
+async function sendReport(report) {
+  by("send").disabled = true;
+  complain("");
+  try {
+    await send(report, url, { seconds: 20 });
+    memory.set(sentKey, report.id); memory.set("last", JSON.stringify(readRecord({attributes: []})));
+    showThanks(report);
+    by("thanks-title").focus();
+  } catch (wrong) {
+    complain(explained(wrong));
+    by("send").disabled = false;
+  }
+}
+
+async function begin() {
+  const survey = await fetchPlan();
+  const { plan } = survey;
+  const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
+  const client = new Client(plan, { memory, assignment });
+  let drawn = await client.recall();
+  if (drawn) {
+    showReport(drawn, survey);
+    note(AGAIN);
+    if (isSent(drawn)) showThanks(drawn);
+  }
+  by("draw").disabled = false;
+
+  by("answers").addEventListener("submit", async (event) => {
+    event.preventDefault(); // nothing is submitted; the answers are read where they are
+    const record = readRecord(plan);
+    const missing = [...document.querySelectorAll(".question.missing")];
+    by("unanswered").hidden = missing.length === 0;
+    by("unanswered").textContent = missing.length ? `Please answer: ${missing.map((each) => each.dataset.name).join(", ")}.` : "";
+    if (missing.length) {
+      missing[0].querySelector("input, select").focus();
+      return;
+    }
+    complain("");
+    try {
+      const before = drawn;
+      drawn = await client.report(record);
+      showReport(drawn, survey);
+      note(before ? CHANGED : "");
+      by("whisper-title").focus();
+    } catch (wrong) {
+      complain(explained(wrong));
+    }
+  });
+  by("answers").addEventListener("input", () => {
+    if (drawn) note(CHANGED);
+  });
+  by("send").addEventListener("click", () => sendReport(drawn));
+}
+
+begin().catch((wrong) => complain(explained(wrong)));

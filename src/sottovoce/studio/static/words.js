@@ -1,0 +1,135 @@
+// A report in words: what its cohort was asked, and what it says. Read off the plan's public JSON (docs/wire.md).
+
+const MOST = 12; // values that are named
+const bits = (number) => (number ? number.toString(2).length : 0);
+const isOdd = (number) => number.toString(2).replaceAll("0", "").length % 2 === 1;
+
+/** Choices of `order` things, each with a digit below its weight: the members and digits of one by its rank. */
+function unranked(rank, weights, order) {
+  const counts = [Array(weights.length + 1).fill(1n)];
+  for (let size = 0; size < order; size++) {
+    const row = [0n];
+    for (let place = weights.length; place--; ) row.unshift(row[0] + weights[place] * counts[size][place + 1]);
+    counts.push(row);
+  }
+  const total = counts[order][0];
+  if (rank >= total) return { total };
+  const [members, digits] = [[], []];
+  let [left, place] = [rank, 0];
+  for (let rest = order; rest--; place++) {
+    for (; left >= weights[place] * counts[rest][place + 1]; place++) left -= weights[place] * counts[rest][place + 1];
+    members.push(place);
+    digits.push(left / counts[rest][place + 1]);
+    left %= counts[rest][place + 1];
+  }
+  return { total, members, digits };
+}
+
+const SHAPES = {
+  parity: (masks) => [masks],
+  corner: (masks) => masks.map((mask, place) => masks.map((_, other) => (other === place ? mask : 0n))),
+  star: (masks) => masks.slice(1).map((mask, place) => masks.map((own, other) => (!other || other === place + 1 ? own : 0n))),
+};
+
+function signsAsk({ attributes, blocks }, cohort, sizes) {
+  const most = attributes.map((name) => (1n << BigInt(bits(sizes.get(name) - 1n))) - 1n);
+  let left = BigInt(cohort);
+  for (const { shape, order, oracle } of blocks) {
+    const { total, members, digits } = unranked(left, most, order);
+    if (members) {
+      const products = SHAPES[shape](digits.map((digit) => digit + 1n));
+      return { names: members.map((place) => attributes[place]), products, oracle };
+    }
+    left -= total;
+  }
+  throw new Error("The report does not fit the plan");
+}
+
+/** A cohort's asks: the attributes, the masks of each sign that mixes them (none for plain cells), the oracle. */
+export function asksOf({ cohorts: family }, cohort, sizes) {
+  if (family.family === "signs") return [signsAsk(family, cohort, sizes)];
+  if (family.family === "subsets") {
+    const { attributes, order, oracles } = family;
+    const { members } = unranked(BigInt(cohort), attributes.map(() => 1n), order);
+    const names = members.map((place) => attributes[place]);
+    const size = names.reduce((cells, name) => cells * sizes.get(name), 1n);
+    return [{ names, products: null, oracle: oracles.find((oracle) => BigInt(oracle.size) === size) }];
+  }
+  return family.cohorts[cohort].asks.map(({ encoding, oracle }) => ({
+    names: encoding.attributes,
+    products: encoding.kind === "cells" ? null : encoding.products.map((row) => row.map(BigInt)),
+    oracle,
+  }));
+}
+
+const joined = (words, last) => (words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`);
+const spoken = (label) => (label === true ? "yes" : label === false ? "no" : `${label}`);
+
+/** For instance "drinks is weekly or daily": the values whose code has an odd number of the mask's bits. */
+function half(name, mask, { size, labels }) {
+  if (!labels || size > BigInt(2 * MOST)) return `${name} is in a certain half of its values`;
+  return `${name} is ${joined(labels.filter((_, code) => isOdd(BigInt(code) & mask)).map(spoken), "or")}`;
+}
+
+/** One sign as a question that yes or no answers. */
+function riddle(names, masks, attributes) {
+  const parts = names.flatMap((name, place) => (masks[place] ? [half(name, masks[place], attributes.get(name))] : []));
+  if (parts.length === 1) return `whether ${parts[0]}`;
+  if (parts.length === 2) return `whether exactly one of these is so: ${parts.join("; ")}`;
+  return `whether an odd number of these are so: ${parts.join("; ")}`;
+}
+
+/** What was asked, in words. */
+export function askedWords(asks, attributes) {
+  const words = asks.flatMap(({ names, products }) => {
+    if (products) return products.map((masks) => riddle(names, masks, attributes));
+    return names.length > 1 ? `${joined(names, "and")}, together` : names[0];
+  });
+  return words.join("; and ");
+}
+
+/** The labels of a cell, for instance "smoker: yes, age: 18 to 27". */
+function cellWords(names, code, attributes) {
+  let left = code;
+  const words = [];
+  for (const name of [...names].reverse()) {
+    const { size, labels } = attributes.get(name);
+    const place = left % size;
+    left /= size;
+    words.unshift(`${name}: ${labels ? spoken(labels[place]) : `number ${place}`}`);
+  }
+  return words.join(", ");
+}
+
+/** The bits of a value, the first one highest, as answers to riddles. */
+const signWords = (number, count) =>
+  Array.from({ length: count }, (_, place) => ((number >> BigInt(count - 1 - place)) & 1n ? "yes" : "no")).join(", ");
+
+const DIRECT = new Set(["rr", "grr"]);
+const SETS = new Set(["sue", "oue", "the", "ss"]);
+
+function saying({ names, products, oracle }, number, attributes) {
+  const value = (code) => (products ? signWords(code, products.length) : cellWords(names, code, attributes));
+  if (DIRECT.has(oracle.name)) {
+    const truth = Math.round((100 * Number(BigInt(oracle.thresholds.truth))) / 2 ** 64);
+    return `“${value(number)}”. A coin that falls right ${truth} times of 100 would let your answer through; otherwise this was drawn at random. Nobody can see how it fell.`;
+  }
+  if (SETS.has(oracle.name)) {
+    const said = [];
+    for (let code = 0n; code < BigInt(oracle.size); code++) if ((number >> code) & 1n) said.push(value(code));
+    const more = said.length > MOST ? ` (and ${said.length - MOST} more)` : "";
+    return `“one of: ${said.slice(0, MOST).join("; ") || "none"}${more}”. Coins chose these; your answer is among them a little more often than another would be.`;
+  }
+  return "a few bits that fit many answers. Coins chose them; your answer fits a little more often than another would.";
+}
+
+/** What the report says, in words, ask by ask. */
+export function saidWords(asks, payload, attributes) {
+  let start = 0;
+  return asks.map((ask) => {
+    const end = start + Math.ceil(ask.oracle.bits / 8);
+    const number = payload.slice(start, end).reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+    start = end;
+    return saying(ask, number, attributes);
+  });
+}

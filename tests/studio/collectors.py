@@ -1,0 +1,94 @@
+"""A real collector with the studio, on a port of its own, and crowds for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+
+import sottovoce as sv
+from sottovoce.assignments import new_id
+from sottovoce.front import Plan
+from sottovoce.service.app import make_app
+from sottovoce.service.desk import Desk
+from sottovoce.service.settings import Settings
+from sottovoce.store import open_store
+from sottovoce.studio.app import add_studio
+
+SCHEMA = sv.Schema(
+    smoker=sv.Boolean(),
+    drinks=sv.Categorical(["never", "weekly", "daily"]),
+    age=sv.Ordinal(18, 97, bins=4),
+    exercise=sv.Boolean(),
+)
+
+
+@dataclass(frozen=True)
+class Collector:
+    """A running collector."""
+
+    url: str
+    desk: Desk
+
+    @property
+    def studio(self) -> str:
+        return f"{self.url}/studio"
+
+    def survey(self, question: Any, people: int = 1000, epsilon: float = 2.0, title: str = "", **options: Any) -> Plan:
+        """A new survey over the usual attributes."""
+        plan = sv.plan(options.pop("schema", SCHEMA), question, epsilon=epsilon, people=people, **options)
+        self.desk.create(plan, title)
+        return plan
+
+    def hear(self, plan: Plan, people: int, seed: int = 1) -> None:
+        """Reports of so many people, who exist only here."""
+        ids = np.frombuffer(b"".join(new_id() for _ in range(people)), np.uint8).reshape(-1, 16)
+        self.desk.store.append(plan, ids, sv.simulate(plan, crowd(people, seed), seed))
+
+
+def crowd(people: int, seed: int) -> dict[str, Any]:
+    """People whose habits go together."""
+    draws = np.random.default_rng(seed)
+    age = np.clip(draws.normal(50, 20, people), 18, 97).astype(int)
+    smoker = draws.random(people) < np.where(age < 40, 0.45, 0.12)
+    often = draws.choice(["never", "weekly", "daily"], people, p=[0.1, 0.45, 0.45])
+    seldom = draws.choice(["never", "weekly", "daily"], people, p=[0.5, 0.4, 0.1])
+    exercise = draws.random(people) < np.where(smoker, 0.2, 0.65)
+    return {"smoker": smoker, "drinks": np.where(smoker, often, seldom), "age": age, "exercise": exercise}
+
+
+@contextmanager
+def collecting(folder: Path, token_required: bool = False) -> Iterator[Collector]:
+    """A collector that is there for so long."""
+    with open_store(f"sqlite:///{folder}/survey.db") as store:
+        desk = Desk(store, refresh_seconds=0.2)
+        app = make_app(desk, Settings(refresh_seconds=0.5))
+        add_studio(app, desk, token_required)
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=2))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        until(lambda: server.started)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield Collector(f"http://127.0.0.1:{port}", desk)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What a condition gives, once it holds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"it did not come true within {seconds:g} s")

@@ -1,0 +1,344 @@
+"""The studio in Chromium: a survey is made, answered and watched; only the whisper leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.entropy import Tape
+from sottovoce.front import Plan
+from tests.studio.browsers import CHROMIUM, CONTRAST, HAS_CHROMIUM, RULES, Request, visitor
+from tests.studio.collectors import SCHEMA, Collector, collecting, until
+
+pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the studio was not tried in a browser")
+
+ONE = {"smoker": True, "drinks": "daily", "age": 25, "exercise": False}
+OTHER = {"smoker": False, "drinks": "never", "age": 80, "exercise": True}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with collecting(tmp_path_factory.mktemp("studio")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with collecting(tmp_path_factory.mktemp("second")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def drawn(chromium: Any, collector: Collector) -> Plan:
+    """A survey with people, of which everything is drawn."""
+    plan = collector.survey(
+        sv.Marginals(up_to=2, method="inp-ht"), people=8000, epsilon=4.0, title="Habits in our town"
+    )
+    collector.hear(plan, 6000)
+    with visitor(chromium) as (page, _):
+        page.goto(f"{collector.studio}/watch/{plan.id}")
+        page.locator(".chart.tree svg").wait_for()
+    return plan
+
+
+def tape(plan: Plan, number: int) -> bytes:
+    """Coins, the same for the browser and for Python; of each survey others, since an id is made of them too."""
+    return b"".join(hashlib.sha256(f"{plan.id} {number} {block}".encode()).digest() for block in range(16))
+
+
+def answer(page: Any, record: dict[str, Any], schema: sv.Schema = SCHEMA) -> None:
+    """Answer all questions that the page asks."""
+    for question in page.locator(".question").all():
+        name = question.get_attribute("data-name")
+        value = record[name]
+        if isinstance(schema[name], sv.Ordinal):
+            question.locator("input").fill(str(value))
+        else:
+            words = {True: "Yes", False: "No"}.get(value, value) if isinstance(value, bool) else value
+            question.get_by_label(words, exact=True).check()
+
+
+def draw(page: Any, record: dict[str, Any]) -> dict[str, Any]:
+    """Answer and draw; the message as it would be sent."""
+    answer(page, record)
+    page.get_by_role("button", name="Draw my whisper").click()
+    page.locator("#whisper").wait_for()
+    return shown(page)
+
+
+def shown(page: Any) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(page.locator("#body").text_content())
+    return body
+
+
+def open_take(page: Any, collector: Collector, plan: Plan) -> None:
+    page.goto(f"{collector.studio}/take/{plan.id}")
+    page.locator("#draw:enabled").wait_for()
+
+
+def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collector) -> None:
+    with visitor(chromium) as (page, _):
+        page.goto(f"{collector.studio}/new")
+        page.get_by_label("Title").fill("Smoking")
+        page.get_by_label("Name or question").fill("smoker")
+        page.get_by_role("button", name="Add an attribute").click()
+        row = page.get_by_role("group", name="Attribute 2")
+        row.get_by_label("Name or question").fill("drinks")
+        row.get_by_label("Kind").select_option(label="one of a list")
+        row.get_by_label("Values").fill("never, weekly, daily")
+        page.get_by_label("Epsilon").fill("2")
+        assert page.locator("#guess").text_content() == "88%"
+        page.locator("#prediction").wait_for()
+        until(lambda: "2-LDP per report" in page.locator("#words").text_content())
+        assert re.fullmatch(r"± \d+\.\d+ points", page.locator("#reach").text_content())
+        page.get_by_role("button", name="Make this survey").click()
+        page.locator("#count").wait_for()
+        assert page.locator("#count").text_content() == "0"
+        link = page.locator(".link a").get_attribute("href")
+        plan = collector.desk.survey(page.url.rsplit("/", 1)[-1]).plan
+        assert list(plan.schema) == ["smoker", "drinks"]
+        with visitor(chromium) as (person, _):
+            person.goto(link)
+            draw(person, ONE)
+            assert page.locator("#count").text_content() == "0"  # nothing was sent yet
+            person.get_by_role("button", name="Send my whisper").click()
+            person.locator("#thanks").wait_for()
+            assert person.evaluate("document.activeElement.id") == "thanks-title"
+            assert len(person.locator("#sent-id").text_content()) == 32
+        page.locator("#count", has_text="1").wait_for()
+
+
+class Visit(NamedTuple):
+    """What was seen of a person who answered and sent."""
+
+    traffic: list[Request]
+    kept: dict[str, Any]
+    message: dict[str, Any]
+
+
+def visit(chromium: Any, collector: Collector, plan: Plan, number: int, record: dict[str, Any]) -> Visit:
+    """A person who answers and sends, with coins from a tape."""
+    with visitor(chromium, tape(plan, number)) as (page, log):
+        open_take(page, collector, plan)
+        before = len(log.requests)
+        message = draw(page, record)
+        assert len(log.requests) == before  # answering and drawing send nothing
+        assert page.url == f"{collector.studio}/take/{plan.id}"
+        page.get_by_role("button", name="Send my whisper").click()
+        page.locator("#thanks").wait_for()
+        kept = page.evaluate("({local: {...localStorage}, session: {...sessionStorage}, cookies: document.cookie})")
+        assert page.evaluate("indexedDB.databases()") == []
+        return Visit(log.traffic(collector.url.removeprefix("http://")), kept, message)
+
+
+QUESTIONS = {
+    "one attribute": sv.Frequencies("smoker"),
+    "four attributes": sv.Frequencies("smoker", "drinks", "age", "exercise"),
+    "tables": sv.Marginals(up_to=2, method="inp-ht"),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "is_told"),
+    [("one attribute", True), ("one attribute", False), ("four attributes", True), ("tables", True)],
+)
+def test_nothing_leaves_but_what_the_oracle_says(
+    chromium: Any, collector: Collector, second: Collector, question: str, is_told: bool
+) -> None:
+    """Two people with opposite answers and the same coins: their traffic differs in the payload, as in Python.
+
+    With the same coins they have the same id, so each has a collector of her own.
+    """
+    plan = collector.survey(QUESTIONS[question], epsilon=1.0, people=500 + is_told)
+    second.desk.create(plan)
+
+    def reports(number: int) -> list[sv.Report]:
+        return [sv.Client(plan, entropy=Tape(tape(plan, number))).report(record) for record in (ONE, OTHER)]
+
+    number = next(each for each in range(100) if (reports(each)[0] != reports(each)[1]) == is_told)
+    one, other = visit(chromium, collector, plan, number, ONE), visit(chromium, second, plan, number, OTHER)
+    bodies = []
+    for seen, report in zip((one, other), reports(number), strict=True):
+        (posted,) = (each for each in seen.traffic if each.method == "POST")
+        assert posted.url == "http://HOST/v1/reports"
+        body = json.loads(posted.body)
+        assert {**body, "id": None} == {"id": None, **json.loads(report.to_json())}
+        assert body == seen.message  # what was shown is what was sent
+        assert all(each.url.startswith("http://HOST/") and not each.body for each in seen.traffic if each != posted)
+        assert seen.kept["local"].pop(f"sottovoce/sent/{plan.id}") == body["id"]
+        assert json.loads(seen.kept["local"].pop(f"sottovoce/{plan.id}")) == body
+        assert seen.kept == {"local": {}, "session": {}, "cookies": ""}
+        bodies.append(body)
+    assert (bodies[0].pop("payload") != bodies[1].pop("payload")) == is_told
+    assert bodies[0] == bodies[1]
+    without = [[each._replace(body="") for each in seen.traffic] for seen in (one, other)]
+    assert without[0] == without[1]  # addresses, headers and their number: all the same
+
+
+def test_the_whisper_cannot_be_drawn_again(chromium: Any, collector: Collector) -> None:
+    plan = collector.survey(sv.Frequencies("smoker", "drinks"), epsilon=0.5, people=321)
+    with visitor(chromium) as (page, _):
+        open_take(page, collector, plan)
+        first = draw(page, ONE)
+        assert draw(page, OTHER) == first
+        assert "stays as it is" in page.locator("#kept").text_content()
+        for _ in range(2):
+            page.reload()
+            page.locator("#whisper").wait_for()
+            assert shown(page) == first
+            assert "drew before" in page.locator("#kept").text_content()
+            assert page.locator("input:checked").count() == 0  # the answers are gone
+        assert draw(page, OTHER) == first
+        page.get_by_role("button", name="Send my whisper").click()
+        page.locator("#thanks").wait_for()
+        page.reload()
+        page.locator("#thanks").wait_for()
+        assert page.locator("#sent-id").text_content() == first["id"]
+        assert page.locator("#send").is_hidden()
+    assert collector.desk.survey(plan.id).people == 1
+
+
+def test_assigned_coins_are_fetched_and_hold(chromium: Any, collector: Collector) -> None:
+    plan = collector.survey(sv.Frequencies("smoker", "drinks", "age"), people=432, coin="assigned")
+    with visitor(chromium) as (page, log):
+        open_take(page, collector, plan)
+        message = draw(page, ONE)
+        assert [each.url for each in log.requests if each.url.endswith("/assignment")]
+        assert set(message) == {"id", "sottovoce", "plan", "cohort", "payload", "expires", "signature"}
+        page.get_by_role("button", name="Send my whisper").click()
+        page.locator("#thanks").wait_for()
+    assert collector.desk.survey(plan.id).people == 1
+
+
+def test_what_is_unanswered_and_what_went_wrong_is_said(chromium: Any, collector: Collector) -> None:
+    plan = collector.survey(sv.Frequencies("smoker", "age"), people=543)
+    with visitor(chromium) as (page, log):
+        open_take(page, collector, plan)
+        page.get_by_label("age").fill("12")
+        page.get_by_role("button", name="Draw my whisper").click()
+        assert page.locator("#unanswered").text_content() == "Please answer: smoker, age."
+        assert page.locator("#whisper").is_hidden()
+        draw(page, ONE)
+        collector.desk.close(plan.id)
+        page.get_by_role("button", name="Send my whisper").click()
+        page.locator("#problem").wait_for()
+        assert "was closed meanwhile" in page.locator("#problem").text_content()
+        page.reload()
+        page.locator("#closed").wait_for()
+        log.wrong[:] = [wrong for wrong in log.wrong if "410" not in wrong]  # the refusal, which Chromium notes
+    assert collector.desk.survey(plan.id).people == 0
+
+
+def test_all_of_it_works_by_keyboard(chromium: Any, collector: Collector) -> None:
+    plan = collector.survey(sv.Frequencies("smoker", "drinks"), people=654)
+    with visitor(chromium) as (page, _):
+        open_take(page, collector, plan)
+        press = page.keyboard.press
+        press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        press("Enter")
+        press("Tab")
+        press("Space")
+        press("Tab")
+        press("ArrowDown")  # the second of the list
+        assert page.evaluate("getComputedStyle(document.activeElement.closest('label')).outlineStyle") == "solid"
+        press("Tab")
+        press("Enter")
+        page.locator("#whisper").wait_for()
+        until(lambda: page.evaluate("document.activeElement.id") == "whisper-title")
+        for _ in range(20):
+            press("Tab")
+            if page.evaluate("document.activeElement.id") == "send":
+                break
+        press("Enter")
+        page.locator("#thanks").wait_for()
+        page.goto(f"{collector.studio}/new")
+        page.get_by_label("Name or question").focus()
+        page.keyboard.type("pet")
+        while page.evaluate("document.activeElement.id") != "add":
+            press("Tab")
+        press("Enter")
+        assert page.evaluate("document.activeElement.name") == "name"
+        page.keyboard.type("size")
+        press("Tab")
+        page.keyboard.type("a whole")
+        assert page.get_by_role("group", name="Attribute 2").get_by_label("Lowest").is_visible()
+        press("Tab")
+        press("Enter")  # remove it again
+        assert page.locator("fieldset.attribute").count() == 1
+        assert page.evaluate("document.activeElement.value") == "pet"
+
+
+@pytest.mark.usefixtures("drawn")  # whatever draws is awake
+def test_the_page_of_a_survey_keeps_itself_fresh(chromium: Any, collector: Collector) -> None:
+    plan = collector.survey(sv.Frequencies("smoker", "exercise"), people=2000, epsilon=3.0)
+    collector.hear(plan, 500)
+    with visitor(chromium) as (page, _):
+        page.goto(f"{collector.studio}/watch/{plan.id}")
+        page.locator(".chart.bars svg").first.wait_for()
+        page.locator("#single-1 summary").click()
+        before = page.locator("#single-1 tbody").text_content()
+        collector.hear(plan, 700, seed=2)
+        page.locator("#count", has_text="1,200").wait_for()
+        until(lambda: page.locator("#single-1 tbody").text_content() != before)
+        assert page.locator("#single-1").get_attribute("open") == ""  # what was open stays open
+        assert page.evaluate("document.activeElement.id") == "single-1-title"
+        page.get_by_label("exercise", exact=True).check()
+        page.get_by_role("button", name="Show the table").click()
+        page.locator("#table svg").wait_for()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="CSV").click()
+        assert download.value.suggested_filename == "exercise.csv"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_can_be_read_by_everybody(
+    chromium: Any, collector: Collector, drawn: Plan, scheme: str, tmp_path: Any
+) -> None:
+    paths = ["/", "/new", "/login", f"/take/{drawn.id}", f"/watch/{drawn.id}", f"/watch/{drawn.id}/table?attribute=age"]
+    with visitor(chromium, color_scheme=scheme) as (page, log):
+        for path in paths:
+            page.goto(collector.studio + path)
+            if path.startswith("/take"):
+                page.locator("#draw:enabled").wait_for()
+                draw(page, ONE)
+            if "/table" in path:
+                page.locator("#table svg").wait_for()
+            assert page.evaluate(RULES) == [], path
+            assert page.evaluate(CONTRAST) == [], path
+            assert page.screenshot(full_page=True).startswith(b"\x89PNG")
+        assert all(each.url.startswith(collector.url) for each in log.requests)  # works without a network
+        page.set_viewport_size({"width": 380, "height": 700})
+        for path in paths:
+            page.goto(collector.studio + path)
+            assert page.evaluate(RULES) == [], f"{path} on a telephone"
+
+
+def test_light_and_dark_can_be_chosen(chromium: Any, collector: Collector) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with visitor(chromium, color_scheme="dark") as (page, _):
+        page.goto(f"{collector.studio}/")
+        dark = page.evaluate(ground)
+        page.get_by_role("button", name="Switch to light colours").click()
+        light = page.evaluate(ground)
+        assert light != dark
+        page.goto(f"{collector.studio}/new")
+        assert page.evaluate(ground) == light
+        page.get_by_role("button", name="Switch to dark colours").click()
+        assert page.evaluate(ground) == dark

@@ -1,0 +1,271 @@
+"""The pages, over HTTP: what they show, what they refuse, and how long they take."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+import sottovoce as sv
+from sottovoce.front import Plan
+from sottovoce.studio.frame import POLICY
+from tests.studio.collectors import Collector, collecting, until
+
+LONGEST = 0.3  # seconds that a page may take
+ROWS = {
+    "name": ["smoker", "drinks", "age"],
+    "kind": ["boolean", "categorical", "ordinal"],
+    "values": ["", "never, weekly, daily", ""],
+    "low": ["", "", "18"],
+    "high": ["", "", "97"],
+    "bins": ["", "", "4"],
+}
+FORM = {**ROWS, "title": "Habits", "learn": "tables", "up_to": "2", "epsilon": "1.0", "people": "10,000"}
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with collecting(tmp_path_factory.mktemp("studio")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser(collector: Collector) -> Iterator[httpx.Client]:
+    """Somebody at this computer, whose forms say where they come from."""
+    with httpx.Client(base_url=collector.studio, headers={"Origin": collector.url}, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def watched(collector: Collector, browser: httpx.Client) -> Plan:
+    """A survey with people, of which everything is drawn."""
+    plan = collector.survey(sv.Marginals(up_to=2, method="inp-ht"), people=20_000, epsilon=4.0, title="Watched")
+    collector.hear(plan, 20_000)
+    until(lambda: "Strongest associations" in browser.get(f"/watch/{plan.id}").text)
+    return plan
+
+
+def test_the_first_page_lists_surveys_and_the_root_leads_there(collector: Collector, browser: httpx.Client) -> None:
+    plan = collector.survey(sv.Frequencies("smoker"), title="<b>Bold & new</b>", epsilon=1.25)
+    text = browser.get("/").text
+    assert "&lt;b&gt;Bold &amp; new&lt;/b&gt;" in text
+    assert f"/studio/watch/{plan.id}" in text
+    assert f"/studio/take/{plan.id}" in text
+    assert httpx.get(collector.url, follow_redirects=True).url.path == "/studio/"
+
+
+@pytest.mark.parametrize("path", ["/", "/new", "/login", "/take/{id}", "/watch/{id}", "/watch/{id}/table", "/nowhere"])
+def test_every_page_is_well_made(collector: Collector, browser: httpx.Client, watched: Plan, path: str) -> None:
+    answer = browser.get(path.format(id=watched.id))
+    text = answer.text
+    assert answer.headers["content-security-policy"] == POLICY
+    assert '<html lang="en">' in text
+    assert len(re.findall("<h1", text)) == 1
+    assert re.search(r"<title>[^<]+ · sottovoce</title>", text)
+    assert "<main" in text
+    assert 'href="#main"' in text
+    assert not re.findall(r"<script(?![^>]*src=)", text)
+    assert not re.findall(r"\son\w+=", text)
+    assert not re.findall(r"\sstyle=", text)
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1)', text)
+
+
+def test_a_form_becomes_the_survey_that_it_describes(collector: Collector, browser: httpx.Client) -> None:
+    answer = browser.post("/new", data=FORM)
+    assert answer.status_code == 303
+    made = collector.desk.survey(answer.headers["location"].rsplit("/", 1)[-1])
+    schema = sv.Schema(
+        smoker=sv.Boolean(), drinks=sv.Categorical(["never", "weekly", "daily"]), age=sv.Ordinal(18, 97, bins=4)
+    )
+    assert made.entry.title == "Habits"
+    assert made.plan == sv.plan(
+        schema, sv.Marginals(up_to=2, attributes=["smoker", "drinks", "age"]), epsilon="1.0", people=10_000
+    )
+    again = browser.post("/new", data=FORM)
+    assert again.status_code == 409
+    assert f"/watch/{made.plan.id}" in again.text
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"people": "many"}, "People must be a whole number"),
+        ({"epsilon": "0"}, "psilon"),
+        ({"up_to": "4"}, "Attributes together (4) must be 1 to the number of attributes (3)"),
+        (
+            {"name": ["", "", ""], "values": [""] * 3, "low": [""] * 3, "high": [""] * 3, "bins": [""] * 3},
+            "at least one",
+        ),
+        ({"name": ["a", "a", "b"]}, "names must be different"),
+        ({"values": ["", "only", ""]}, "at least 2"),
+        ({"low": ["", "", "old"]}, "lowest must be a whole number"),
+        ({"kind": ["boolean", "categorical", "text"]}, "must be one of"),
+        ({"coin": "thrown"}, "must be one of"),
+        ({"title": "x" * 201}, "at most 200"),
+    ],
+)
+def test_a_wrong_form_comes_back_with_what_is_wrong(browser: httpx.Client, change: dict[str, Any], rule: str) -> None:
+    answer = browser.post("/new", data={**FORM, **change})
+    assert answer.status_code == 422
+    alert = re.search(r'role="alert">(.*?)</p>', answer.text, re.S)
+    assert alert
+    assert rule in alert[1].replace("&#39;", "'")
+    assert 'value="never, weekly, daily"' in answer.text or "values" in change  # nothing typed is lost
+
+
+def test_the_preview_predicts_what_the_plan_says(browser: httpx.Client) -> None:
+    found = browser.post("/new/preview", data=FORM).json()
+    assert found["wrong"] is None
+    assert f"about {found['error']:.2g} per cell" in found["words"]
+    assert found["reach"] == pytest.approx(1.96 * found["error"])
+    assert found["guess"] == pytest.approx(0.731, abs=1e-3)
+    assert f"Method: {found['method']} " in found["words"]
+    assert found["method"] not in [each["what"] for each in found["others"]]
+    wrong = browser.post("/new/preview", data={**FORM, "people": "0"}).json()
+    assert "people" in wrong["wrong"]
+
+
+def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -> None:
+    plan = collector.survey(sv.Frequencies("exercise"), epsilon=1.5)
+    text = browser.get(f"/watch/{plan.id}").text
+    assert "Nobody was heard yet" in text
+    assert "Nobody was heard yet" in browser.get(f"/watch/{plan.id}/table?attribute=exercise").text
+    refused = browser.get(f"/watch/{plan.id}/table.csv?attribute=exercise")
+    assert refused.status_code == 422
+
+
+def test_the_page_of_a_survey_shows_all_of_it(browser: httpx.Client, watched: Plan) -> None:
+    text = browser.get(f"/watch/{watched.id}").text
+    assert '<b id="count">20,000</b> of 20,000 people expected' in text
+    for words in ("Dependency tree", "Strongest associations", "Ask for any table", "Trusted with answers: nobody"):
+        assert words in text
+    assert text.count("<svg") >= 4 + 1 + 6
+    assert text.count('role="img" aria-label="') == text.count("<svg")
+    assert re.search(r'class="sure"><th scope="row" class="word"><a [^>]*>smoker, exercise', text)
+    assert "98%" in text  # what epsilon 4 means
+    assert f"/studio/take/{watched.id}" in text
+
+
+def test_only_the_parts_that_changed_are_sent_again(collector: Collector, browser: httpx.Client, watched: Plan) -> None:
+    def parts(have: list[str]) -> list[str]:
+        answer = browser.get(f"/watch/{watched.id}/live", params={"have": have})
+        return re.findall(r'data-part="(\w+)" data-version="([^"]+)"', answer.text)
+
+    first = parts([])
+    assert [name for name, _ in first] == ["people", "singles", "relations"]
+    have = [version for _, version in first]
+    assert parts(have) == []
+    collector.hear(watched, 10, seed=2)
+    assert [name for name, _ in parts(have)] == ["people"]  # at once; the rest when it is drawn
+
+
+@pytest.mark.parametrize(
+    "names", [["age"], ["drinks", "smoker"], ["smoker", "drinks", "age"], ["smoker", "drinks", "age", "exercise"]]
+)
+def test_any_table_can_be_asked_for(
+    collector: Collector, browser: httpx.Client, watched: Plan, names: list[str]
+) -> None:
+    path, asked = f"/watch/{watched.id}/table", {"attribute": names}
+    text = until(lambda: (page := browser.get(path, params=asked).text).count("<svg") and page)
+    table = collector.desk.marginal(watched.id, names)
+    assert text.count("<tr>") == 1 + len(table.values)
+    sheet = browser.get(f"{path}.csv", params=asked)
+    assert sheet.headers["content-disposition"] == f'attachment; filename="{"-".join(names)}.csv"'
+    assert sheet.text.splitlines()[0] == ",".join([*names, "frequency", "std_error", "low", "high"])
+    columns = pq.read_table(io.BytesIO(browser.get(f"{path}.parquet", params=asked).content))
+    assert columns.column_names == [*names, "frequency", "std_error", "low", "high"]
+    assert columns.num_rows == len(table.values)
+    assert len(sheet.text.splitlines()) == 1 + len(table.values)
+    assert browser.get(f"{path}.png", params=asked).content.startswith(b"\x89PNG")
+
+
+def test_tables_that_cannot_be_are_refused_in_words(collector: Collector, browser: httpx.Client, watched: Plan) -> None:
+    for asked, rule in (([], "hoose at least one"), (["height"], "height"), (["age", "age"], "different")):
+        path, params = f"/watch/{watched.id}/table", {"attribute": asked}
+        answer = until(lambda path=path, params=params: (page := browser.get(path, params=params)).is_error and page)
+        assert answer.status_code == 422
+        assert rule in re.findall(r'role="alert">(.*?)</p>', answer.text, re.S)[0]
+    assert browser.get(f"/watch/{watched.id}/table.exe?attribute=age").status_code == 422
+
+
+def test_attributes_by_themselves_have_no_ties(collector: Collector, browser: httpx.Client) -> None:
+    plan = collector.survey(sv.Frequencies("smoker", "age"), people=2000, epsilon=3.0)
+    collector.hear(plan, 2000)
+    text = until(lambda: (page := browser.get(f"/watch/{plan.id}").text).count("<svg") == 2 and page)
+    assert "cannot say how they go together" in until(
+        lambda: (page := browser.get(f"/watch/{plan.id}").text).count("cannot say") and page
+    )
+    assert 'type="radio" name="attribute"' in text
+
+
+def test_a_closed_survey_says_so(collector: Collector, browser: httpx.Client) -> None:
+    plan = collector.survey(sv.Frequencies("drinks"), epsilon=1.75, title="Short")
+    assert "Draw my whisper" in browser.get(f"/take/{plan.id}").text
+    assert browser.post(f"/watch/{plan.id}/close").status_code == 303
+    text = browser.get(f"/take/{plan.id}").text
+    assert "This survey is closed" in text
+    assert "<form id" not in text
+    assert "take.js" not in text
+    assert "Close the survey" not in browser.get(f"/watch/{plan.id}").text
+
+
+def test_every_kind_of_attribute_can_be_answered(collector: Collector, browser: httpx.Client) -> None:
+    schema = sv.Schema(
+        **{
+            "yes?": sv.Boolean(),
+            "few": sv.Categorical(["<i>a</i>", "b"]),
+            "many": sv.Categorical([f"value {place}" for place in range(20)]),
+            "scale": sv.Ordinal(1, 5),
+            "year": sv.Ordinal(1900, 2020, bins=12),
+            "number": sv.Categorical(range(10, 100_010, 10)),
+            "public": sv.Boolean(sensitive=False),
+        }
+    )
+    asked = ["yes?", "few", "many", "scale", "year", "number"]
+    plan = collector.survey(sv.Frequencies(*asked), schema=schema)
+    text = browser.get(f"/take/{plan.id}").text
+    assert re.findall(r'data-name="([^"]+)"', text) == asked
+    assert "&lt;i&gt;a&lt;/i&gt;" in text
+    assert text.count("<option") == 21
+    assert len(re.findall('type="radio"', text)) == 2 + 2 + 5
+    assert 'min="1900" max="2020" step="1"' in text
+    assert 'min="10" max="100000" step="10"' in text
+    word = collector.survey(sv.Frequencies("word", oracle="cms"), schema=sv.Schema(word=sv.Text(bytes=20)))
+    assert 'type="text" maxlength="20"' in browser.get(f"/take/{word.id}").text
+
+
+def test_unknown_surveys_and_pages_are_refused_as_pages(browser: httpx.Client) -> None:
+    for path in (
+        "/watch/" + "0" * 64,
+        "/take/" + "0" * 64,
+        "/take/xyz",
+        "/nowhere",
+        "/static/nothing.js",
+        "/client/../app.py",
+    ):
+        answer = browser.get(path)
+        assert answer.status_code == 404
+        assert "<h1>" in answer.text
+    assert browser.post("/take/" + "0" * 64).status_code == 405
+
+
+def test_no_page_takes_long_while_estimates_are_made(
+    collector: Collector, browser: httpx.Client, watched: Plan, tmp_path: Path
+) -> None:
+    collector.hear(watched, 20_000, seed=3)  # there is something new to estimate and to draw
+    paths = ["/", "/new", f"/take/{watched.id}", f"/watch/{watched.id}", f"/watch/{watched.id}/live"]
+    paths += [f"/watch/{watched.id}/table?attribute=age&attribute=exercise"]
+    taken = dict.fromkeys(paths, float("inf"))
+    for _ in range(3):  # the least of a few, since this machine does other things too
+        for path in paths:
+            start = time.perf_counter()
+            assert browser.get(path).status_code == 200
+            taken[path] = min(taken[path], time.perf_counter() - start)
+    assert max(taken.values()) < LONGEST, taken

@@ -1,0 +1,214 @@
+"""The plans of the vectors: every oracle, family, shape, encoding, kind of attribute and coin at least once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sottovoce as sv
+from sottovoce.marginals.signs import elementary
+from tests.oracles import NAMES
+
+Record = dict[str, Any]
+COINS = ("device", "assigned")
+OPEN = ("olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor")  # oracles that take text
+SMALL: dict[str, dict[str, Any]] = {
+    "cms": {"hashes": 4, "width": 16},
+    "hcms": {"hashes": 4, "width": 16},
+    "rappor": {"cohorts": 4, "buckets": 16},
+    "o-rappor": {"cohorts": 4, "buckets": 16},
+    "o-rr": {"cohorts": 4},
+}
+SIMPLE = sv.Schema(x=sv.Categorical(["a", "b", "c", "d", "e", "f"]), yes=sv.Boolean(), word=sv.Text(bytes=12))
+SIMPLE_RECORDS: tuple[Record, ...] = (
+    {"x": "a", "yes": False, "word": "piano"},
+    {"x": "d", "yes": True, "word": "forte"},
+    {"x": "f", "yes": True, "word": "è già"},
+)
+TABLE = sv.Schema(
+    member=sv.Boolean(),
+    colour=sv.Categorical(["red", "green", "blue", "grey", "pink"]),
+    age=sv.Ordinal(18, 97, bins=4),
+    rating=sv.Categorical([3, 1, 2]),
+    level=sv.Categorical(range(10, 30, 5)),
+)
+TABLE_RECORDS: tuple[Record, ...] = (
+    {"member": True, "colour": "pink", "age": 18, "rating": 3, "level": 10},
+    {"member": False, "colour": "green", "age": 64, "rating": 2, "level": 25},
+    {"member": True, "colour": "red", "age": 97, "rating": 1, "level": 15},
+)
+KINDS = sv.Schema(
+    flag=sv.Boolean(),
+    text_or_number=sv.Categorical(["1", 2, "drei", "\U0001f3b9", 2**53]),
+    truths=sv.Categorical([True, False, 7]),
+    falling=sv.Categorical(range(10, -20, -3)),
+    high=sv.Categorical(range(2**53 - 10, 2**53)),
+    years=sv.Ordinal(18, 97, bins=16),
+    uneven=sv.Ordinal(-40, 50, bins=7),
+    wide=sv.Ordinal(-(2**53), 2**53),
+    wide_bins=sv.Ordinal(-(2**53), 2**53, bins=1_000_003),
+    word=sv.Text(bytes=40),
+    basket=sv.Items(["milk", "bread"]),
+)
+KINDS_RECORDS: tuple[Record, ...] = tuple(
+    dict(zip(KINDS, values, strict=False))
+    for values in (
+        (True, "1", True, 10, 2**53 - 10, 18, -40, -(2**53), -(2**53), ""),
+        (0, 2, False, -17, 2**53 - 1, 97, 50, 2**53, 2**53, "piano"),
+        ("Yes ", "2", 7, "-2", str(2**53 - 3), "41", "-28", "0", -1, "è già, perché \U0001f3b9"),
+        ("0", "drei", 1, 1.0, 2**53 - 5, 41.0, 0, 2**53 - 1, 9_007_199_254_740_867, "\u0000 \n"),
+        (1.0, "\U0001f3b9", "7", " +4 ", 2**53 - 4, 22, "+50", -1, 1, "0123456789" * 4),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan of the vectors, records that fit it, and how many reports are drawn from them in turn."""
+
+    name: str
+    plan: sv.Plan
+    records: tuple[Record, ...]
+    rows: int = 3
+
+
+def cases() -> list[Case]:
+    """Every plan there is."""
+    return [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
+
+
+def _named(name: str, coin: str) -> str:
+    return name if coin == "device" else f"{name}, assigned"
+
+
+def _each_coin(name: str, make: Callable[[str], sv.Plan], records: tuple[Record, ...], rows: int = 3) -> Iterator[Case]:
+    for coin in COINS:
+        yield Case(_named(name, coin), make(coin), records, rows)
+
+
+def _frequencies(names: tuple[str, ...], epsilon: str, coin: str, schema: sv.Schema, **options: Any) -> sv.Plan:
+    return sv.plan(schema, sv.Frequencies(*names, **options), epsilon=epsilon, people=1000, coin=coin)
+
+
+def _oracles() -> Iterator[Case]:
+    for name in NAMES:
+        asked = "yes" if name == "rr" else "x"
+
+        def make(coin: str, name: str = name, asked: str = asked) -> sv.Plan:
+            return _frequencies((asked,), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
+
+        yield from _each_coin(name, make, SIMPLE_RECORDS)
+    for epsilon in ("0.05", "12", "1E+1"):  # coins near the edges, and an epsilon in another spelling
+        for name in ("grr", "oue", "hr", "ss"):
+            yield Case(
+                f"{name} at {epsilon}", _frequencies(("x",), epsilon, "device", SIMPLE, oracle=name), SIMPLE_RECORDS
+            )
+    yield Case("she at 100", _frequencies(("x",), "100", "device", SIMPLE, oracle="she"), SIMPLE_RECORDS, 30)
+    crowded = _frequencies(("x",), "2", "device", SIMPLE, oracle="o-rappor", hashes=3, buckets=4, cohorts=4)
+    yield Case("o-rappor, whose hashes meet", crowded, SIMPLE_RECORDS, 8)
+    chances = {"instantaneous": ["1", "0"], "hashes": 1, "cohorts": 1, "buckets": 5}
+    whole = _frequencies(("x",), "2", "device", SIMPLE, oracle="rappor", **chances)
+    yield Case("rappor, memo alone", whole, SIMPLE_RECORDS)
+
+
+def _open() -> Iterator[Case]:
+    for name in OPEN:
+
+        def make(coin: str, name: str = name) -> sv.Plan:
+            return _frequencies(("word",), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
+
+        yield from _each_coin(f"{name}, open", make, SIMPLE_RECORDS)
+
+
+def _cohorts() -> Iterator[Case]:
+    both = ("x", "yes")
+    yield from _each_coin("several cohorts", lambda coin: _frequencies(both, "2", coin, SIMPLE), SIMPLE_RECORDS, 6)
+    rappor: dict[str, Any] = {"oracle": "rappor", **SMALL["rappor"]}
+    for name, options in (
+        ("several asks", {}),
+        ("several hashed asks", {"oracle": "olh"}),
+        ("several coefficients", {"oracle": "hrr"}),
+        ("several memos", rappor),
+    ):
+
+        def make(coin: str, options: dict[str, Any] = options) -> sv.Plan:
+            return _frequencies(both, "3", coin, SIMPLE, split="budget", **options)
+
+        yield from _each_coin(name, make, SIMPLE_RECORDS)
+
+
+def _kinds() -> Iterator[Case]:
+    asked = tuple(name for name in KINDS if name != "basket")
+    plan = _frequencies(asked, "8", "device", KINDS, oracle="olh-seeded", split="budget")
+    yield Case("kinds of attributes", plan, KINDS_RECORDS, 5)
+    wide = sv.Schema(huge=sv.Categorical(range(-(2**53), 2**53, 5)), few=sv.Ordinal(0, 99, bins=50))
+    records = ({"huge": -(2**53) + 5, "few": 99}, {"huge": 3, "few": 0}, {"huge": 2**53 - 4, "few": 51})
+    yield Case("wide", _frequencies(("huge", "few"), "1", "device", wide, oracle="olh-seeded"), records, 4)
+    large = sv.Schema(n=sv.Ordinal(0, 1999))
+    records = ({"n": 0}, {"n": 1234}, {"n": 1999})
+    for name in ("oue", "ss", "olh", "hr", "hrr", "grr"):
+        yield Case(f"{name} of 2000", _frequencies(("n",), "1", "device", large, oracle=name), records, 1)
+
+
+def _marginals(method: str, order: int, epsilon: str, coin: str, schema: sv.Schema, **more: Any) -> sv.Plan:
+    question = sv.Marginals(up_to=order, method=method, **more)
+    return sv.plan(schema, question, epsilon=epsilon, people=100_000, coin=coin)
+
+
+def _tables() -> Iterator[Case]:
+    for method, order, epsilon in (
+        ("em", 2, "2"),  # together
+        ("marg-ht", 2, "1"),  # subsets
+        ("am", 3, "0.7"),  # subsets with several oracles
+        ("calm+", 2, "1.1"),  # listed, cells of several attributes
+        ("calm-binary", 2, "1.3"),  # listed, parities
+        ("inp-ht", 3, "1.5"),  # signs: parity
+        ("efron-stein", 3, "2"),  # signs: parity, with weights
+        ("latent", 2, "1.5"),  # signs: corner and star
+    ):
+
+        def make(coin: str, method: str = method, order: int = order, epsilon: str = epsilon) -> sv.Plan:
+            return _marginals(method, order, epsilon, coin, TABLE)
+
+        yield from _each_coin(method, make, TABLE_RECORDS, 6)
+
+
+SHAPES = (("parity", 1), ("parity", 3), ("corner", 2), ("corner", 4), ("star", 2), ("star", 5))
+
+
+def _signs() -> Iterator[Case]:
+    for name, weights, share in (
+        ("every shape", [3, 1, 4, 1, 5], 10**6),
+        ("2^59 tickets", [1021, 7, 977, 3, 1009], 1 << 57),
+    ):
+        tickets = [weight * masks for weight, masks in zip(weights, (1, 7, 3, 3, 3), strict=True)]
+        blocks = [[shape, order, share // elementary(tickets, order)] for shape, order in SHAPES]
+        for epsilon, coin in (("0.4", "device"), ("2.5", "assigned")):
+            plan = _marginals("latent", 2, epsilon, coin, TABLE)
+            yield Case(_named(name, coin), _with_blocks(plan, weights, blocks), TABLE_RECORDS, 24)
+    table = sv.Schema(**{f"a{place}": sv.Ordinal(0, [4, 9, 16, 33][place % 4]) for place in range(14)})
+    records = tuple({name: (3 * row + 2 * place) % 5 for place, name in enumerate(table)} for row in range(3))
+    yield Case("2^41 tickets", _marginals("latent", 2, "2", "device", table), records, 6)
+
+
+def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> sv.Plan:
+    """The same plan with blocks of signs as asked for."""
+    body = json.loads(plan.to_json())
+    body["question"]["options"] = {"weights": weights, "blocks": blocks}
+    question = sv.Marginals(2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks)
+    body["cohorts"] = question.cohorts(plan.schema, plan.epsilon, plan.people).to_json()
+    return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
+
+
+def _rounds() -> Iterator[Case]:
+    both = sv.Frequencies("x", "yes")
+    first = sv.plan(SIMPLE, both, epsilon="2", people=1000, rounds=(3, 1, 2**53))
+    second = sv.plan(SIMPLE, sv.Frequencies("x", oracle="hr"), epsilon="1", people=1000, after=first)
+    third = sv.plan(SIMPLE, both, epsilon="1", people=1000, after=second)
+    yield Case("the third of three rounds", third, SIMPLE_RECORDS)
+    even = sv.plan(SIMPLE, both, epsilon="2", people=1000, rounds=(1, 2), coin="assigned")
+    later = sv.plan(SIMPLE, both, epsilon="2", people=1000, after=even, coin="assigned")
+    yield Case("the first of two rounds", even, SIMPLE_RECORDS, 4)
+    yield Case("the last of two rounds", later, SIMPLE_RECORDS, 4)
