@@ -67,6 +67,8 @@ def test_estimates_are_those_of_the_reports(filled: Filled) -> None:
     expected = tables.estimate().marginal("colour", "smoker")
     assert [row["frequency"] for row in pair["rows"]] == pytest.approx(expected.values.tolist())
     assert pair["rows"][1]["value"] == ["red", True]
+    again = collector.analyst("GET", f"/v1/surveys/{TABLES.id}/marginals?attributes=colour&attributes=smoker").json
+    assert again == pair
     text = collector.analyst("GET", f"/v1/surveys/{TABLES.id}/marginals?attributes=smoker&format=csv").data.decode()
     assert text.splitlines()[0] == "smoker,frequency,std_error,low,high"
     assert len(text.splitlines()) == 3

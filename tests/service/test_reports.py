@@ -33,7 +33,7 @@ def test_a_batch_is_stored_whole(collector: Collector) -> None:
     before = people(collector, TABLES)
     batch = {"reports": [device(TABLES) for _ in range(50)]}
     assert collector.post(batch).json == {"stored": 50, "duplicates": 0}
-    more = {"reports": [*batch["reports"][:10], device(TABLES)]}
+    more = [*batch["reports"][:10], device(TABLES)]
     assert collector.post(more).json == {"stored": 1, "duplicates": 10}
     assert people(collector, TABLES) == before + 51
 

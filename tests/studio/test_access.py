@@ -89,9 +89,9 @@ def test_forms_of_other_sites_are_refused(unlocked: Collector, path: str) -> Non
 
 def test_without_tokens_only_this_computer_is_served(unlocked: Collector) -> None:
     """A page elsewhere can make its own name point here; then the browser sends that name."""
-    port = unlocked.url.rsplit(":", 1)[1]
+    port, plan = unlocked.url.rsplit(":", 1)[1], unlocked.survey(sv.Frequencies("smoker"))
     for host, status in (("localhost", 200), ("127.0.0.1", 200), ("[::1]", 200), ("evil.example", 401), ("", 401)):
-        answer = httpx.get(f"{unlocked.studio}/", headers={"Host": f"{host}:{port}"})
+        answer = httpx.get(f"{unlocked.studio}/watch/{plan.id}/live", headers={"Host": f"{host}:{port}"})
         assert answer.status_code == status, host
 
 

@@ -33,28 +33,9 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    with collecting(tmp_path_factory.mktemp("studio")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with collecting(tmp_path_factory.mktemp("second")) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def drawn(chromium: Any, collector: Collector) -> Plan:
-    """A survey with people, of which everything is drawn."""
-    plan = collector.survey(
-        sv.Marginals(up_to=2, method="inp-ht"), people=8000, epsilon=4.0, title="Habits in our town"
-    )
-    collector.hear(plan, 6000)
-    with visitor(chromium) as (page, _):
-        page.goto(f"{collector.studio}/watch/{plan.id}")
-        page.locator(".chart.tree svg").wait_for()
-    return plan
 
 
 def tape(plan: Plan, number: int) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.front import Plan
 from sottovoce.studio.frame import POLICY
-from tests.studio.collectors import Collector, collecting, until
+from tests.studio.collectors import Collector, until
 
 LONGEST = 0.3  # seconds that a page may take
 ROWS = {
@@ -31,25 +31,10 @@ FORM = {**ROWS, "title": "Habits", "learn": "tables", "up_to": "2", "epsilon": "
 
 
 @pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    with collecting(tmp_path_factory.mktemp("studio")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def browser(collector: Collector) -> Iterator[httpx.Client]:
     """Somebody at this computer, whose forms say where they come from."""
     with httpx.Client(base_url=collector.studio, headers={"Origin": collector.url}, timeout=60) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def watched(collector: Collector, browser: httpx.Client) -> Plan:
-    """A survey with people, of which everything is drawn."""
-    plan = collector.survey(sv.Marginals(up_to=2, method="inp-ht"), people=20_000, epsilon=4.0, title="Watched")
-    collector.hear(plan, 20_000)
-    until(lambda: "Strongest associations" in browser.get(f"/watch/{plan.id}").text)
-    return plan
 
 
 def test_the_first_page_lists_surveys_and_the_root_leads_there(collector: Collector, browser: httpx.Client) -> None:
@@ -62,8 +47,8 @@ def test_the_first_page_lists_surveys_and_the_root_leads_there(collector: Collec
 
 
 @pytest.mark.parametrize("path", ["/", "/new", "/login", "/take/{id}", "/watch/{id}", "/watch/{id}/table", "/nowhere"])
-def test_every_page_is_well_made(collector: Collector, browser: httpx.Client, watched: Plan, path: str) -> None:
-    answer = browser.get(path.format(id=watched.id))
+def test_every_page_is_well_made(collector: Collector, browser: httpx.Client, drawn: Plan, path: str) -> None:
+    answer = browser.get(path.format(id=drawn.id))
     text = answer.text
     assert answer.headers["content-security-policy"] == POLICY
     assert '<html lang="en">' in text
@@ -141,40 +126,39 @@ def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -
     assert refused.status_code == 422
 
 
-def test_the_page_of_a_survey_shows_all_of_it(browser: httpx.Client, watched: Plan) -> None:
-    text = browser.get(f"/watch/{watched.id}").text
-    assert '<b id="count">20,000</b> of 20,000 people expected' in text
+def test_the_page_of_a_survey_shows_all_of_it(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
+    text = browser.get(f"/watch/{drawn.id}").text
+    people = collector.desk.survey(drawn.id).people
+    assert f'<b id="count">{people:,}</b> of 20,000 people expected' in text
     for words in ("Dependency tree", "Strongest associations", "Ask for any table", "Trusted with answers: nobody"):
         assert words in text
     assert text.count("<svg") >= 4 + 1 + 6
     assert text.count('role="img" aria-label="') == text.count("<svg")
     assert re.search(r'class="sure"><th scope="row" class="word"><a [^>]*>smoker, exercise', text)
     assert "98%" in text  # what epsilon 4 means
-    assert f"/studio/take/{watched.id}" in text
+    assert f"/studio/take/{drawn.id}" in text
 
 
-def test_only_the_parts_that_changed_are_sent_again(collector: Collector, browser: httpx.Client, watched: Plan) -> None:
+def test_only_the_parts_that_changed_are_sent_again(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
     def parts(have: list[str]) -> list[str]:
-        answer = browser.get(f"/watch/{watched.id}/live", params={"have": have})
+        answer = browser.get(f"/watch/{drawn.id}/live", params={"have": have})
         return re.findall(r'data-part="(\w+)" data-version="([^"]+)"', answer.text)
 
     first = parts([])
     assert [name for name, _ in first] == ["people", "singles", "relations"]
     have = [version for _, version in first]
     assert parts(have) == []
-    collector.hear(watched, 10, seed=2)
+    collector.hear(drawn, 10, seed=2)
     assert [name for name, _ in parts(have)] == ["people"]  # at once; the rest when it is drawn
 
 
 @pytest.mark.parametrize(
     "names", [["age"], ["drinks", "smoker"], ["smoker", "drinks", "age"], ["smoker", "drinks", "age", "exercise"]]
 )
-def test_any_table_can_be_asked_for(
-    collector: Collector, browser: httpx.Client, watched: Plan, names: list[str]
-) -> None:
-    path, asked = f"/watch/{watched.id}/table", {"attribute": names}
+def test_any_table_can_be_asked_for(collector: Collector, browser: httpx.Client, drawn: Plan, names: list[str]) -> None:
+    path, asked = f"/watch/{drawn.id}/table", {"attribute": names}
     text = until(lambda: (page := browser.get(path, params=asked).text).count("<svg") and page)
-    table = collector.desk.marginal(watched.id, names)
+    table = collector.desk.marginal(drawn.id, names)
     assert text.count("<tr>") == 1 + len(table.values)
     sheet = browser.get(f"{path}.csv", params=asked)
     assert sheet.headers["content-disposition"] == f'attachment; filename="{"-".join(names)}.csv"'
@@ -186,13 +170,13 @@ def test_any_table_can_be_asked_for(
     assert browser.get(f"{path}.png", params=asked).content.startswith(b"\x89PNG")
 
 
-def test_tables_that_cannot_be_are_refused_in_words(collector: Collector, browser: httpx.Client, watched: Plan) -> None:
+def test_tables_that_cannot_be_are_refused_in_words(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
     for asked, rule in (([], "hoose at least one"), (["height"], "height"), (["age", "age"], "different")):
-        path, params = f"/watch/{watched.id}/table", {"attribute": asked}
+        path, params = f"/watch/{drawn.id}/table", {"attribute": asked}
         answer = until(lambda path=path, params=params: (page := browser.get(path, params=params)).is_error and page)
         assert answer.status_code == 422
         assert rule in re.findall(r'role="alert">(.*?)</p>', answer.text, re.S)[0]
-    assert browser.get(f"/watch/{watched.id}/table.exe?attribute=age").status_code == 422
+    assert browser.get(f"/watch/{drawn.id}/table.exe?attribute=age").status_code == 422
 
 
 def test_attributes_by_themselves_have_no_ties(collector: Collector, browser: httpx.Client) -> None:
@@ -257,11 +241,11 @@ def test_unknown_surveys_and_pages_are_refused_as_pages(browser: httpx.Client) -
 
 
 def test_no_page_takes_long_while_estimates_are_made(
-    collector: Collector, browser: httpx.Client, watched: Plan, tmp_path: Path
+    collector: Collector, browser: httpx.Client, drawn: Plan, tmp_path: Path
 ) -> None:
-    collector.hear(watched, 20_000, seed=3)  # there is something new to estimate and to draw
-    paths = ["/", "/new", f"/take/{watched.id}", f"/watch/{watched.id}", f"/watch/{watched.id}/live"]
-    paths += [f"/watch/{watched.id}/table?attribute=age&attribute=exercise"]
+    collector.hear(drawn, 20_000, seed=3)  # there is something new to estimate and to draw
+    paths = ["/", "/new", f"/take/{drawn.id}", f"/watch/{drawn.id}", f"/watch/{drawn.id}/live"]
+    paths += [f"/watch/{drawn.id}/table?attribute=age&attribute=exercise"]
     taken = dict.fromkeys(paths, float("inf"))
     for _ in range(3):  # the least of a few, since this machine does other things too
         for path in paths:

@@ -33,7 +33,13 @@ ALWAYS_TOGETHER_FROM = Decimal("1.8")
 QUADRUPLES_FROM = Decimal("3")  # where everybody tells four
 MOST_SIGNS = 600  # whose classes are fitted in about a minute
 ENOUGH_FOR_TRIPLES = 50.0  # information per triple below which four attributes at once would be asked in vain
-PLAIN = {("corner", 2): 0.5, ("star", 3): 0.5}
+WIDE = 24  # attributes from which pairs are so many more than singles that most people tell pairs
+
+
+def plain(attributes: int) -> dict[tuple[str, int], float]:
+    """Singles and pairs, and nothing beyond."""
+    corners = 0.2 if attributes >= WIDE else 0.5
+    return {("corner", 2): corners, ("star", 3): 1 - corners}
 
 
 def collection(epsilon: Decimal, work: Workload) -> dict[tuple[str, int], float]:
@@ -53,7 +59,7 @@ def collection(epsilon: Decimal, work: Workload) -> dict[tuple[str, int], float]
     if is_categorical:
         return {("corner", 2): 0.25, ("star", 3): 0.75}
     if work.order <= 2 or epsilon < TOGETHER_FROM:
-        return PLAIN
+        return plain(attributes)
     if attributes == 3:
         return {("corner", 3): 1.0}
     if epsilon < MOSTLY_TOGETHER_FROM:
@@ -91,7 +97,7 @@ class SignMethod(Method):
         if asks_triples and not (
             _can_be_named(work, shares) and triple_information(work, epsilon, people, chosen) >= ENOUGH_FOR_TRIPLES
         ):
-            return sign_options(weights, shared_out(work, weights, PLAIN))
+            return sign_options(weights, shared_out(work, weights, plain(len(work.names))))
         return chosen
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:

@@ -85,12 +85,13 @@ def analyst_routes(desk: Desk) -> APIRouter:
     @router.get("/{id}/marginals", response_model=None)
     def marginals(
         id: SurveyId,
-        attributes: Annotated[str, Query(description="Names with commas between.", max_length=2000)],
+        attributes: Annotated[list[str], Query(description="Names, with commas between or one by one.", max_length=64)],
         level: Level = 0.95,
         format: Literal["json", "csv"] = "json",
     ) -> dict[str, Any] | Response:
         """The table of these attributes together."""
-        table = desk.marginal(id, [name.strip() for name in attributes.split(",")])
+        names = attributes if len(attributes) > 1 else [name.strip() for name in attributes[0].split(",")]
+        table = desk.marginal(id, names)
         if format == "csv":
             return Response(table_csv(table, level), media_type="text/csv")
         return table_json(table, level)

@@ -44,6 +44,7 @@ class Bodies(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _ONE, _MANY = msgspec.json.Decoder(Body), msgspec.json.Decoder(Bodies)
+_LIST = msgspec.json.Decoder(list[Body])
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:
 
 
 def read_json(data: bytes, shelf: Shelf, most: int) -> Envelope:
-    """One report, or ``{"reports": [...]}``."""
+    """One report, a list of them, or ``{"reports": [...]}``."""
     try:
-        bodies = _MANY.decode(data).reports if _BATCH.match(data) else [_ONE.decode(data)]
+        bodies = _decoded(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Problem("malformed-body", "the body must be JSON: a report, or reports with a list of them") from None
     _check_count(len(bodies), most)
@@ -90,6 +91,12 @@ def read_json(data: bytes, shelf: Shelf, most: int) -> Envelope:
     ids = _hex([body.id for body in bodies], ID_BYTES, "id")
     payloads = [_bytes(body.payload) for body in bodies]
     return Envelope(plan, ids, [body.cohort for body in bodies], payloads, _json_assignments(plan, bodies, ids))
+
+
+def _decoded(data: bytes) -> list[Body]:
+    if _BATCH.match(data):
+        return _MANY.decode(data).reports
+    return _LIST.decode(data) if data.lstrip()[:1] == b"[" else [_ONE.decode(data)]
 
 
 def _check_count(count: int, most: int) -> None:

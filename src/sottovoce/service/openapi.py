@@ -23,7 +23,7 @@ _REPORT: dict[str, Any] = {
         "signature": _HEX64,
     },
 }
-_BATCH = {
+_BATCH: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "required": ["reports"],
@@ -63,7 +63,7 @@ PATHS: dict[str, Any] = {
             "requestBody": {
                 "required": True,
                 "content": {
-                    "application/json": {"schema": {"anyOf": [_REPORT, _BATCH]}},
+                    "application/json": {"schema": {"anyOf": [_REPORT, _BATCH, _BATCH["properties"]["reports"]]}},
                     BINARY: {"schema": {"type": "string", "format": "binary"}},
                 },
             },

@@ -16,6 +16,7 @@ from sottovoce.plans import Plan
 from sottovoce.store import Store, open_store
 
 PATIENCE = 10  # times as long as the last one took, before the next one is made
+LONGEST_WAIT = 60.0  # seconds, however long that was
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Snapshots:
             self._collect(plan.id)
             last = self._latest.get(plan.id)
             age = time.time() - last.made if last else float("inf")
-            due = last is None or age > max(self._refresh, PATIENCE * last.seconds)
+            due = last is None or age > max(self._refresh, min(PATIENCE * last.seconds, LONGEST_WAIT))
             if people and due and (last is None or last.people != people):
                 self._ask(plan)
             return last or Snapshot(people)

@@ -16,6 +16,7 @@ MOST_LETTERS = 22  # of a label
 WIDE, STEP = 150, 26  # pixels of bars
 CELL = {True: (72, 38), False: (22, 22)}  # pixels of a heat map's cell, with figures and without
 _CONFIG = {
+    "aria": False,  # the page says in words what a chart shows
     "view": {"stroke": None},
     "legend": {"disable": True},
     "axis": {
@@ -41,7 +42,7 @@ def single(table: Table, level: float) -> str:
         "title": None,
         "axis": {"labelExpr": _names(data), "labelPadding": 8, "labelLimit": 160 * len(table.attributes)},
     }
-    shares = {"field": "frequency", "type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
+    shares = {"field": "frequency", "type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 3}}
     ends = {"x": {"field": "low", "type": "quantitative", "title": None}, "x2": {"field": "high"}}
     line = {"type": "errorbar", "color": INK, "thickness": 1.5, "ticks": {"size": 7, "color": INK}}
     figures = {"type": "text", "align": "left", "color": INK, "fontSize": 12}
@@ -64,12 +65,18 @@ def single(table: Table, level: float) -> str:
 
 def _bar(place: int, row: dict[str, Any]) -> dict[str, Any]:
     ends = {"low": row["low"], "high": row["high"]}
-    return {"place": place, "name": shortened(row["value"]), "frequency": row["frequency"], **ends, **_figures(row)}
+    return {
+        "place": place,
+        "name": shortened(row["value"]),
+        "frequency": row["frequency"],
+        **ends,
+        "figures": f"{_figures(row)}%",
+    }
 
 
-def _figures(row: dict[str, Any]) -> dict[str, str]:
-    reach = (row["high"] - row["low"]) / 2
-    return {"figures": f"{100 * row['frequency']:.1f} ± {100 * reach:.1f}%".replace("-", "−")}
+def _figures(row: dict[str, Any]) -> str:
+    """A share and half of its interval, in percent."""
+    return f"{100 * row['frequency']:.1f} ± {50 * (row['high'] - row['low']):.1f}".replace("-", "−")
 
 
 def _names(data: list[dict[str, Any]]) -> str:
@@ -86,7 +93,7 @@ def heat(table: Table, level: float) -> str:
     for row in rows:
         places = [side.index(part) for side, part in zip(sides, row["value"], strict=True)]
         cell = dict(zip(("part", "down", "across"), [0, *places][-3:], strict=True))
-        data.append({**cell, "frequency": row["frequency"], **_figures(row)})
+        data.append({**cell, "frequency": row["frequency"], "figures": _figures(row)})
     axes = {
         name: {
             "field": name,

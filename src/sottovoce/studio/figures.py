@@ -13,7 +13,7 @@ from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, Table
 from sottovoce.marginals import MarginalEstimate
 from sottovoce.service.analyst import table_csv
-from sottovoce.studio.charts import heat, inline, network, shortened, single
+from sottovoce.studio.charts import MOST_BARS, heat, inline, network, shortened, single
 
 LEVEL = 0.95
 FIGURES = ("frequency", "std_error", "low", "high")
@@ -65,7 +65,7 @@ def warm() -> None:
 def singles(estimate: Estimate) -> list[Picture]:
     """Every attribute by itself."""
     names = [key for key in estimate.tables if len(key) == 1][:MOST_SINGLES]
-    return [_picture(table, single(table, LEVEL)) for table in (estimate.tables[name] for name in names)]
+    return [_bars(estimate.tables[name]) for name in names]
 
 
 def relations(estimate: Estimate) -> Relations | str:
@@ -94,18 +94,23 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
         return str(wrong)
-    return _heat(table) if len(names) in (2, 3) else _picture(table, single(table, LEVEL))
+    return _heat(table) if len(names) in (2, 3) else _bars(table)
 
 
 def _heat(table: Table) -> Picture:
     fits = len(table.values) <= MOST_CELLS and table.is_complete
-    return _picture(table, heat(table, LEVEL) if fits else single(table, LEVEL))
+    return _picture(table, heat(table, LEVEL), "in percent") if fits else _bars(table)
 
 
-def _picture(table: Table, svg: str) -> Picture:
+def _bars(table: Table) -> Picture:
+    count = len(table.values)
+    return _picture(table, single(table, LEVEL), f"the {MOST_BARS} largest of {count:,}" if count > MOST_BARS else "")
+
+
+def _picture(table: Table, svg: str, more: str = "") -> Picture:
     rows = table.rows(LEVEL)
     shown = [{**row, "value": shortened(row["value"])} for row in rows[:MOST_ROWS]]
-    return Picture(table.attributes, svg, shown, len(rows) - len(shown), note(table))
+    return Picture(table.attributes, svg, shown, len(rows) - len(shown), ", ".join(filter(None, [more, note(table)])))
 
 
 def note(table: Table) -> str:

@@ -33,6 +33,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"whole": "{:,}".format, "percent": percent, "day": day, "listed": listed, "drawn": Markup}
+    for name in made.list_templates():
+        made.get_template(name)  # now, so that no visitor waits for it
     return made
 
 

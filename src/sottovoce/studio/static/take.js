@@ -111,7 +111,7 @@ async function sendReport(report) {
   complain("");
   try {
     await send(report, url, { seconds: 20 });
-    memory.set(sentKey, report.id); memory.set("last", JSON.stringify(readRecord({attributes: []})));
+    memory.set(sentKey, report.id);
     showThanks(report);
     by("thanks-title").focus();
   } catch (wrong) {

@@ -1,0 +1,30 @@
+"""One collector for all tests that can share one, and a survey of which everything is drawn: both take a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+import sottovoce as sv
+from sottovoce.front import Plan
+from tests.studio.collectors import Collector, collecting, until
+
+
+@pytest.fixture(scope="session")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with collecting(tmp_path_factory.mktemp("studio")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def drawn(collector: Collector) -> Plan:
+    """A survey with people, of which everything is drawn."""
+    plan = collector.survey(
+        sv.Marginals(up_to=2, method="inp-ht"), people=20_000, epsilon=4.0, title="Habits in our town"
+    )
+    collector.hear(plan, 20_000)
+    page = f"{collector.studio}/watch/{plan.id}"
+    until(lambda: "Strongest associations" in httpx.get(page, timeout=60).text)
+    return plan
