@@ -13,6 +13,7 @@ from sottovoce import front
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate
 from sottovoce.plans import Plan
+from sottovoce.service.manners import step_back
 from sottovoce.store import Store, open_store
 
 PATIENCE = 10  # times as long as the last one took, before the next one is made
@@ -85,7 +86,7 @@ class Snapshots:
     def _ask(self, plan: Plan) -> Future[Snapshot]:
         if plan.id not in self._asked:
             if self._pool is None:
-                self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+                self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=step_back)
             self._asked[plan.id] = self._pool.submit(_estimated, self._url, plan.text)
         return self._asked[plan.id]
 

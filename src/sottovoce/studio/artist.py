@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
+from sottovoce.service.manners import step_back
+
 PROCESSES = 2  # one draws; the second is started only if something is asked for meanwhile
 KEPT = 128  # results that are remembered
 PAUSE = 3.0  # seconds between two drawings of one thing, at least
@@ -94,7 +96,7 @@ class Artist:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"), initializer=step_back)
         return self._pool
 
     def close(self) -> None:
