@@ -114,6 +114,19 @@ class Table:
             )
         ]
 
+    def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        """The table with all that marks it."""
+        return {
+            "attributes": list(self.attributes),
+            "people": self.people,
+            "method": self.method,
+            "is_unbiased": self.is_unbiased,
+            "is_reconstructed": self.is_reconstructed,
+            "errors": self.errors,
+            "level": level,
+            "rows": self.rows(level),
+        }
+
     def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
         """A data frame: value, frequency, std_error, low, high."""
         import pandas as pd

@@ -183,6 +183,10 @@ class Plan:
             "cohorts": cohorts.to_json(),
         }
         text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("plan: names and values must be text that UTF-8 can hold") from None
         return cls(text, schema, question, exact, people, cohorts, series, coin)
 
     @classmethod

@@ -37,7 +37,7 @@ class LeakyRappor(Rappor):
     """The permanent step is skipped."""
 
     def memorize(self, value: int, entropy: Entropy) -> tuple[int, int]:
-        cohort = self._draw_cohort(entropy)
+        (cohort,) = self.public_coins(entropy)
         return self._filter(cohort, value), cohort
 
 

@@ -93,6 +93,7 @@ def test_questions_that_break_a_rule(filled: Filled, query: str, problem: str) -
 def test_an_export_estimates_the_same(filled: Filled, tmp_path: Path) -> None:
     collector, heard, _ = filled
     data = collector.analyst("GET", f"/v1/surveys/{PLAN.id}/export").data
+    assert pq.read_table(io.BytesIO(data)).column_names == ["id", "cohort", "payload"]
     assert pq.read_table(io.BytesIO(data)).num_rows == 400
     (tmp_path / "reports.parquet").write_bytes(data)
     assert sv.Aggregate(PLAN).add(sv.Reports.read(tmp_path / "reports.parquet")) == heard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import numpy as np
@@ -381,6 +382,16 @@ def test_two_open_stores_see_each_other(url: str, monkeypatch: pytest.MonkeyPatc
             assert one.aggregate(plan()) == two.aggregate(plan())
         assert one.count(plan()) == 360
         assert one.signing_key() == two.signing_key()
+
+
+def test_many_may_open_an_empty_store_at_once(url: str) -> None:
+    def opened(_: int) -> bytes:
+        with open_store(url) as store:
+            store.add_plan(plan())
+            return store.signing_key()
+
+    with ThreadPoolExecutor(6) as threads:
+        assert len(set(threads.map(opened, range(6)))) == 1
 
 
 def test_a_closed_store_says_so(url: str) -> None:

@@ -54,16 +54,6 @@ def test_a_writer_waits_for_the_one_that_drew_its_numbers_before(cluster_url: st
         assert own[0].tobytes() == b"\xff" * 4 + bytes(12)
 
 
-def test_many_may_open_an_empty_database_at_once(cluster_url: str) -> None:
-    def opened(_: int) -> bytes:
-        with open_store(cluster_url) as store:
-            store.add_plan(plan())
-            return store.signing_key()
-
-    with ThreadPoolExecutor(6) as threads:
-        assert len(set(threads.map(opened, range(6)))) == 1
-
-
 def test_a_lost_connection_is_opened_again(cluster: Cluster, cluster_url: str) -> None:
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sottovoce'"
     with open_store(cluster_url) as store, psycopg.connect(cluster.url, autocommit=True) as other:

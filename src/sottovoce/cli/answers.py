@@ -61,16 +61,5 @@ def estimate_json(made: Plan, tables: Sequence[Table], level: float) -> dict[str
         "plan": made.id,
         "guarantee": guarantee_json(made.guarantee),
         "level": level,
-        "tables": [
-            {
-                "attributes": list(table.attributes),
-                "people": table.people,
-                "method": table.method,
-                "is_unbiased": table.is_unbiased,
-                "is_reconstructed": table.is_reconstructed,
-                "errors": table.errors,
-                "rows": table.rows(level),
-            }
-            for table in tables
-        ],
+        "tables": [table.to_json(level) for table in tables],
     }

@@ -27,7 +27,7 @@ def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
             store.close()
     total = Aggregate(made)
     with progress("listening", row_count(Path(source)), quiet) as advance:
-        for batch in stream(source):
+        for batch in stream(source, plan_id=made.id):
             total.add(batch)
             advance(total.people)
     return total

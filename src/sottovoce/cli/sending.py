@@ -26,8 +26,8 @@ def send_people(
     done = 0
     with ExitStack() as stack:
         file = stack.enter_context(log.open("a", encoding="utf-8")) if log is not None else None
-        pool = stack.enter_context(ThreadPoolExecutor(connections))
         stack.callback(devices.close)
+        pool = stack.enter_context(ThreadPoolExecutor(connections))  # ends before the connections do
         under_way: set[Future[int]] = set()
         for rows in _groups(plan, people, batch):
             under_way.add(pool.submit(devices.send, rows, file))

@@ -79,7 +79,10 @@ def studio(
     from sottovoce.service.settings import Settings
 
     settings = Settings(rate_limit=rate_limit, origins=tuple(origin or ()))
-    _run(plans or [], store, host, port, settings, proxy, host not in LOCAL if token is None else token)
+    is_local = host in LOCAL and proxy is None
+    if token is False and not is_local:
+        raise InvalidInput("token: a studio that others can reach must ask analysts for one")
+    _run(plans or [], store, host, port, settings, proxy, not is_local if token is None else token)
 
 
 def _run(
@@ -180,7 +183,10 @@ def export(
 
     opened = open_store(store, create=False)
     try:
-        for entry in [each for each in opened.entries() if plan_id is None or each.plan.id.startswith(plan_id)]:
+        chosen = [each for each in opened.entries() if plan_id is None or each.plan.id.startswith(plan_id)]
+        if not chosen:
+            raise InvalidInput("plan: the store has no plan whose id starts so" if plan_id else "store: it has no plan")
+        for entry in chosen:
             with progress(f"exporting {entry.plan.id[:8]}", opened.count(entry.plan), quiet) as advance:
                 count = write_out(opened, entry.plan, output, advance)
             typer.echo(f"{count:,} reports of {entry.plan.id[:16]} written to {output}")

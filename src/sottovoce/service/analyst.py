@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,10 +16,10 @@ from starlette.background import BackgroundTask
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Table
-from sottovoce.reports import Reports, write_stream
 from sottovoce.service.desk import Desk
 from sottovoce.service.problems import Problem
 from sottovoce.service.tokens import holder
+from sottovoce.store import export_file
 from sottovoce.surveys import LONGEST_TITLE
 from sottovoce.surveys import Survey as Description
 
@@ -61,7 +60,10 @@ def analyst_routes(desk: Desk) -> APIRouter:
     def create(asked: Annotated[NewSurvey, Body()]) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
         made = Description.parse(asked.model_dump(by_alias=True))
-        return desk.create(made.plan(), made.title).to_json()
+        plan = made.plan()
+        if any(survey.plan.id == plan.id for survey in desk.surveys()):
+            raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
+        return desk.create(plan, made.title).to_json()
 
     @router.get("/{id}")
     def survey(id: SurveyId) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def analyst_routes(desk: Desk) -> APIRouter:
         snapshot = desk.fresh(id)
         if snapshot.estimate is None:
             return {"people": snapshot.people, "made": None, "tables": [], "problem": snapshot.problem}
-        tables = [table_json(table, level) for table in snapshot.estimate.tables.values()]
+        tables = [table.to_json(level) for table in snapshot.estimate.tables.values()]
         return {"people": snapshot.people, "made": snapshot.made, "tables": tables, "problem": None}
 
     @router.get("/{id}/marginals", response_model=None)
@@ -94,47 +96,27 @@ def analyst_routes(desk: Desk) -> APIRouter:
         table = desk.marginal(id, names)
         if format == "csv":
             return Response(table_csv(table, level), media_type="text/csv")
-        return table_json(table, level)
+        return table.to_json(level)
 
     @router.get("/{id}/export", response_class=FileResponse)
     def export(id: SurveyId) -> FileResponse:
         """All reports so far, as one Parquet file."""
         found = desk.survey(id)
-        path = Path(tempfile.mkdtemp(prefix="sottovoce-")) / f"{found.plan.id[:16]}.parquet"
-        write_stream(path, _batches(desk, found.plan))
-
-        def remove() -> None:
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
-
+        folder = tempfile.TemporaryDirectory(prefix="sottovoce-")
+        path = Path(folder.name) / f"{found.plan.id[:16]}.parquet"
+        try:
+            export_file(desk.store, found.plan, path)
+        except BaseException:
+            folder.cleanup()
+            raise
         return FileResponse(
-            path, media_type="application/vnd.apache.parquet", filename=path.name, background=BackgroundTask(remove)
+            path,
+            media_type="application/vnd.apache.parquet",
+            filename=path.name,
+            background=BackgroundTask(folder.cleanup),
         )
 
     return router
-
-
-def _batches(desk: Desk, plan: Any) -> Iterator[Reports]:
-    heard = False
-    for _, _, reports in desk.store.read(plan):
-        heard = True
-        yield reports
-    if not heard:
-        yield Reports.empty(plan)
-
-
-def table_json(table: Table, level: float) -> dict[str, Any]:
-    """A table with all that marks it."""
-    return {
-        "attributes": list(table.attributes),
-        "people": table.people,
-        "method": table.method,
-        "is_unbiased": table.is_unbiased,
-        "is_reconstructed": table.is_reconstructed,
-        "errors": table.errors,
-        "level": level,
-        "rows": table.rows(level),
-    }
 
 
 def table_csv(table: Table, level: float) -> str:

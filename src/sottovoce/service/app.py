@@ -20,9 +20,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sottovoce import __version__
 from sottovoce.errors import SottovoceError
 from sottovoce.service.analyst import analyst_routes
+from sottovoce.service.bodies import WholeBodies
 from sottovoce.service.desk import Desk
 from sottovoce.service.guards import RateLimit, SafeHeaders
-from sottovoce.service.ingest import Ingest
+from sottovoce.service.ingest import PATH, Ingest
 from sottovoce.service.logs import log, log_problem, logger
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.openapi import with_public
@@ -31,6 +32,7 @@ from sottovoce.service.public import public_routes
 from sottovoce.service.settings import Settings
 from sottovoce.service.writer import Writer
 
+_FOR_DEVICES = (PATH, "/v1/plans/")
 _BY_STATUS = {401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
 
 
@@ -77,29 +79,36 @@ class _Collector(FastAPI):
     def __init__(self, ingest: ASGIApp, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
         self._ingest = ingest
+        self._bounded = WholeBodies(super().__call__, settings)
         self._guarded = SafeHeaders(_limited(self._dispatch, settings))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == "/v1/reports":
-            await self._ingest(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+        is_report = scope["type"] == "http" and scope["path"] == PATH
+        await (self._ingest if is_report else self._bounded)(scope, receive, send)
 
 
 def _limited(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Who may send: pages of chosen sites, and one address not too often."""
-    if settings.origins:
-        app = CORSMiddleware(
-            app,
-            allow_origins=list(settings.origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["content-type"],
-            max_age=600,
-        )
-    return app if settings.rate_limit is None else RateLimit(app, settings.rate_limit)
+    """Who may send: one address not too often, and pages of chosen sites, which see what devices ask and no more."""
+    if settings.rate_limit is not None:
+        app = RateLimit(app, settings.rate_limit)
+    if not settings.origins:
+        return app
+    shared = CORSMiddleware(
+        app,
+        allow_origins=list(settings.origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["content-type"],
+        max_age=600,
+    )
+
+    async def for_devices(scope: Scope, receive: Receive, send: Send) -> None:
+        is_shared = scope["type"] == "http" and scope["path"].startswith(_FOR_DEVICES)
+        await (shared if is_shared else app)(scope, receive, send)
+
+    return for_devices
 
 
 async def _keep_fresh(desk: Desk, seconds: float) -> None:

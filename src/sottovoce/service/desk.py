@@ -51,7 +51,7 @@ class Desk:
     def __init__(self, store: Store, refresh_seconds: float = 2.0) -> None:
         self.store = store
         self.shelf = Shelf(store)
-        self._snapshots = Snapshots(store.url, refresh_seconds)
+        self._snapshots = Snapshots(store.address, refresh_seconds)
 
     def surveys(self) -> list[Survey]:
         """All of them, the newest first."""

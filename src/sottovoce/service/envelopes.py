@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -52,13 +53,18 @@ class Envelope:
     """The reports of one request, all of one plan, and the assignments of those whose coins were assigned."""
 
     plan: Plan
-    ids: bytes  # 16 for each report
+    ids: builtins.bytes  # 16 for each report
     cohorts: list[int]
-    payloads: list[bytes]
+    payloads: list[builtins.bytes]
     assignments: tuple[Assignment, ...] = ()
 
     def __len__(self) -> int:
         return len(self.cohorts)
+
+    @property
+    def bytes(self) -> int:
+        """About what it holds in memory when it is written."""
+        return len(self) * (ID_BYTES + self.plan.cohorts.bytes + 64)
 
 
 def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:

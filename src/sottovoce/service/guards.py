@@ -7,7 +7,8 @@ from collections import OrderedDict
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sottovoce.service.problems import MEDIA_TYPE, Problem
+from sottovoce.service.bodies import refuse
+from sottovoce.service.problems import Problem
 
 POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
 _HEADERS = (
@@ -54,15 +55,8 @@ class RateLimit:
         if scope["type"] != "http" or self._allowed(str((scope.get("client") or ("",))[0])):
             await self._app(scope, receive, send)
             return
-        problem = Problem("too-many-requests", f"at most {self._rate:g} requests a second from one address")
-        body = problem.body()
-        headers = [
-            (b"content-type", MEDIA_TYPE.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (b"retry-after", b"1"),
-        ]
-        await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        limit = f"at most {self._rate:g} requests a second from one address"
+        await refuse(Problem("too-many-requests", limit, {"Retry-After": "1"}), send)
 
     def _allowed(self, address: str) -> bool:
         now = time.monotonic()

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from sottovoce.errors import StoreError
 from sottovoce.service.problems import Problem
 
 logger = logging.getLogger("sottovoce.service")
@@ -50,7 +51,14 @@ def log(event: str, **fields: Any) -> None:
 def log_problem(path: str, problem: Problem, wrong: BaseException | None = None) -> None:
     """A request that was refused; a mistake of ours with the place it happened."""
     fields = {"path": path, "status": problem.status, "problem": problem.name}
-    if problem.status >= 500 and problem.name == "internal":
+    if problem.name == "internal":
         logger.error("mistake", extra={"fields": fields}, exc_info=wrong)
+    elif isinstance(wrong, StoreError):  # it speaks of the store, never of a report
+        logger.error("store", extra={"fields": fields | {"detail": str(wrong)}})
     else:
         logger.info("refused", extra={"fields": fields})
+
+
+def log_mistake(event: str, wrong: BaseException) -> None:
+    """Something that should not happen, with the place where it did."""
+    logger.error(event, exc_info=wrong)

@@ -39,6 +39,10 @@ _PROBLEM = {
         "detail": {"type": "string"},
     },
 }
+_ANY = (
+    "malformed-body", "unauthorized", "unknown-plan", "body-too-slow", "survey-exists", "body-too-large",
+    "invalid-input", "too-many-requests", "busy",
+)  # fmt: skip
 _PLAN_ID = {"name": "id", "in": "path", "required": True, "schema": _HEX64}
 
 
@@ -134,7 +138,7 @@ def with_public(description: dict[str, Any]) -> dict[str, Any]:
         for operation in path.values():
             answers = operation["responses"]
             answers.pop("422", None)
-            answers |= _refusals("unauthorized", "unknown-plan", "invalid-input", "malformed-body", "too-many-requests")
+            answers |= _refusals(*_ANY)
             operation["security"] = [{"token": []}]
     description["paths"] |= PATHS
     schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})

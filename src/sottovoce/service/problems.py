@@ -11,6 +11,7 @@ from sottovoce.errors import (
     InvalidInput,
     PlanMismatch,
     SottovoceError,
+    StoreError,
     StoreFull,
     SurveyClosed,
     UnknownPlan,
@@ -29,6 +30,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "method-not-allowed": (405, "This address does not take that method"),
     "body-too-slow": (408, "The body took too long"),
     "id-reused": (409, "The id was used for another report"),
+    "survey-exists": (409, "There is such a survey"),
     "assignment-used": (409, "The assignment was used for another report"),
     "survey-closed": (410, "The survey is closed"),
     "body-too-large": (413, "The body is too large"),
@@ -62,6 +64,7 @@ _NAMES: tuple[tuple[type[SottovoceError], str], ...] = (
     (StoreFull, "store-full"),
     (SurveyClosed, "survey-closed"),
     (UnknownPlan, "unknown-plan"),
+    (StoreError, "busy"),
     (BadAssignment, "bad-assignment"),
     (CorruptReport, "invalid-report"),
     (PlanMismatch, "invalid-report"),
@@ -76,5 +79,7 @@ def problem_of(wrong: BaseException) -> Problem:
         return wrong
     for kind, name in _NAMES:
         if isinstance(wrong, kind):
+            if name == "busy":  # what a store says of itself is for the log
+                return Problem(name, "the store cannot be reached; send it again", {"Retry-After": "1"})
             return Problem(name, str(wrong))
     return Problem("internal", "the collector could not answer; nothing was stored")

@@ -24,15 +24,15 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
     key = desk.store.signing_key()
 
     async def plan(request: Request) -> Response:
-        found = desk.shelf.plan(request.path_params["id"])
+        found = await desk.shelf.insist(lambda: desk.shelf.plan(request.path_params["id"]))
         return Response(
             found.to_json().encode(),
             media_type="application/json",
-            headers={"Cache-Control": _FOREVER, "ETag": found.id},
+            headers={"Cache-Control": _FOREVER, "ETag": f'"{found.id}"'},
         )
 
     async def assignment(request: Request) -> Response:
-        found = desk.shelf.plan(request.path_params["id"])
+        found = await desk.shelf.insist(lambda: desk.shelf.plan(request.path_params["id"]))
         if found.coin != "assigned":
             raise Problem("not-found", "this plan's coins are the device's own; nothing is assigned")
         entry = await run_in_threadpool(desk.store.entry, found.id)
@@ -43,6 +43,8 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
 
     async def health(_: Request) -> Response:
         surveys = await run_in_threadpool(lambda: len(desk.store.entries()))  # fails if the store does
+        if not writer.is_alive:
+            raise Problem("internal", "the collector cannot write; start it again")
         return JSONResponse({"status": "ok", "surveys": surveys, "waiting": writer.waiting})
 
     async def counters(_: Request) -> Response:

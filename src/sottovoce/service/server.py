@@ -12,6 +12,7 @@ import uvicorn
 
 from sottovoce.service.logs import log_to_stderr
 
+MOST_AT_ONCE = 8192  # connections; beyond, they are told to come again
 DRAIN = 20  # seconds that requests under way get when the server is told to stop
 
 
@@ -49,6 +50,8 @@ def make_config(app: Any, host: str, port: int, proxies: str | None = None) -> u
         log_config=None,
         access_log=False,
         server_header=False,
+        ws="none",  # nothing here speaks it, and its log lines name addresses
+        limit_concurrency=MOST_AT_ONCE,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN,
         proxy_headers=proxies is not None,

@@ -13,7 +13,7 @@ class Settings:
 
     most_bytes: int = 8 << 20  # of a request's body
     most_reports: int = 20_000  # in one request
-    most_waiting: int = 200_000  # reports that wait to be written; beyond, senders are told to come again
+    most_waiting: int = 256 << 20  # bytes of reports that wait to be written; beyond, senders are told to come again
     body_seconds: float = 10.0  # to send a body
     answer_seconds: float = 30.0  # until what was sent is durable, or the sender is told to come again
     rate_limit: float | None = None  # requests a second from one address

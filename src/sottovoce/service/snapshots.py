@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
-from dataclasses import dataclass
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 from sottovoce import front
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate
 from sottovoce.plans import Plan
+from sottovoce.service.logs import log_mistake
 from sottovoce.service.manners import step_back
 from sottovoce.store import Store, open_store
 
 PATIENCE = 10  # times as long as the last one took, before the next one is made
 LONGEST_WAIT = 60.0  # seconds, however long that was
+LONGEST_ESTIMATE = 900.0  # seconds, after which an estimate is given up
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,13 @@ class Snapshots:
         self._pool: ProcessPoolExecutor | None = None
         self._latest: dict[str, Snapshot] = {}
         self._asked: dict[str, Future[Snapshot]] = {}
+        self._since: dict[str, float] = {}
 
     def latest(self, plan: Plan, people: int) -> Snapshot:
         """The last one, at once; a newer one is made behind it if there are more people by now."""
         with self._lock:
             self._collect(plan.id)
+            self._give_up(plan.id)
             last = self._latest.get(plan.id)
             age = time.time() - last.made if last else float("inf")
             due = last is None or age > max(self._refresh, min(PATIENCE * last.seconds, LONGEST_WAIT))
@@ -85,25 +90,47 @@ class Snapshots:
 
     def _ask(self, plan: Plan) -> Future[Snapshot]:
         if plan.id not in self._asked:
-            if self._pool is None:
-                self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=step_back)
-            self._asked[plan.id] = self._pool.submit(_estimated, self._url, plan.text)
+            self._since[plan.id] = time.monotonic()
+            try:
+                self._asked[plan.id] = self._started().submit(_estimated, self._url, plan.text)
+            except BrokenProcessPool:  # the process died; another one may live
+                self._pool = None
+                self._asked[plan.id] = self._started().submit(_estimated, self._url, plan.text)
         return self._asked[plan.id]
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=step_back)
+        return self._pool
 
     def _collect(self, plan_id: str) -> None:
         asked = self._asked.get(plan_id)
         if asked is not None and asked.done():
             del self._asked[plan_id]
-            if asked.exception() is None:
+            wrong = CancelledError() if asked.cancelled() else asked.exception()
+            if wrong is None:
                 self._latest[plan_id] = asked.result()
-            else:  # the process died: the next one starts anew
-                self._pool = None
+                return
+            log_mistake("estimate failed", wrong)
+            last = self._latest.get(plan_id) or Snapshot(0)
+            problem = "estimate: it could not be made; the collector's log says why"
+            self._latest[plan_id] = replace(last, made=time.time(), seconds=LONGEST_WAIT, problem=problem)
+
+    def _give_up(self, plan_id: str) -> None:
+        """Stop an estimate that takes too long, so that others get their turn."""
+        if plan_id in self._asked and time.monotonic() - self._since[plan_id] > LONGEST_ESTIMATE:
+            pool, self._pool = self._pool, None
+            _stop(pool)
 
     def close(self) -> None:
         """Stop the estimating process, whatever it is at."""
         with self._lock:
             pool, self._pool = self._pool, None
-        if pool is not None:
-            for process in list(pool._processes.values()):  # an estimate that nobody waits for is not waited for
-                process.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
+        _stop(pool)
+
+
+def _stop(pool: ProcessPoolExecutor | None) -> None:
+    if pool is not None:
+        for process in list((pool._processes or {}).values()):  # an estimate that nobody waits for is not waited for
+            process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
@@ -17,11 +17,13 @@ from sottovoce.errors import SottovoceError
 from sottovoce.plans import Plan
 from sottovoce.reports import Reports
 from sottovoce.service.envelopes import Envelope, Ids, gathered
+from sottovoce.service.logs import log_mistake
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.store import Outcome, Store
 
 MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait
+MOST_BYTES_AT_ONCE = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,31 @@ class Writer:
         self._to, self._metrics, self._most_waiting = store, metrics, most_waiting
         self._key = store.signing_key()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._waiting = 0  # reports; changed by the event loop alone
+        self._waiting = 0  # bytes of reports; changed by the event loop alone
         self._thread = threading.Thread(target=self._run, name="sottovoce-writer")
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """Reports that are not durable yet."""
+        """Bytes of reports that are not durable yet."""
         return self._waiting
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
 
     async def write(self, envelope: Envelope) -> Receipt:
         """Returns when the reports are durable; raises if none of them was taken."""
-        if self._waiting + len(envelope) > self._most_waiting:
+        if self._waiting and self._waiting + envelope.bytes > self._most_waiting:
             raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
-        self._waiting += len(envelope)
+        self._waiting += envelope.bytes
         self._queue.put(_Waiting(envelope, future, loop))
         try:
             return await future
         finally:
-            self._waiting -= len(envelope)
+            self._waiting -= envelope.bytes
 
     def close(self) -> None:
         """Write what waits, then stop."""
@@ -76,73 +82,90 @@ class Writer:
     def _run(self) -> None:
         going = True
         while going:
-            first = self._queue.get()
-            if first is None:
-                return
-            group, size = [first], len(first.envelope)
-            while size < MOST_AT_ONCE:
-                try:
-                    more = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-                if more is None:
-                    going = False
-                    break
-                group.append(more)
-                size += len(more.envelope)
+            group, going = self._next_group()
+            if not group:
+                continue
             start = time.perf_counter()
-            results = self._written([each.envelope for each in group])
-            self._metrics.committed(size, time.perf_counter() - start)
+            envelopes = [each.envelope for each in group]
+            try:
+                results = self._written(envelopes)
+            except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
+                log_mistake("writing failed", wrong)
+                results = [wrong for _ in group]
+            self._metrics.committed(sum(map(len, envelopes)), time.perf_counter() - start)
             group[0].loop.call_soon_threadsafe(_resolve, group, results)
+
+    def _next_group(self) -> tuple[list[_Waiting], bool]:
+        """What waits, as much as fits into one transaction; and whether more may come."""
+        group: list[_Waiting] = []
+        rows = size = 0
+        while rows < MOST_AT_ONCE and size < MOST_BYTES_AT_ONCE:
+            try:
+                more = self._queue.get(block=not group)
+            except queue.Empty:
+                break
+            if more is None:
+                return group, False
+            group.append(more)
+            rows += len(more.envelope)
+            size += more.envelope.bytes
+        return group, True
 
     def _written(self, envelopes: Sequence[Envelope]) -> list[Receipt | BaseException]:
         """What became of each request."""
-        results: list[Receipt | BaseException] = [Problem("internal", "not written")] * len(envelopes)
-        groups: list[_Group] = []
+        results: dict[int, Receipt | BaseException] = {}
         by_plan: dict[str, list[int]] = {}
         for place, envelope in enumerate(envelopes):
             by_plan.setdefault(envelope.plan.id, []).append(place)
+        now = time.time()
+        groups: list[_Group] = []
         for places in by_plan.values():
-            own = _Group.of(places, envelopes, self._check, results)
-            if own is not None:
-                groups.append(own)
-        for group in self._store(groups, results):  # two that contradict each other: one by one, in their order
-            alone = [_Group([place], *self._check([envelopes[place]])) for place in group.places]
-            for place, outcome in zip(group.places, self._outcomes(alone), strict=True):
-                results[place] = outcome if isinstance(outcome, BaseException) else _receipt(envelopes[place], outcome)
-        return results
+            groups += self._checked(places, envelopes, now, results)
+        while groups:  # once, unless two reports contradict each other
+            groups = self._store(groups, envelopes, results)
+        return [results[place] for place in range(len(envelopes))]
 
-    def _store(self, groups: Sequence[_Group], results: list[Receipt | BaseException]) -> list[_Group]:
-        """Store groups, and say so in the results; those of which nothing could be stored come back."""
-        again = []
-        for group, outcome in zip(groups, self._outcomes(groups), strict=True):
-            if not isinstance(outcome, BaseException) and (outcome == Outcome.CONFLICT).any():
-                again.append(group)
-                continue
-            for place, rows in zip(group.places, group.rows, strict=True):
-                results[place] = outcome if isinstance(outcome, BaseException) else _stored(outcome[rows])
-        return again
-
-    def _outcomes(self, groups: Sequence[_Group]) -> list[NDArray[np.uint8] | BaseException]:
-        """One transaction."""
-        parts = [(group.plan, group.ids, group.reports) for group in groups]
+    def _checked(
+        self, places: list[int], envelopes: Sequence[Envelope], now: float, results: dict[int, Receipt | BaseException]
+    ) -> list[_Group]:
+        """Requests for one plan, all at once, which is quick; halved and halved where something is wrong."""
         try:
-            return list(self._to.append_many(parts)) if parts else []
-        except Exception as wrong:  # nothing was stored
-            return [wrong for _ in parts]
+            return [_Group.of(places, envelopes, self._key, now)]
+        except SottovoceError as wrong:
+            if len(places) == 1:
+                results[places[0]] = wrong
+                return []
+        half = len(places) // 2
+        return [
+            group for some in (places[:half], places[half:]) for group in self._checked(some, envelopes, now, results)
+        ]
 
-    def _check(self, envelopes: Sequence[Envelope]) -> tuple[Plan, Ids, Reports, list[slice]]:
-        """The columns of one plan's requests, if all are reports of it and use the coins that were assigned."""
-        plan = envelopes[0].plan
-        ids, reports = gathered(plan, envelopes)
-        given = [assignment for envelope in envelopes for assignment in envelope.assignments]
-        if given:
-            now = time.time()
-            for assignment, report in zip(given, reports.single(plan), strict=True):
-                assignment.verify(self._key, now)
-                assignment.check(report, plan)
-        ends = list(accumulate(map(len, envelopes), initial=0))
-        return plan, ids, reports, [slice(low, high) for low, high in pairwise(ends)]
+    def _store(
+        self, groups: Sequence[_Group], envelopes: Sequence[Envelope], results: dict[int, Receipt | BaseException]
+    ) -> list[_Group]:
+        """Store groups in one transaction. A request that contradicts another is refused; the others come back."""
+        try:
+            outcomes = self._to.append_many([(group.plan, group.ids, group.reports) for group in groups])
+        except Exception as wrong:  # nothing was stored
+            outcomes = [wrong for _ in groups]  # type: ignore[misc]
+        again = []
+        for group, outcome in zip(groups, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                results |= dict.fromkeys(group.places, outcome)
+                continue
+            wrong_rows = outcome == Outcome.CONFLICT
+            if not wrong_rows.any():
+                results |= {
+                    place: _receipt(outcome[rows]) for place, rows in zip(group.places, group.rows, strict=True)
+                }
+                continue
+            refused = [bool(wrong_rows[rows].any()) for rows in group.rows]
+            for place, is_refused in zip(group.places, refused, strict=True):
+                if is_refused:
+                    results[place] = _contradicted(envelopes[place])
+            if not all(refused):
+                again.append(group.without(refused))
+        return again
 
 
 @dataclass(frozen=True)
@@ -156,35 +179,37 @@ class _Group:
     rows: list[slice]  # of each request
 
     @classmethod
-    def of(
-        cls,
-        places: list[int],
-        envelopes: Sequence[Envelope],
-        check: Callable[[Sequence[Envelope]], tuple[Plan, Ids, Reports, list[slice]]],
-        results: list[Receipt | BaseException],
-    ) -> _Group | None:
-        """All at once, which is quick; only if something is wrong look for whose it is."""
-        try:
-            return cls(places, *check([envelopes[place] for place in places]))
-        except SottovoceError:
-            good = []
-            for place in places:
-                try:
-                    check([envelopes[place]])
-                    good.append(place)
-                except SottovoceError as wrong:
-                    results[place] = wrong
-            return cls(good, *check([envelopes[place] for place in good])) if good else None
+    def of(cls, places: list[int], envelopes: Sequence[Envelope], key: bytes, now: float) -> _Group:
+        """The columns of requests, if all are reports of the plan and use the coins that were assigned."""
+        own = [envelopes[place] for place in places]
+        plan = own[0].plan
+        ids, reports = gathered(plan, own)
+        given = [assignment for envelope in own for assignment in envelope.assignments]
+        if given:
+            for assignment, report in zip(given, reports.single(plan), strict=True):
+                assignment.verify(key, now)
+                assignment.check(report, plan)
+        return cls(places, plan, ids, reports, _rows([len(envelope) for envelope in own]))
+
+    def without(self, refused: Sequence[bool]) -> _Group:
+        """The same without some of the requests."""
+        lengths = [rows.stop - rows.start for rows in self.rows]
+        kept = ~np.repeat(np.array(refused), lengths)
+        reports = Reports(self.plan.id, self.reports.cohorts[kept], self.reports.payload[kept])
+        left = [(place, length) for place, length, out in zip(self.places, lengths, refused, strict=True) if not out]
+        return _Group([place for place, _ in left], self.plan, self.ids[kept], reports, _rows([n for _, n in left]))
 
 
-def _receipt(envelope: Envelope, outcome: NDArray[np.uint8]) -> Receipt | Problem:
-    if (outcome == Outcome.CONFLICT).any():
-        used = "assignment-used" if envelope.assignments else "id-reused"
-        return Problem(used, "a report with this id and another content is stored; nothing of this request was")
-    return _stored(outcome)
+def _rows(lengths: Sequence[int]) -> list[slice]:
+    return [slice(low, high) for low, high in pairwise(accumulate(lengths, initial=0))]
 
 
-def _stored(outcome: NDArray[np.uint8]) -> Receipt:
+def _contradicted(envelope: Envelope) -> Problem:
+    used = "assignment-used" if envelope.assignments else "id-reused"
+    return Problem(used, "another report has this id; nothing of this request was stored")
+
+
+def _receipt(outcome: NDArray[np.uint8]) -> Receipt:
     duplicates = int(np.count_nonzero(outcome))
     return Receipt(len(outcome) - duplicates, duplicates)
 

@@ -26,6 +26,7 @@ Progress = Callable[[int], None]  # takes how much is done so far
 
 ID_BYTES = 16
 KEY_BYTES = 32  # of a signing key, and of a token's digest
+MOST_BATCH_BYTES = 64 << 20  # of reports that are read at once
 
 
 class Outcome(IntEnum):
@@ -53,9 +54,10 @@ class Store(ABC):
     """
 
     url: str  # without a password
+    address: str  # with it: to open the store elsewhere, never to be shown
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, address: str | None = None) -> None:
+        self.url, self.address = url, address or url
         self._parsed: dict[str, Plan] = {}
         self._folds = Folds(self)
 
@@ -134,12 +136,10 @@ class Store(ABC):
 
         Callers share what it returns and it never changes: merge it with others, but add no reports to it.
         """
-        self.entry(plan.id)
         return self._folds.aggregate(plan)
 
     def rebuild(self, plan: Plan, progress: Progress | None = None) -> Aggregate:
         """The same from the reports alone; it becomes the checkpoint."""
-        self.entry(plan.id)
         return self._folds.rebuild(plan, progress)
 
     @abstractmethod
@@ -197,8 +197,8 @@ def plain(name: str, text: str) -> str:
     return text
 
 
-def batch_size(batch: int) -> int:
-    """``batch`` if that many rows can be read at once."""
+def batch_size(plan: Plan, batch: int) -> int:
+    """How many rows are read at once: ``batch``, or as many as have ``MOST_BATCH_BYTES``."""
     if batch < 1:
         raise InvalidInput(f"batch ({batch}) must be at least 1")
-    return batch
+    return max(1, min(batch, MOST_BATCH_BYTES // (ID_BYTES + 4 + plan.cohorts.bytes)))

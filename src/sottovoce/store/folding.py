@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,11 +43,11 @@ class Folds:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._held: dict[str, Held] = {}
-        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+        self._locks: dict[str, Lock] = {}
 
     def aggregate(self, plan: Plan) -> Aggregate:
         """The aggregate held, with what is new."""
-        with self._locks[plan.id]:
+        with self._locks.setdefault(plan.id, Lock()):
             held = self._grown(self._held.get(plan.id) or self._loaded(plan))
             new = held.aggregate.people - held.saved
             if new >= SAVE_AFTER and new * SAVE_SHARE >= held.saved:
@@ -59,7 +58,7 @@ class Folds:
 
     def rebuild(self, plan: Plan, progress: Callable[[int], None] | None) -> Aggregate:
         """The aggregate of all reports, read anew."""
-        with self._locks[plan.id]:
+        with self._locks.setdefault(plan.id, Lock()):
             held = self._saved(self._grown(Held(Aggregate(plan)), progress), force=True)
             self._held[plan.id] = held
             return held.aggregate

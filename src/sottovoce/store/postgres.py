@@ -55,6 +55,11 @@ _INSERT = """INSERT INTO sottovoce_reports (plan, id, cohort, payload)
 _COLUMNS = """SELECT max(seq), string_agg(uuid_send(id), ''), string_agg(int8send(cohort), ''), string_agg(payload, '')
     FROM (SELECT seq, id, cohort, payload FROM sottovoce_reports WHERE plan = %s AND seq > %s
     ORDER BY seq LIMIT %s) AS batch"""
+# a planner that has not counted the rows yet would sort all of them for each batch, or read all to find a few ids
+_IN_ORDER = "SET enable_sort = off; SET enable_bitmapscan = off; SET jit = off"
+_BY_INDEX = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+# a collector that hangs must not hold the others up for ever
+_NEVER_HANG = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 _TAKEN = """SELECT DISTINCT have.id, have.plan, have.cohort, have.payload
     FROM sottovoce_reports have JOIN sottovoce_incoming new ON have.id = new.id"""
 
@@ -67,11 +72,11 @@ class PostgresStore(Store):
 
     def __init__(self, url: str, create: bool = True) -> None:
         self._options, shown = _parsed(url)
-        super().__init__(shown)
+        super().__init__(shown, url)
         self._lock = Lock()
         self._closed = False
         self._writer: Connection | None = None
-        self._readers = Pool(self._connect)
+        self._readers = Pool(lambda: self._connect(_IN_ORDER))
         try:
             with self._readers.lend() as db, self._translated():
                 _prepare(db, shown, create)
@@ -81,9 +86,12 @@ class PostgresStore(Store):
 
     # -- connections
 
-    def _connect(self) -> Connection:
+    def _connect(self, *settings: str) -> Connection:
         try:
-            return psycopg.connect(**self._options, autocommit=True)
+            db = psycopg.connect(**self._options, autocommit=True)
+            for setting in settings:
+                db.execute(setting)
+            return db
         except psycopg.Error as wrong:
             words = " ".join(str(wrong).split())
             for secret in filter(None, (self._options.get("password"), self._options.get("sslpassword"))):
@@ -121,10 +129,7 @@ class PostgresStore(Store):
     def _connected_writer(self) -> Connection:
         if self._closed:
             raise StoreError("store: it is closed")
-        db = self._connect()
-        db.execute("SET synchronous_commit = on")
-        db.execute(_INCOMING)
-        return db
+        return self._connect("SET synchronous_commit = on", _BY_INDEX, _INCOMING, _NEVER_HANG)
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:
         """The same for a query, without the lock."""
@@ -181,7 +186,7 @@ class PostgresStore(Store):
     def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
         number = self._survey(plan)[0]
         while True:
-            last, columns = self._columns(number, after, batch_size(batch))
+            last, columns = self._columns(number, after, batch_size(plan, batch))
             if last is None:
                 return
             ids, cohorts, payload = (np.frombuffer(bytearray(column), np.uint8) for column in columns)
@@ -237,12 +242,13 @@ class PostgresStore(Store):
         return None if found is None else str(found[0])
 
     def signing_key(self) -> bytes:
-        keep = "INSERT INTO sottovoce_settings (name, value) VALUES ('signing key', %s) ON CONFLICT DO NOTHING"
-        new = secrets.token_bytes(KEY_BYTES)
-        self._write(lambda db: db.execute(keep, (new,)))
         query = "SELECT value FROM sottovoce_settings WHERE name = 'signing key'"
         found = self._read(lambda db: db.execute(query).fetchone())
-        assert found is not None
+        if found is None:
+            keep = "INSERT INTO sottovoce_settings (name, value) VALUES ('signing key', %s) ON CONFLICT DO NOTHING"
+            new = secrets.token_bytes(KEY_BYTES)
+            self._write(lambda db: db.execute(keep, (new,)))
+            return self.signing_key()
         return bytes(found[0])
 
 

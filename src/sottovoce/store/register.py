@@ -1,10 +1,11 @@
 """Which ids a SQLite store has taken, in sorted runs that are written once and never touched again.
 
 Ids tell the minute and are random within it: an index that took each of them at once would be rewritten all over by
-every commit. So the newest ids wait in memory (a restart finds them in the reports themselves), and go to the table
-``runs`` when they are many, as sorted hashes with the sequence numbers they belong to. A run also says which minutes
-its ids are of, so that a new id is looked for only in the runs of its own minute. Hashes only point to reports that may
-have an id; whether one has is read there.
+every commit. So the newest ids wait in memory (a restart finds them in the reports themselves). When they are many they
+are written as a run: their hashes, sorted and cut into pieces by their first bits, and the sequence numbers they belong
+to. A run says which minutes its ids are of, so that a new id is looked for only in the runs of its own minute, and for
+these a sieve in memory tells most ids apart. A hash that is found only points to a report that may have an id; whether
+it has is read there.
 """
 
 from __future__ import annotations
@@ -18,76 +19,30 @@ from numpy.typing import NDArray
 
 from sottovoce.oracles.base import Integers
 from sottovoce.store.base import ID_BYTES, Ids
+from sottovoce.store.sieve import Hash, Hashes, Probe, Sieve
 
-RUN = 1 << 20  # ids that wait in memory before they are written
+RUN = 1 << 19  # ids that wait in memory before they are written
 SHRINK = 8  # how much shorter than the run before it a run in memory is at least
-SIEVE = 25  # bits that name a place in a sieve: it has 32 times as many places as a run has ids
-FEW, MOST = 2, 16  # runs that stay in memory, 12 MiB each: as many as the last call needed, within these limits
+PIECE_BITS = 8  # the first of a hash, that name its piece
+FEW, MOST = 2, 128  # sieves that stay in memory, 2 MiB each: as many as the last call needed, within these limits
 LOADED = 1 << 17  # ids read at once
 
 SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS runs (upto INTEGER PRIMARY KEY, start INTEGER NOT NULL, minutes BLOB NOT NULL,
-       hashes BLOB NOT NULL, offsets BLOB NOT NULL)""",
+    "CREATE TABLE IF NOT EXISTS runs (upto INTEGER PRIMARY KEY, start INTEGER NOT NULL, minutes BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS pieces (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL, offsets BLOB NOT NULL)",
     "INSERT INTO settings (name, value) VALUES ('hash key', randomblob(32)) ON CONFLICT DO NOTHING",
 )
 
-Hashes = NDArray[np.uint64]
 Minutes = NDArray[np.uint32]
-
-
-class Hash:
-    """Hashes of ids under a secret of the store, so that nobody can choose ids whose hashes are equal."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = np.frombuffer(key, "<u8").astype(np.uint64) | np.uint64(1)
-
-    def __call__(self, ids: Ids) -> Hashes:
-        halves = np.ascontiguousarray(ids).view("<u8").astype(np.uint64, copy=False)
-        mixed: Hashes = (halves[:, 0] ^ self._key[3]) * self._key[0]
-        mixed ^= mixed >> np.uint64(32)
-        mixed += halves[:, 1]
-        for factor in self._key[1:3]:
-            mixed *= factor
-            mixed ^= mixed >> np.uint64(31)
-        return mixed
-
-
-class Sieve:
-    """Two bits for each hash, at the places that its beginning and its middle name.
-
-    Of the hashes that do not occur it passes one in 250, so they are told apart without a look at the run.
-    """
-
-    def __init__(self) -> None:
-        self._bits = np.zeros(1 << (SIEVE - 3), np.uint8)
-
-    def add(self, hashes: Hashes) -> None:
-        for start in (0, SIEVE):
-            place, bit = _place(hashes, start)
-            np.bitwise_or.at(self._bits, place, np.uint8(1) << bit)
-
-    def passed(self, hashes: Hashes) -> Integers:
-        """The places of those that may occur."""
-        rows = np.arange(len(hashes))
-        for start in (0, SIEVE):
-            place, bit = _place(hashes[rows], start)
-            rows = rows[np.flatnonzero(self._bits[place] >> bit & np.uint8(1))]
-        return rows
-
-
-def _place(hashes: Hashes, start: int) -> tuple[Integers, NDArray[np.uint8]]:
-    """(byte of a sieve, bit in it) that the bits of each hash from ``start`` on name."""
-    named = hashes << np.uint64(start) >> np.uint64(64 - SIEVE)
-    return (named >> np.uint64(3)).view(np.int64), (named & np.uint64(7)).astype(np.uint8)
 
 
 class Waiting:
     """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the one before."""
 
     def __init__(self) -> None:
-        self._sieve = Sieve()
+        self.sieve = Sieve(RUN)
+        self.minutes = np.zeros(0, np.uint32)
         self._runs: list[tuple[Hashes, Integers]] = []
-        self._minutes = np.zeros(0, np.uint32)
 
     def __len__(self) -> int:
         return sum(len(hashes) for hashes, _ in self._runs)
@@ -96,13 +51,13 @@ class Waiting:
         """Take in ids in any order."""
         if not len(hashes):
             return
-        self._sieve.add(hashes)
+        self.sieve.add(Probe(hashes))
         order = np.argsort(hashes)
         self._runs.append((hashes[order], seqs[order]))
         while len(self._runs) > 1 and len(self._runs[-2][0]) < SHRINK * len(self._runs[-1][0]):
             self._merge(2)
-        if not np.isin(minutes, self._minutes).all():
-            self._minutes = np.union1d(self._minutes, minutes)
+        if not np.isin(minutes, self.minutes).all():
+            self.minutes = np.union1d(self.minutes, minutes)
 
     def _merge(self, count: int) -> None:
         """The last runs in one; a stable sort finds that they are sorted, and merges."""
@@ -110,29 +65,16 @@ class Waiting:
         order = np.argsort(hashes, kind="stable")
         self._runs[-count:] = [(hashes[order], seqs[order])]
 
-    def find(self, asked: Hashes) -> list[tuple[int, int]]:
+    def find(self, asked: Hashes, probe: Probe) -> list[tuple[int, int]]:
         """(place in ``asked``, sequence number) of all that are equal."""
-        rows = self._sieve.passed(asked)
-        return [(row, int(seqs[place])) for own, seqs in self._runs for row, place in _equal(own, asked, rows)]
+        rows = self.sieve.passed(probe)
+        return [found for hashes, seqs in self._runs for found in _equal(asked, rows, hashes, seqs)]
 
-    def sorted(self) -> tuple[Minutes, Hashes, Integers]:
-        """Their minutes, and all of them in one run."""
+    def sorted(self) -> tuple[Hashes, Integers]:
+        """All of them in one run."""
         if len(self._runs) > 1:
             self._merge(len(self._runs))
-        return self._minutes, *self._runs[0]
-
-
-class Run:
-    """A run that was written, as it is searched."""
-
-    def __init__(self, hashes: Hashes) -> None:
-        self._hashes = hashes
-        self._sieve = Sieve()
-        self._sieve.add(hashes)
-
-    def matches(self, asked: Hashes) -> list[tuple[int, int]]:
-        """(place in ``asked``, place in the run) of all that are equal."""
-        return list(_equal(self._hashes, asked, self._sieve.passed(asked)))
+        return self._runs[0]
 
 
 class Register:
@@ -144,7 +86,7 @@ class Register:
 
     def __init__(self) -> None:
         self._hash: Hash | None = None
-        self._cache: OrderedDict[int, Run] = OrderedDict()
+        self._sieves: OrderedDict[int, Sieve] = OrderedDict()
         self._forget()
 
     def _forget(self) -> None:
@@ -153,18 +95,14 @@ class Register:
         self._waiting = Waiting()
         self._minutes = np.zeros(0, np.uint32)  # every minute of every run, increasing,
         self._runs = np.zeros(0, np.int64)  # and the run
-        self._written: tuple[Minutes, Hashes] | None = None
-        self._cache.clear()
-
-    def _hashes(self, ids: Ids) -> Hashes:
-        assert self._hash is not None
-        return self._hash(ids)
+        self._has_written = False
+        self._sieves.clear()
 
     # -- in a transaction
 
     def refresh(self, db: sqlite3.Connection) -> int:
         """Take in what other processes wrote; the store's last sequence number."""
-        self._written = None
+        self._has_written = False
         if self._hash is None:
             self._hash = Hash(db.execute("SELECT value FROM settings WHERE name = 'hash key'").fetchone()[0])
         last = int(db.execute("SELECT coalesce(max(seq), 0) FROM parts").fetchone()[0])
@@ -197,12 +135,15 @@ class Register:
     def find(self, db: sqlite3.Connection, ids: Ids) -> list[tuple[int, int]]:
         """(row of ``ids``, sequence number of a report that may have its id), in any order."""
         hashes = self._hashes(ids)
-        found = self._waiting.find(hashes)
+        probe = Probe(hashes)
+        found = self._waiting.find(hashes, probe)
         needed = self._runs_of(_minutes(ids))
         for upto in needed:
-            found += _numbered(db, upto, self._run(db, upto).matches(hashes))
-        while len(self._cache) > min(MOST, max(FEW, len(needed))):
-            self._cache.popitem(last=False)
+            rows = self._sieve(db, upto).passed(probe)
+            if len(rows):
+                found += _in_run(db, upto, hashes, rows)
+        while len(self._sieves) > min(MOST, max(FEW, len(needed))):
+            self._sieves.popitem(last=False)
         return found
 
     def _runs_of(self, minutes: Minutes) -> list[int]:
@@ -211,34 +152,40 @@ class Register:
         found = [self._runs[a:b] for a, b in zip(first.tolist(), stop.tolist(), strict=True)]
         return sorted(set(np.concatenate(found).tolist())) if found else []
 
-    def _run(self, db: sqlite3.Connection, upto: int) -> Run:
-        if upto not in self._cache:
-            data = db.execute("SELECT hashes FROM runs WHERE upto = ?", (upto,)).fetchone()[0]
-            if len(self._cache) >= MOST:
-                self._cache.popitem(last=False)
-            self._cache[upto] = Run(np.frombuffer(data, "<u8"))
-        self._cache.move_to_end(upto)
-        return self._cache[upto]
+    def _sieve(self, db: sqlite3.Connection, upto: int) -> Sieve:
+        if upto not in self._sieves:
+            query = "SELECT hashes FROM pieces WHERE place BETWEEN ? AND ?"
+            pieces = db.execute(query, (_place(upto, 0), _place(upto + 1, 0) - 1))
+            hashes = np.frombuffer(b"".join(piece for (piece,) in pieces), "<u8")
+            if len(self._sieves) >= MOST:
+                self._sieves.popitem(last=False)
+            self._sieves[upto] = Sieve(len(hashes))
+            self._sieves[upto].add(Probe(hashes))
+        self._sieves.move_to_end(upto)
+        return self._sieves[upto]
 
     def write_run(self, db: sqlite3.Connection) -> None:
         """Write the ids that wait, if they are many."""
         if len(self._waiting) < RUN:
             return
-        minutes, hashes, seqs = self._waiting.sorted()
+        hashes, seqs = self._waiting.sorted()
         start = self._indexed + 1
-        columns = (minutes.astype("<u4"), hashes.astype("<u8"), (seqs - start).astype("<u4"))
-        insert = "INSERT INTO runs (upto, start, minutes, hashes, offsets) VALUES (?, ?, ?, ?, ?)"
-        db.execute(insert, (self._last, start, *(column.tobytes() for column in columns)))
-        self._written = minutes, hashes
+        minutes = self._waiting.minutes.astype("<u4").tobytes()
+        db.execute("INSERT INTO runs (upto, start, minutes) VALUES (?, ?, ?)", (self._last, start, minutes))
+        cuts = np.searchsorted(hashes >> np.uint64(64 - PIECE_BITS), np.arange(1, 1 << PIECE_BITS))
+        columns = (np.split(hashes.astype("<u8"), cuts), np.split((seqs - start).astype("<u4"), cuts))
+        for number, pieces in enumerate(zip(*columns, strict=True)):
+            row = (_place(self._last, number), *(piece.tobytes() for piece in pieces))
+            db.execute("INSERT INTO pieces (place, hashes, offsets) VALUES (?, ?, ?)", row)
+        self._has_written = True
 
     # -- after it
 
     def committed(self, ids: Ids) -> None:
         """The transaction is durable, and the reports with these ids are the last ones in the store."""
-        if self._written is not None:
-            minutes, hashes = self._written
-            self._know_run(self._last, minutes)
-            self._cache[self._last] = Run(hashes)
+        if self._has_written:
+            self._know_run(self._last, self._waiting.minutes)
+            self._sieves[self._last] = self._waiting.sieve
             self._indexed = self._last
             self._waiting = Waiting()
         self._wait(ids, np.arange(self._last + 1, self._last + 1 + len(ids)))
@@ -246,6 +193,10 @@ class Register:
 
     def _wait(self, ids: Ids, seqs: Integers) -> None:
         self._waiting.add(self._hashes(ids), _minutes(ids), seqs)
+
+    def _hashes(self, ids: Ids) -> Hashes:
+        assert self._hash is not None
+        return self._hash(ids)
 
     def _know_run(self, upto: int, minutes: Minutes) -> None:
         together = np.concatenate([self._minutes, minutes])
@@ -263,21 +214,28 @@ def _minutes(ids: Ids) -> Minutes:
     return np.ascontiguousarray(ids[:, :4]).view(">u4").reshape(-1).astype(np.uint32)
 
 
-def _equal(hashes: Hashes, asked: Hashes, rows: Integers) -> Iterator[tuple[int, int]]:
-    """(one of ``rows``, place in the sorted ``hashes``) wherever what is asked there is equal."""
+def _place(upto: int, piece: int) -> int:
+    """The key of a run's piece."""
+    return upto << PIECE_BITS | piece
+
+
+def _in_run(db: sqlite3.Connection, upto: int, asked: Hashes, rows: Integers) -> list[tuple[int, int]]:
+    """(one of ``rows``, sequence number) wherever the run holds what is asked there."""
+    start = db.execute("SELECT start FROM runs WHERE upto = ?", (upto,)).fetchone()[0]
+    pieces = asked[rows] >> np.uint64(64 - PIECE_BITS)
+    found: list[tuple[int, int]] = []
+    for number in np.unique(pieces).tolist():
+        query = "SELECT hashes, offsets FROM pieces WHERE place = ?"
+        hashes, offsets = db.execute(query, (_place(upto, number),)).fetchone()
+        seqs = np.frombuffer(offsets, "<u4") + np.int64(start)
+        found += _equal(asked, rows[pieces == number], np.frombuffer(hashes, "<u8"), seqs)
+    return found
+
+
+def _equal(asked: Hashes, rows: Integers, hashes: Hashes, seqs: Integers) -> Iterator[tuple[int, int]]:
+    """(one of ``rows``, sequence number) wherever what is asked there is one of the sorted ``hashes``."""
     some = asked[rows]
-    first = np.searchsorted(hashes, some)
-    for hit in np.flatnonzero(hashes[np.minimum(first, len(hashes) - 1)] == some).tolist():
-        place = int(first[hit])
-        while place < len(hashes) and hashes[place] == some[hit]:
-            yield int(rows[hit]), place
-            place += 1
-
-
-def _numbered(db: sqlite3.Connection, upto: int, matches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Places in a run as sequence numbers."""
-    if not matches:
-        return []
-    start, data = db.execute("SELECT start, offsets FROM runs WHERE upto = ?", (upto,)).fetchone()
-    offsets = np.frombuffer(data, "<u4")
-    return [(row, start + int(offsets[place])) for row, place in matches]
+    first, stop = np.searchsorted(hashes, some), np.searchsorted(hashes, some, "right")
+    for hit in np.flatnonzero(first < stop).tolist():
+        for place in range(first[hit], stop[hit]):
+            yield int(rows[hit]), int(seqs[place])

@@ -106,10 +106,12 @@ def by_plan(batches: Sequence[Batch], outcomes: Sequence[Outcomes]) -> Iterator[
     """(the store's number of a plan, ids, reports) to store, one for each plan, in the order of the call."""
     chosen: dict[int, list[tuple[Ids, Reports]]] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
-        rows: Any = rows_to_store(outcome)
-        if rows.any():
-            rows = slice(None) if rows.all() else rows
-            chosen.setdefault(batch.number, []).append((batch.ids[rows], batch.reports[rows]))
+        ids, reports = batch.ids, batch.reports
+        if outcome.any():
+            rows: Any = rows_to_store(outcome)
+            ids, reports = ids[rows], reports[rows]
+        if len(ids):
+            chosen.setdefault(batch.number, []).append((ids, reports))
     for number, parts in chosen.items():
         if len(parts) == 1:
             yield number, *parts[0]

@@ -34,8 +34,9 @@ APPLICATION = 0x736F7474  # "sott", in the file's header
 VERSION = 1
 MOST_ROWS = 1 << 14  # reports in one part
 PATIENCE = 30.0  # seconds to wait for another process
-PAGE_CACHE = 64 << 10  # KiB
+PAGE_CACHE = 16 << 10  # KiB; nearly all that is written is written once
 WAL_PAGES = 4096  # pages in the write-ahead log before they go to the file
+MOST_WAL = 64 << 20  # bytes of it that are left on the disk then
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS plans (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
@@ -71,6 +72,7 @@ class SqliteStore(Store):
             self._writer = _connect(address.path)
             self._writer.execute(f"PRAGMA cache_size = -{PAGE_CACHE}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+            self._writer.execute(f"PRAGMA journal_size_limit = {MOST_WAL}")
             if address.most_pages is not None:
                 self._writer.execute(f"PRAGMA max_page_count = {address.most_pages}")
         self._readers = Pool(lambda: _connect(address.path, "PRAGMA query_only = ON"))
@@ -178,7 +180,7 @@ class SqliteStore(Store):
     def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
         number = self._number(plan)
         while True:
-            last, columns = self._columns(number, after, batch_size(batch))
+            last, columns = self._columns(number, after, batch_size(plan, batch))
             if last == after:
                 return
             ids, cohorts, payload = (np.frombuffer(bytearray().join(column), np.uint8) for column in columns)
@@ -244,10 +246,14 @@ class SqliteStore(Store):
         return None if found is None else str(found[0])
 
     def signing_key(self) -> bytes:
-        keep = "INSERT INTO settings (name, value) VALUES ('signing key', ?) ON CONFLICT DO NOTHING"
-        with self._writing() as db:
-            db.execute(keep, (secrets.token_bytes(KEY_BYTES),))
-            return bytes(db.execute("SELECT value FROM settings WHERE name = 'signing key'").fetchone()[0])
+        with self._reading() as db:
+            found = db.execute("SELECT value FROM settings WHERE name = 'signing key'").fetchone()
+        if found is None:
+            keep = "INSERT INTO settings (name, value) VALUES ('signing key', ?) ON CONFLICT DO NOTHING"
+            with self._writing() as db:
+                db.execute(keep, (secrets.token_bytes(KEY_BYTES),))
+            return self.signing_key()
+        return bytes(found[0])
 
 
 # -- queries

@@ -33,8 +33,7 @@ class Access:
     def is_analyst(self, request: Request) -> bool:
         """Whether whoever asks may see analysts' pages."""
         if not self.token_required:
-            # a page elsewhere could have its own name point here, and read what this browser may read
-            return urlsplit(f"//{request.headers.get('host', '')}").hostname in _OWN
+            return _is_local(request)
         return self.knows(request.cookies.get(COOKIE, ""))
 
     def knows(self, token: str) -> bool:
@@ -84,6 +83,17 @@ class Access:
             raise Problem("unauthorized", "log in first")
         base = request.scope["root_path"]
         return RedirectResponse(f"{base}/login?next={quote(request.url.path)}", 303)
+
+
+def _is_local(request: Request) -> bool:
+    """Whether a browser on this computer asks, by one of its own names, and nobody on behalf of others.
+
+    A page elsewhere could have its own name point here, and read what this browser may read.
+    """
+    address = request.client.host if request.client else ""
+    is_passed_on = any(name == "forwarded" or name.startswith("x-forwarded") for name in request.headers)
+    named = urlsplit(f"//{request.headers.get('host', '')}").hostname in _OWN
+    return named and address in _OWN and not is_passed_on
 
 
 def _is_visit(request: Request) -> bool:

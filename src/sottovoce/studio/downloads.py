@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sottovoce.errors import InvalidInput
+from sottovoce.service.problems import Problem
 from sottovoce.studio import figures
 from sottovoce.studio.frame import Studio
 from sottovoce.studio.watching import names_of
@@ -29,7 +30,12 @@ def routes(studio: Studio) -> list[Route]:
         if snapshot.estimate is None:
             raise InvalidInput(snapshot.problem or "estimate: there are no reports yet, or it is still being made")
         key = (survey.plan.id, kind, tuple(names), snapshot.made)
-        data = studio.artist.ask(key, figures.download, snapshot.estimate, names, kind).result(LONGEST)
+        try:
+            data = studio.artist.ask(key, figures.download, snapshot.estimate, names, kind).result(LONGEST)
+        except TimeoutError:
+            raise Problem(
+                "busy", "the table takes long to draw; ask again in a minute", {"Retry-After": "60"}
+            ) from None
         name = "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_") or "table" for part in names)[:80]
         return Response(
             data,

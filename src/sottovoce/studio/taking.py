@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from sottovoce.plans import Plan
 from sottovoce.schema import Attribute, Boolean, Categorical, Ordinal, Text
-from sottovoce.studio.frame import Studio
+from sottovoce.studio.frame import POLICY, Studio
 
 MOST_BUTTONS = 8  # choices that are shown side by side; more become a list
 MOST_LISTED = 1000
@@ -61,7 +61,7 @@ def routes(studio: Studio) -> list[Route]:
     def take(request: Request) -> Response:
         survey = studio.desk.survey(request.path_params["id"])
         plan = survey.plan
-        return studio.render(
+        page = studio.render(
             request,
             "take.html",
             survey=survey,
@@ -69,5 +69,7 @@ def routes(studio: Studio) -> list[Route]:
             fields=fields_of(plan),
             guess=plan.guarantee.best_guess(0.5),
         )
+        page.headers["Content-Security-Policy"] = POLICY.replace("form-action 'self'", "form-action 'none'")
+        return page
 
     return [Route("/take/{id:str}", studio.access.public(take), methods=["GET"])]

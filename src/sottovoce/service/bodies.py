@@ -1,0 +1,80 @@
+"""Bodies of requests: within a size and a time, or a problem."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sottovoce.service.problems import MEDIA_TYPE, Problem
+from sottovoce.service.settings import Settings
+
+
+async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
+    """The whole body, if it has at most so many bytes."""
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > most:
+        raise _too_large(most)
+    parts: list[bytes] = []
+    total = 0
+    while True:
+        message: Any = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem("malformed-body", "the sender hung up")
+        parts.append(message.get("body", b""))
+        total += len(parts[-1])
+        if total > most:
+            raise _too_large(most)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(most: int) -> Problem:
+    return Problem("body-too-large", f"the body must have at most {most} bytes")
+
+
+def too_slow(settings: Settings) -> Problem:
+    return Problem("body-too-slow", f"the body must arrive within {settings.body_seconds:g} seconds")
+
+
+async def refuse(problem: Problem, send: Send) -> None:
+    """Answer with a problem."""
+    headers = {"content-type": MEDIA_TYPE, **problem.headers}
+    if problem.name in ("body-too-large", "body-too-slow"):
+        headers["connection"] = "close"  # the rest of the body is not waited for
+    await answer(send, problem.status, headers, problem.body())
+
+
+async def answer(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+    """A whole answer."""
+    listed = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    listed.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": listed})
+    await send({"type": "http.response.body", "body": body})
+
+
+class WholeBodies:
+    """Middleware: an application gets a body when all of it has come, and never sees one that is too large or slow."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app, self._settings = app, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                data = await read_body(dict(scope["headers"]), receive, self._settings.most_bytes)
+        except TimeoutError:
+            await refuse(too_slow(self._settings), send)
+        except Problem as wrong:
+            await refuse(wrong, send)
+        else:
+            messages: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
+
+            async def replay() -> Message:
+                return messages.pop() if messages else await receive()
+
+            await self._app(scope, replay, send)
