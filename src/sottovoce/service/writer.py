@@ -154,6 +154,10 @@ class Writer:
                 results |= dict.fromkeys(group.places, outcome)
                 continue
             wrong_rows = outcome == Outcome.CONFLICT
+            if not outcome.any():  # all of it is new, as nearly always
+                new = zip(group.places, group.rows, strict=True)
+                results |= {place: Receipt(rows.stop - rows.start, 0) for place, rows in new}
+                continue
             if not wrong_rows.any():
                 results |= {
                     place: _receipt(outcome[rows]) for place, rows in zip(group.places, group.rows, strict=True)

@@ -100,9 +100,12 @@ class Register:
 
     # -- in a transaction
 
+    def begin(self) -> None:
+        """A transaction begins; the last one may have failed."""
+        self._has_written = False
+
     def refresh(self, db: sqlite3.Connection) -> int:
         """Take in what other processes wrote; the store's last sequence number."""
-        self._has_written = False
         if self._hash is None:
             self._hash = Hash(db.execute("SELECT value FROM settings WHERE name = 'hash key'").fetchone()[0])
         last = int(db.execute("SELECT coalesce(max(seq), 0) FROM parts").fetchone()[0])

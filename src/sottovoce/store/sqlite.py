@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from threading import RLock
@@ -67,6 +68,7 @@ class SqliteStore(Store):
         self._lock = RLock()
         self._register = register.Register()
         self._closed = False
+        self._known: _Known | None = None
         _prepare(address.path, create)
         with self._translated():
             self._writer = _connect(address.path)
@@ -99,6 +101,7 @@ class SqliteStore(Store):
             if self._closed:
                 raise StoreError("store: it is closed")
             db = self._writer
+            self._known = None  # whatever happens here, unless it says what is known afterwards
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -155,14 +158,19 @@ class SqliteStore(Store):
         if all(result is not None for result in results):
             return
         with self._lock:
+            known = self._known
             with self._writing() as db:
-                last = self._register.refresh(db)
-                batches = admitted(parts, results, lambda plan_id: _survey(db, plan_id))
+                self._register.begin()
+                version = db.execute("PRAGMA data_version").fetchone()[0]  # moves when another connection writes
+                if known is None or known.version != version:
+                    known = _Known(version, self._register.refresh(db))
+                batches = admitted(parts, results, lambda plan_id: known.survey(db, plan_id))
                 outcomes = self._outcomes(db, batches)
-                ids = _insert(db, batches, outcomes, last)
+                ids = _insert(db, batches, outcomes, known)
                 if len(ids):  # others see by the last sequence number that something changed
                     self._register.write_run(db)
             self._register.committed(ids)
+            self._known = known
         for batch, outcome in zip(batches, outcomes, strict=True):
             results[batch.place] = outcome
 
@@ -256,6 +264,26 @@ class SqliteStore(Store):
         return bytes(found[0])
 
 
+@dataclass
+class _Known:
+    """What the writer has read, good for as long as nobody else writes: a commit is then one insert."""
+
+    version: int  # of the data, as SQLite counts what other connections change
+    last: int  # sequence number
+    surveys: dict[str, tuple[int, bool] | None] = field(default_factory=dict)
+    heard: dict[int, int] = field(default_factory=dict)  # people of a plan
+
+    def survey(self, db: sqlite3.Connection, plan_id: str) -> tuple[int, bool] | None:
+        if self.surveys.get(plan_id) is None:
+            self.surveys[plan_id] = _survey(db, plan_id)
+        return self.surveys[plan_id]
+
+    def people(self, db: sqlite3.Connection, number: int) -> int:
+        if number not in self.heard:
+            self.heard[number] = _people(db, number)
+        return self.heard[number]
+
+
 # -- queries
 
 
@@ -269,12 +297,12 @@ def _people(db: sqlite3.Connection, number: int) -> int:
     return 0 if found is None else int(found[0])
 
 
-def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence[Outcomes], last: int) -> Ids:
-    """Store what is new after the sequence number ``last``; the ids in the order of their numbers."""
+def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence[Outcomes], known: _Known) -> Ids:
+    """Store what is new after the last sequence number; the ids in the order of their numbers."""
     insert = "INSERT INTO parts (seq, plan, rows, people, ids, cohorts, payload) VALUES (?, ?, ?, ?, ?, ?, ?)"
     stored = [np.zeros((0, ID_BYTES), np.uint8)]
     for number, ids, reports in by_plan(batches, outcomes):
-        people = _people(db, number)
+        people, last = known.people(db, number), known.last
         for start in range(0, len(ids), MOST_ROWS):
             some = slice(start, start + MOST_ROWS)
             rows = len(ids[some])
@@ -282,6 +310,7 @@ def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence
             cohorts = reports.cohorts[some].astype("<u4", copy=False)
             columns = (column.tobytes() for column in (ids[some], cohorts, reports.payload[some]))
             db.execute(insert, (last, number, rows, people, *columns))
+        known.last, known.heard[number] = last, people
         stored.append(ids)
     return np.concatenate(stored)
 
