@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import collector, marginal_speed, peers, processes, speed
+from bench import collector, marginal_speed, pages, peers, processes, speed, store
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
 
@@ -26,7 +26,9 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "device": speed.device,
     "likelihood": speed.likelihood,
     "marginals": marginal_speed.marginals,
+    "store": store.store,
     "collector": collector.collector,
+    "pages": pages.pages,
     "stream": processes.stream,
     "startup": processes.startup,
 }

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -68,23 +69,35 @@ class Server:
         return 0.0
 
 
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def waiting_for(process: subprocess.Popen[bytes], port: int) -> None:
+    """Until a collector is ready."""
+    while True:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1).close()
+            return
+        except OSError:
+            if process.poll() is not None:
+                raise RuntimeError("the collector did not start") from None
+            time.sleep(0.05)
+
+
 @contextmanager
 def serving(plan: sv.Plan, folder: Path) -> Iterator[Server]:
     """`sottovoce serve` on a SQLite store, ready."""
     (folder / "plan.json").write_bytes(plan.to_json().encode())
-    port = 18_700 + os.getpid() % 1000
+    port = free_port()
     command = [sys.executable, "-m", "sottovoce.cli", "serve", str(folder / "plan.json")]
     command += ["--store", f"sqlite:///{folder}/survey.db", "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1).close()
-                break
-            except OSError:
-                if process.poll() is not None:
-                    raise RuntimeError("the collector did not start") from None
-                time.sleep(0.05)
+        waiting_for(process, port)
         yield Server(port, process)
     finally:
         process.send_signal(signal.SIGTERM)

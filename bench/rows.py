@@ -19,7 +19,9 @@ GROUPS = {
     "device": "One report on a device, system entropy",
     "likelihood": "Maximum likelihood for grr: 100,000 people, 1,024 values, from reports to frequencies",
     "marginals": "Marginals, epsilon = 1",
+    "store": "The store by itself: SQLite",
     "collector": "The collector: reports over HTTP, durable before they are acknowledged, SQLite",
+    "pages": "The studio's pages",
     "stream": "Aggregation of a Parquet file in constant memory",
     "startup": "Fresh processes, from start to end",
 }
