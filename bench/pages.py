@@ -54,7 +54,7 @@ def _timed(plan: sv.Plan, url: str, people: int) -> Iterator[Row]:
             "make": "/new",
             "take part": f"/take/{plan.id}",
             "watch": f"/watch/{plan.id}",
-            "a table of two": f"/watch/{plan.id}/table?attributes=a0&attributes=a1",
+            "a table of two": f"/watch/{plan.id}/table?attribute=a0&attribute=a1",
         }
         for name, path in names.items():
             timing = measure(lambda path=path: _got(base + path), 7)  # type: ignore[misc]

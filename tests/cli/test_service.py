@@ -60,6 +60,10 @@ def test_a_token_is_shown_once(sottovoce: Command, store: str) -> None:
     assert len(token) > 40
     assert token != sottovoce("token", store).out.strip()
     refused(sottovoce("token", store, "--name", ""), "name")
+    assert sottovoce("token", store, "--list").out == "alice\nanalyst\n"
+    assert sottovoce("token", store, "--revoke", "alice").out == "1 token revoked\n"
+    assert sottovoce("token", store, "--list").out == "analyst\n"
+    refused(sottovoce("token", store, "--revoke", "alice"), "revoke")
 
 
 def test_bad_stores_are_refused(sottovoce: Command, files: Files, store: str, tmp_path: Path) -> None:

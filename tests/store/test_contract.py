@@ -339,6 +339,11 @@ def test_tokens_and_the_signing_key_are_kept(url: str) -> None:
     with open_store(url) as store:
         assert store.token_name(digest) == "ann"
         assert store.token_name(sha256(b"guess").digest()) is None
+        store.add_token("cleo", sha256(b"other").digest())
+        assert store.token_names() == ["ann", "cleo"]
+        assert (store.remove_tokens("cleo"), store.remove_tokens("cleo")) == (1, 0)
+        assert store.token_name(sha256(b"other").digest()) is None
+        assert store.token_names() == ["ann"]
         assert store.signing_key() == key
 
 

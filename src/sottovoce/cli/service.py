@@ -219,18 +219,28 @@ def rebuild(store: StoreUrl, quiet: Quiet = False) -> None:
 def token(
     store: StoreUrl,
     name: Annotated[str, typer.Option(help="Whose it is.")] = "analyst",
+    names: Annotated[bool, typer.Option("--list", help="Say who has tokens, and make none.")] = False,
+    revoke: Annotated[str | None, typer.Option(metavar="NAME", help="Forget somebody's tokens, and make none.")] = None,
 ) -> None:
     """Make a token for an analyst; it is shown once, and the store keeps only its hash.
 
     Example:  sottovoce token sqlite:///survey.db --name alice
+
+    Example:  sottovoce token sqlite:///survey.db --revoke alice
     """
     from sottovoce.service.tokens import new_token
     from sottovoce.store import open_store
 
     if not 1 <= len(name) <= 100:
         raise InvalidInput("name must have 1 to 100 characters")
-    opened = open_store(store)
-    try:
-        typer.echo(new_token(opened, name))
-    finally:
-        opened.close()
+    with open_store(store) as opened:
+        if revoke is not None:
+            count = opened.remove_tokens(revoke)
+            if not count:
+                raise InvalidInput("revoke: nobody of this name has a token")
+            typer.echo(f"{count} tokens revoked" if count > 1 else "1 token revoked")
+        elif names:
+            for owner in opened.token_names():
+                typer.echo(owner)
+        else:
+            typer.echo(new_token(opened, name))

@@ -166,6 +166,14 @@ class Store(ABC):
         """Whose token has this digest; None if nobody's."""
 
     @abstractmethod
+    def token_names(self) -> list[str]:
+        """The owners of tokens, once for each token."""
+
+    @abstractmethod
+    def remove_tokens(self, name: str) -> int:
+        """Forget all tokens of one owner; how many there were."""
+
+    @abstractmethod
     def signing_key(self) -> bytes:
         """32 random bytes, made once for this store."""
 

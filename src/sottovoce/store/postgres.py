@@ -236,6 +236,14 @@ class PostgresStore(Store):
         insert = "INSERT INTO sottovoce_tokens (digest, name) VALUES (%s, %s) ON CONFLICT DO NOTHING"
         self._write(lambda db: db.execute(insert, (digest, name)))
 
+    def token_names(self) -> list[str]:
+        query = "SELECT name FROM sottovoce_tokens ORDER BY name"
+        return [str(name) for (name,) in self._read(lambda db: db.execute(query).fetchall())]
+
+    def remove_tokens(self, name: str) -> int:
+        delete = "DELETE FROM sottovoce_tokens WHERE name = %s"
+        return int(self._write(lambda db: db.execute(delete, (name,)).rowcount))
+
     def token_name(self, digest: bytes) -> str | None:
         query = "SELECT name FROM sottovoce_tokens WHERE digest = %s"
         found = self._read(lambda db: db.execute(query, (digest,)).fetchone())

@@ -248,6 +248,14 @@ class SqliteStore(Store):
         with self._writing() as db:
             db.execute("INSERT INTO tokens (digest, name) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, name))
 
+    def token_names(self) -> list[str]:
+        with self._reading() as db:
+            return [str(name) for (name,) in db.execute("SELECT name FROM tokens ORDER BY name")]
+
+    def remove_tokens(self, name: str) -> int:
+        with self._writing() as db:
+            return int(db.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount)
+
     def token_name(self, digest: bytes) -> str | None:
         with self._reading() as db:
             found = db.execute("SELECT name FROM tokens WHERE digest = ?", (digest,)).fetchone()
