@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -191,7 +192,11 @@ def steady(port: int, requests: Iterator[bytes], rate: float, seconds: float) ->
             tasks.append(asyncio.create_task(one(due, next(requests))))
         await asyncio.gather(*tasks)
 
-    _uvloop(run)
+    gc.disable()  # a pause here would be taken for one of the collector
+    try:
+        _uvloop(run)
+    finally:
+        gc.enable()
     return took
 
 

@@ -59,6 +59,25 @@ def test_estimates_on_a_postgresql_that_wants_more_than_a_name(tmp_path: Path) -
         assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").json["people"] == 20
 
 
+def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with collecting(f"sqlite:///{tmp_path}/s.db", answer_seconds=0.3) as collector:
+        store = collector.desk.store
+        write = store.append_many
+
+        def slow(parts: Any) -> Any:
+            time.sleep(3)
+            return write(parts)
+
+        monkeypatch.setattr(store, "append_many", slow)
+        body, start = device(), time.monotonic()
+        assert collector.post(body).problem == "busy"
+        assert time.monotonic() - start < 2.5
+        monkeypatch.undo()
+        while not collector.desk.survey(PLAN.id).people:
+            time.sleep(0.05)
+        assert collector.post(body).json == {"stored": 0, "duplicates": 1}  # it was written after all, and counts once
+
+
 def test_a_mistake_while_writing_costs_one_group_only(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     from sottovoce.service import writer
 

@@ -40,7 +40,7 @@ def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
     """A collector on a desk. Closing it writes what waits; the store stays open."""
     settings = settings or Settings()
     metrics = Metrics()
-    writer = Writer(desk.store, metrics, settings.most_waiting)
+    writer = Writer(desk.store, metrics, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

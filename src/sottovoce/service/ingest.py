@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.types import Receive, Scope, Send
 
-from sottovoce.service.bodies import answer, read_body, refuse, too_slow
+from sottovoce.service.bodies import answer, read_body, refuse, within
 from sottovoce.service.envelopes import read_envelope
 from sottovoce.service.logs import log_problem
 from sottovoce.service.metrics import Metrics
@@ -42,19 +40,8 @@ class Ingest:
             await answer(send, 200, _JSON, body)
 
     async def _taken(self, headers: dict[bytes, bytes], receive: Receive) -> Receipt:
-        """Two limits of time with one clock: to send a body, and to have it written."""
-        settings = self._settings
-        late = too_slow(settings)
-        try:
-            async with asyncio.timeout(settings.body_seconds) as clock:
-                data = await read_body(headers, receive, settings.most_bytes)
-                clock.reschedule(asyncio.get_running_loop().time() + settings.answer_seconds)
-                late = Problem(
-                    "busy", "the reports could not be written in time; send them again", {"Retry-After": "1"}
-                )
-                kind = headers.get(b"content-type", b"").decode("latin-1")
-                return await self._writer.write(
-                    await self._shelf.insist(lambda: read_envelope(kind, data, self._shelf, settings.most_reports))
-                )
-        except TimeoutError:
-            raise late from None
+        data = await within(self._settings, read_body(headers, receive, self._settings.most_bytes))
+        kind = headers.get(b"content-type", b"").decode("latin-1")
+        most = self._settings.most_reports
+        envelope = await self._shelf.insist(lambda: read_envelope(kind, data, self._shelf, most))
+        return await self._writer.write(envelope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -23,6 +24,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what is there now stays: looking through it again and again would hold everybody up
         if self.started and self._listening is not None:
             self._listening(self.servers[0].sockets[0].getsockname()[1])
 

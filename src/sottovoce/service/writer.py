@@ -20,10 +20,14 @@ from sottovoce.service.envelopes import Envelope, Ids, gathered
 from sottovoce.service.logs import log_mistake
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
+from sottovoce.service.settings import Settings
 from sottovoce.store import Outcome, Store
 
 MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait
 MOST_BYTES_AT_ONCE = 32 << 20
+LOOK = 0.5  # seconds between two looks for those who have waited too long
+CROWDED = 4  # requests written at once, from which the next ones are worth waiting for
+GATHERING = 0.001  # seconds to wait for them: fewer and larger transactions, and the event loop undisturbed meanwhile
 
 
 @dataclass(frozen=True)
@@ -39,15 +43,19 @@ class _Waiting:
     envelope: Envelope
     future: asyncio.Future[Receipt]
     loop: asyncio.AbstractEventLoop = field(repr=False)
+    until: float = 0.0  # by the loop's clock, after which the sender is told to come again
 
 
 class Writer:
     """One thread that writes. Requests that come while it writes are written together next."""
 
-    def __init__(self, store: Store, metrics: Metrics, most_waiting: int) -> None:
-        self._to, self._metrics, self._most_waiting = store, metrics, most_waiting
+    def __init__(self, store: Store, metrics: Metrics, settings: Settings) -> None:
+        self._to, self._metrics, self._settings = store, metrics, settings
         self._key = store.signing_key()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._last_group = 0  # requests written together the last time
+        self._pending: dict[_Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
+        self._is_watching = False
         self._waiting = 0  # bytes of reports; changed by the event loop alone
         self._thread = threading.Thread(target=self._run, name="sottovoce-writer")
         self._thread.start()
@@ -63,16 +71,35 @@ class Writer:
 
     async def write(self, envelope: Envelope) -> Receipt:
         """Returns when the reports are durable; raises if none of them was taken."""
-        if self._waiting and self._waiting + envelope.bytes > self._most_waiting:
+        if self._waiting and self._waiting + envelope.bytes > self._settings.most_waiting:
             raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
         self._waiting += envelope.bytes
-        self._queue.put(_Waiting(envelope, future, loop))
+        each = _Waiting(envelope, future, loop, loop.time() + self._settings.answer_seconds)
+        self._pending[each] = None
+        if not self._is_watching:
+            self._is_watching = True
+            loop.call_later(LOOK, self._give_up, loop)
+        self._queue.put(each)
         try:
             return await future
         finally:
             self._waiting -= envelope.bytes
+            self._pending.pop(each, None)
+
+    def _give_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell those who have waited too long to come again; one timer for all of them."""
+        for each in self._pending:  # in the order they came
+            if each.until > loop.time():
+                break
+            if not each.future.done():
+                each.future.set_exception(
+                    Problem("busy", "the reports could not be written in time; send them again", {"Retry-After": "1"})
+                )
+        self._is_watching = bool(self._pending)
+        if self._is_watching:
+            loop.call_later(LOOK, self._give_up, loop)
 
     def close(self) -> None:
         """Write what waits, then stop."""
@@ -87,6 +114,7 @@ class Writer:
                 continue
             start = time.perf_counter()
             envelopes = [each.envelope for each in group]
+            self._last_group = len(group)
             try:
                 results = self._written(envelopes)
             except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
@@ -106,6 +134,8 @@ class Writer:
                 break
             if more is None:
                 return group, False
+            if not group and self._last_group > CROWDED:
+                time.sleep(GATHERING)
             group.append(more)
             rows += len(more.envelope)
             size += more.envelope.bytes
