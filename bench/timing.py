@@ -27,6 +27,10 @@ class Timing:
     def of(cls, figures: Sequence[float]) -> Timing:
         return cls(min(figures), median(figures), len(figures))
 
+    def over(self, other: Timing) -> Timing:
+        """How many times the other one's figures these are."""
+        return Timing(self.best / other.best, self.median / other.median, self.repeats)
+
     def scaled(self, factor: float) -> Timing:
         """The same for ``factor`` times as much work."""
         return Timing(self.best * factor, self.median * factor, self.repeats)
