@@ -22,7 +22,7 @@ RICHEST = 16  # attributes of the census with the highest entropy
 
 @dataclass(frozen=True)
 class Source:
-    """One population, and whether methods were developed without looking at it."""
+    """One population, and whether no choice of any method was made with it in view."""
 
     load: Callable[[Path], Population]
     is_binary: bool
@@ -76,9 +76,13 @@ SOURCES: dict[str, Source] = {
     "census-3": Source(_merged("census_income_kdd", ("instance_weight",), RICHEST), is_binary=False),
     "adult": Source(_own("adult", ("split",)), is_binary=False),
     "census": Source(_own("census_income_kdd", ("instance_weight",), RICHEST), is_binary=False),
-    "mushroom-16": Source(_top("mushroom", 16), is_binary=True, held_out=True),
-    "msweb-16": Source(_top("msweb", 16), is_binary=True, held_out=True),
-    "bms-16": Source(_top("bms_webview1", 16), is_binary=True, held_out=True),
+    "mushroom-16": Source(_top("mushroom", 16), is_binary=True),
+    "msweb-16": Source(_top("msweb", 16), is_binary=True),
+    "bms-16": Source(_top("bms_webview1", 16), is_binary=True),
+    **{f"online-{d}": Source(_top("online_retail", d), is_binary=True, held_out=True) for d in (16, 32)},
+    **{f"lastfm-{d}": Source(_top("lastfm_genres", d), is_binary=True, held_out=True) for d in (16, 32)},
+    "chess-16": Source(_top("chess", 16), is_binary=True, held_out=True),
+    "quest-32": Source(_top("t10i4d100k", 32), is_binary=True, held_out=True),
     "fire": Source(lambda data: read_population(data / "sf_fire.parquet"), is_binary=False, held_out=True),
 }
 

@@ -26,6 +26,17 @@ CAPTIVE = b"<html>please log in</html>"
 Answer = tuple[int, Any]
 
 
+@contextmanager
+def browsing() -> Iterator[Any]:
+    """Debian's Chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
 @dataclass
 class Site:
     """A site of the project's files, and a collector at /v1 that gives the answers it was told to."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from tests.browser.machines import CAPTIVE, CHROMIUM, HAS_CHROMIUM, Site, serving
+from tests.browser.machines import CAPTIVE, HAS_CHROMIUM, Site, browsing, serving
 from tests.vectors.make import EXPIRES, KEY, PATH
 
 pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the client was not run in it")
@@ -28,12 +28,8 @@ TAKEN = (200, {"stored": 1, "duplicates": 0})
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with browsing() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

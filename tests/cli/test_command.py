@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -33,13 +32,12 @@ COMMANDS = (
 
 
 def test_help_answers_at_once() -> None:
-    """By the processor's clock, so that other work on the machine does not count."""
-    times = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    """By the clock on the wall; other work on the machine only ever adds, so it may try a few times."""
+    times: list[float] = []
+    while len(times) < 10 and min(times, default=1.0) >= 0.6:
+        start = perf_counter()
         subprocess.run([COMMAND, "--help"], check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        times.append(perf_counter() - start)
     assert min(times) < 0.6
 
 

@@ -9,17 +9,16 @@ import argparse
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import sottovoce as sv
+from bench.collector import free_port, waiting_for
 from sottovoce.store import open_store
 
 PLAN = sv.plan(sv.Schema(x=sv.Categorical(["a", "b", "c"])), sv.Frequencies("x"), epsilon=1.0, people=100_000)
@@ -38,23 +37,12 @@ class Tally:
     counted: int  # by the aggregate
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def start(folder: Path, url: str, port: int) -> subprocess.Popen[bytes]:
     """A collector that is ready."""
     arguments = ["serve", str(folder / "plan.json"), "--store", url, "--port", str(port)]
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1).close()
-            return process
-        except OSError:
-            time.sleep(0.02)
-    raise RuntimeError("the collector did not start")
+    waiting_for(process, port)
+    return process
 
 
 def crash(folder: Path, kills: int, seed: int, batch: int = 1, url: str | None = None) -> Tally:

@@ -61,8 +61,8 @@ def test_counters_count(tmp_path: Path) -> None:
         assert 'sottovoce_report_requests_total{outcome="invalid-report"} 1' in text
         assert 'sottovoce_reports_total{outcome="stored"} 1' in text
         assert 'sottovoce_reports_total{outcome="duplicate"} 1' in text
-        assert "sottovoce_reports_waiting 0" in text
-        assert collector.ask("GET", "/healthz").json == {"status": "ok", "surveys": 3, "waiting": 0}
+        assert "sottovoce_waiting_bytes 0" in text
+        assert collector.ask("GET", "/healthz").json == {"status": "ok", "surveys": 3, "waiting_bytes": 0}
 
 
 def test_logs_hold_no_payload_and_no_address(collector: Collector, caplog: pytest.LogCaptureFixture) -> None:

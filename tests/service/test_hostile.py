@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from bench.collector import free_port
 from sottovoce.assignments import Assignment, new_id
 from sottovoce.errors import StoreError
 from sottovoce.service.envelopes import write_json
 from tests.postgres import started
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, assigned, collecting, device
-from tests.service.crashes import COMMAND, free_port, start
+from tests.service.crashes import COMMAND, start
 
 
 def test_a_store_out_of_reach_is_no_fault_of_the_sender(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:

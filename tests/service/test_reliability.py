@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
+from bench.collector import free_port
 from sottovoce.assignments import new_id
 from sottovoce.service.envelopes import BINARY
 from sottovoce.service.sender import NotSent, Sender
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, RECORD, Collector
-from tests.service.crashes import COMMAND, crash, free_port, start
+from tests.service.crashes import COMMAND, crash, start
 from tests.service.crashes import PLAN as CRASHED
 
 

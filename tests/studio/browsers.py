@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
-CHROMIUM = "/usr/bin/chromium"
-HAS_CHROMIUM = Path(CHROMIUM).exists() and find_spec("playwright") is not None
 LONGEST = 45_000  # milliseconds, on a machine with much else to do
 
 # Coins from a tape, and a clock that stands still, so that two visits differ by their answers alone.

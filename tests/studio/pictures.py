@@ -10,7 +10,8 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.assignments import new_id
-from tests.studio.browsers import CHROMIUM, visitor
+from tests.browser.machines import browsing
+from tests.studio.browsers import visitor
 from tests.studio.collectors import Collector, collecting, crowd, until
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -26,20 +27,17 @@ ROWS = (
 
 def main() -> None:
     """All three pages, with people who do not exist."""
-    from playwright.sync_api import sync_playwright
-
     FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         collecting(Path(folder)) as collector,
-        sync_playwright() as playwright,
+        browsing() as browser,
+        visitor(browser, viewport={"width": WIDE, "height": 1180}) as (page, _),
     ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        with visitor(browser, viewport={"width": WIDE, "height": 1180}) as (page, _):
-            make(page, collector)
-            plan = surveyed(collector)
-            take(page, collector, plan)
-            watch(page, collector, plan)
+        make(page, collector)
+        plan = surveyed(collector)
+        take(page, collector, plan)
+        watch(page, collector, plan)
 
 
 def make(page: Any, collector: Collector) -> None:

@@ -13,7 +13,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.entropy import Tape
 from sottovoce.front import Plan
-from tests.studio.browsers import CHROMIUM, CONTRAST, HAS_CHROMIUM, RULES, Request, visitor
+from tests.browser.machines import HAS_CHROMIUM, browsing
+from tests.studio.browsers import CONTRAST, RULES, Request, visitor
 from tests.studio.collectors import SCHEMA, Collector, collecting, until
 
 pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the studio was not tried in a browser")
@@ -24,12 +25,8 @@ OTHER = {"smoker": False, "drinks": "never", "age": 80, "exercise": True}
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with browsing() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

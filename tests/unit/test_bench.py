@@ -115,7 +115,7 @@ def test_marginals_are_timed_down_to_the_last_table() -> None:
     rows = list(marginal_speed.marginals(None, {}, shape))
     assert {found.group for found in rows} == {"marginals"}
     assert [found.unit for found in rows[-2:]] == ["s", "MiB"]
-    assert all(found.verdict in ("PASS", "FAIL") for found in rows)
+    assert all(found.limit is not None for found in rows)  # they hold for the default shape; here a start counts most
 
 
 def test_measure_warms_up_and_repeats() -> None:

@@ -157,9 +157,7 @@ def info(store: StoreUrl, as_json: Json = False) -> None:
     finally:
         opened.close()
     if as_json:
-        print_json(
-            {"plans": [{"id": row["id"], "reports": row["people"], **row} for row in rows]},
-        )
+        print_json({"plans": [row | {"reports": row["people"]} for row in rows]})
         return
     from sottovoce.cli.tables import console, store_table
 

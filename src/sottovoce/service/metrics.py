@@ -18,7 +18,7 @@ class Metrics:
         self._requests: Counter[str] = Counter()  # by the problem's name, or ok
         self._reports: Counter[str] = Counter()  # stored, duplicate
         self._commits: Counter[float] = Counter()
-        self._commit_count, self._commit_seconds, self._committed = 0, 0.0, 0
+        self._commit_count, self._commit_seconds = 0, 0.0
 
     def answered(self, name: str) -> None:
         """A request to take reports, by how it ended."""
@@ -29,15 +29,14 @@ class Metrics:
         self._reports["stored"] += stored
         self._reports["duplicate"] += duplicates
 
-    def committed(self, reports: int, seconds: float) -> None:
+    def committed(self, seconds: float) -> None:
         """One transaction."""
         with self._lock:
             self._commit_count += 1
             self._commit_seconds += seconds
-            self._committed += reports
             self._commits[next((top for top in _BUCKETS if seconds <= top), float("inf"))] += 1
 
-    def text(self, waiting: int) -> str:
+    def text(self, waiting_bytes: int) -> str:
         """Everything, a line each."""
         with self._lock:
             commits, count, seconds = dict(self._commits), self._commit_count, self._commit_seconds
@@ -48,9 +47,9 @@ class Metrics:
             "# HELP sottovoce_reports_total Reports acknowledged.",
             "# TYPE sottovoce_reports_total counter",
             *(f'sottovoce_reports_total{{outcome="{name}"}} {n}' for name, n in sorted(self._reports.items())),
-            "# HELP sottovoce_reports_waiting Reports that are not durable yet.",
-            "# TYPE sottovoce_reports_waiting gauge",
-            f"sottovoce_reports_waiting {waiting}",
+            "# HELP sottovoce_waiting_bytes Memory of reports that are not durable yet.",
+            "# TYPE sottovoce_waiting_bytes gauge",
+            f"sottovoce_waiting_bytes {waiting_bytes}",
             "# HELP sottovoce_commit_seconds Time to check and commit a group of reports.",
             "# TYPE sottovoce_commit_seconds histogram",
         ]

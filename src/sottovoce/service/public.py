@@ -45,10 +45,10 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
         surveys = await run_in_threadpool(lambda: len(desk.store.entries()))  # fails if the store does
         if not writer.is_alive:
             raise Problem("internal", "the collector cannot write; start it again")
-        return JSONResponse({"status": "ok", "surveys": surveys, "waiting": writer.waiting})
+        return JSONResponse({"status": "ok", "surveys": surveys, "waiting_bytes": writer.waiting_bytes})
 
     async def counters(_: Request) -> Response:
-        return PlainTextResponse(metrics.text(writer.waiting), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(metrics.text(writer.waiting_bytes), media_type="text/plain; version=0.0.4")
 
     return [
         Route("/v1/plans/{id:str}", plan, methods=["GET"]),

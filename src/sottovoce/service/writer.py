@@ -61,8 +61,8 @@ class Writer:
         self._thread.start()
 
     @property
-    def waiting(self) -> int:
-        """Bytes of reports that are not durable yet."""
+    def waiting_bytes(self) -> int:
+        """Memory of reports that are not durable yet."""
         return self._waiting
 
     @property
@@ -120,7 +120,7 @@ class Writer:
             except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
                 log_mistake("writing failed", wrong)
                 results = [wrong for _ in group]
-            self._metrics.committed(sum(map(len, envelopes)), time.perf_counter() - start)
+            self._metrics.committed(time.perf_counter() - start)
             group[0].loop.call_soon_threadsafe(_resolve, group, results)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
