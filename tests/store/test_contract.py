@@ -326,6 +326,33 @@ def test_an_older_checkpoint_does_not_replace_a_newer_one(store: Store) -> None:
 # -- keys
 
 
+def test_two_who_write_in_turn_see_what_the_other_did(url: str) -> None:
+    """Whatever a writer remembers of the store ends when another one has written."""
+    with open_store(url) as one, open_store(url) as two:
+        one.add_plan(plan())
+        for turn, store in enumerate((one, two, one, two, one)):
+            assert (store.append(plan(), ids(5, turn), reports(5, turn)) == Outcome.STORED).all()
+        for store in (one, two):
+            assert store.count(plan()) == store.aggregate(plan()).people == 25
+            for turn in range(5):
+                assert (store.append(plan(), ids(5, turn), reports(5, turn)) == Outcome.DUPLICATE).all()
+        sequence = [last for last, _, _ in one.read(plan(), batch=5)]
+        assert sequence == sorted(set(sequence))
+        two.close_survey(plan().id)
+        with pytest.raises(SurveyClosed):
+            one.append(plan(), ids(5, 9), reports(5, 9))
+
+
+def test_a_batch_is_bounded_in_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add_plan(plan())
+    store.append(plan(), ids(100), reports(100))
+    width = 20 + plan().cohorts.bytes
+    monkeypatch.setattr("sottovoce.store.base.MOST_BATCH_BYTES", 30 * width)
+    assert [len(some) for _, some, _ in store.read(plan())] == [30, 30, 30, 10]
+    assert [len(some) for _, some, _ in store.read(plan(), batch=60)] == [30, 30, 30, 10]
+    assert [len(some) for _, some, _ in store.read(plan(), batch=7)][:2] == [7, 7]
+
+
 def test_tokens_and_the_signing_key_are_kept(url: str) -> None:
     digest = sha256(b"secret").digest()
     with open_store(url) as store:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from starlette.requests import Request
 
 import sottovoce as sv
 from sottovoce.front import Plan
 from sottovoce.service.tokens import new_token
-from sottovoce.studio.access import COOKIE, safe_next
+from sottovoce.studio.access import COOKIE, _is_local, safe_next
 from tests.studio.collectors import Collector, collecting
 
 ANALYSTS = ("/", "/new", "/watch/{id}", "/watch/{id}/live", "/watch/{id}/table?attribute=smoker")
@@ -93,6 +94,19 @@ def test_without_tokens_only_this_computer_is_served(unlocked: Collector) -> Non
     for host, status in (("localhost", 200), ("127.0.0.1", 200), ("[::1]", 200), ("evil.example", 401), ("", 401)):
         answer = httpx.get(f"{unlocked.studio}/watch/{plan.id}/live", headers={"Host": f"{host}:{port}"})
         assert answer.status_code == status, host
+
+
+@pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host"])
+def test_without_tokens_nobody_is_served_through_a_proxy(unlocked: Collector, name: str) -> None:
+    """A proxy on this computer asks by its own names, on behalf of anybody."""
+    assert httpx.get(f"{unlocked.studio}/").status_code == 200
+    assert httpx.get(f"{unlocked.studio}/", headers={name: "for=203.0.113.9"}).status_code == 401
+
+
+def test_without_tokens_another_computer_is_not_served() -> None:
+    for address, served in (("127.0.0.1", True), ("203.0.113.9", False)):
+        scope = {"type": "http", "headers": [(b"host", b"localhost:8700")], "client": (address, 5)}
+        assert _is_local(Request(scope)) is served
 
 
 @pytest.mark.parametrize(

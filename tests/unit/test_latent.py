@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import sottovoce as sv
+from sottovoce.families import Signs
 from sottovoce.kernels.latent import potential
 from sottovoce.marginals.classes import PRIORS, ClassModel
 from sottovoce.marginals.evidence import WIDTHS, shrink
@@ -194,3 +195,13 @@ def test_three_way_structure_is_seen() -> None:
 def test_an_estimate_is_the_same_every_time() -> None:
     people = crowd(5_000, 11)
     assert squared_error("latent", people, 2, 1, 1.0) == squared_error("latent", people, 2, 1, 1.0)
+
+
+@pytest.mark.parametrize(("attributes", "stars"), [(23, 0.5), (24, 0.8)])
+def test_many_attributes_are_asked_for_pairs(attributes: int, stars: float) -> None:
+    """As many more pairs there are than singles, as many more people tell pairs."""
+    schema = sv.Schema(**{f"a{place}": sv.Boolean() for place in range(attributes)})
+    plan = sv.plan(schema, sv.Marginals(up_to=3, method="latent"), epsilon=1.0, people=100_000)
+    assert isinstance(plan.cohorts, Signs)
+    block = next(place for place, each in enumerate(plan.cohorts.blocks) if each.shape == "star")
+    assert plan.cohorts._shares[block] / plan.cohorts.weight == pytest.approx(stars, abs=0.02)

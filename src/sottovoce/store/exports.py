@@ -39,22 +39,20 @@ def export(store: Store, plan: Plan, folder: str | os.PathLike[str], progress: P
     return total
 
 
-def export_file(store: Store, plan: Plan, path: Path) -> int:
+def export_file(store: Store, plan: Plan, path: Path) -> None:
     """The same in one file, however many they are."""
-    writer, total = None, 0
+    writer = None
     try:
         for _, ids, reports in store.read(plan, batch=BATCH):
             table = _table(ids, reports)
             writer = writer or _writer(path, table.schema)
             writer.write_table(table)
-            total += len(reports)
         if writer is None:
             empty = _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
             writer = _writer(path, empty.schema)
     finally:
         if writer is not None:
             writer.close()
-    return total
 
 
 def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress | None) -> int:
