@@ -131,7 +131,8 @@ def test_a_handshake_of_another_kind_is_not_logged_with_its_address(tmp_path: Pa
             while "Listening" not in (tmp_path / "log").read_text():
                 time.sleep(0.05)
                 assert process.poll() is None
-            head = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            names = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
+            head = "\r\n".join((*names, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", ""))
             with socket.create_connection(("127.0.0.1", port), timeout=5) as other:
                 other.sendall(f"GET /v1/reports?answer=secret HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
                 other.recv(1000)
