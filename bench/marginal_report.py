@@ -224,10 +224,10 @@ def _seconds(lines: Sequence[Line]) -> list[str]:
         if own:
             middle, most = np.quantile([line["seconds"] for line in own], [0.5, 0.95])
             out.append(f"`{method}`: median {middle:.1f} s, 95% within {most:.1f} s")
-    return [
-        f"Seconds to plan, simulate, aggregate, estimate and answer, on one core of a machine that did other work too. {'; '.join(out)}.",
-        "",
-    ]
+    about = (
+        "Seconds to plan, simulate, aggregate, estimate and answer, on one core of a machine that did other work too"
+    )
+    return [f"{about}. {'; '.join(out)}.", ""]
 
 
 def _power(n: int) -> str:
