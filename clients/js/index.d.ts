@@ -18,19 +18,26 @@ export class Unreachable extends SottovoceError {}
 
 export type Value = string | number | boolean;
 
-/** A person's true values by attribute. It stays on the device. */
-export type PersonRecord = { readonly [attribute: string]: Value };
+/**
+ * A person's true values by attribute. It stays on the device. Integers beyond 2^53 are BigInts or text; a set is an
+ * iterable of its members, or text with semicolons between them.
+ */
+export type PersonRecord = { readonly [attribute: string]: Value | bigint | Iterable<Value | bigint> };
 
 /** What a page needs to ask for an attribute. */
 export interface Attribute {
   readonly name: string;
-  readonly kind: "boolean" | "categorical" | "ordinal" | "text" | "items";
+  readonly kind: "boolean" | "categorical" | "ordinal" | "integer" | "text" | "items";
   readonly sensitive: boolean;
   /** Whether any ask reads it; others may be missing from a record. */
   readonly asked: boolean;
   /** How many codes it has; 2^64 for text. */
   readonly size: bigint;
-  /** The name of each code, in order; null if there are more than 4096, and for text. */
+  /** integer: the most bits of a value. Else the bits of what a question about popular values reads. */
+  readonly bits: number;
+  /** What a value must be, in words. */
+  readonly rule: string;
+  /** The name of each code (of each item of a set), in order; null if there are more than 4096, and for text. */
   readonly labels: readonly Value[] | null;
   /** categorical, items: the list, if it is one. */
   readonly values?: readonly Value[];
@@ -42,11 +49,18 @@ export interface Attribute {
   readonly bins?: number | null;
   /** text: the most bytes of UTF-8. */
   readonly bytes?: number;
+  /** text: the only characters there are, and the one of them that stands for all others. */
+  readonly alphabet?: string;
+  readonly other?: string;
+  /** text: what becomes of longer text; it is refused unless this says "cut". */
+  readonly longer?: "refuse" | "cut";
 }
 
 /** What a person should know before answering. */
 export interface Explanation {
   readonly epsilon: number;
+  /** The chance that the promise does not hold; 0 for most plans. */
+  readonly delta: number;
   /** What a 50% guess about a person can rise to, by whatever they will ever send under the plan. */
   readonly guess: number;
   /** The same in words. */
@@ -69,6 +83,8 @@ export class Plan {
   readonly id: string;
   readonly coin: "device" | "assigned";
   readonly epsilon: number;
+  /** The chance that epsilon does not hold; 0 for most plans. */
+  readonly delta: number;
   /** How many are expected to take part. */
   readonly people: number;
   readonly attributes: readonly Attribute[];

@@ -28,14 +28,17 @@ if TYPE_CHECKING:
         SottovoceError,
     )
     from sottovoce.estimate import Estimate, Table
+    from sottovoce.findings import Findings
     from sottovoce.frequencies import Frequencies
-    from sottovoce.front import Plan, plan
+    from sottovoce.front import Plan, next_plan, plan, simulate_rounds
     from sottovoce.guarantee import Guarantee
+    from sottovoce.heavyhitters import HeavyHitters
+    from sottovoce.itemsets import TopItems, TopItemsets, rules
     from sottovoce.marginals import MarginalEstimate, Marginals
     from sottovoce.oracles import oracle
     from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.reports import Report, Reports
-    from sottovoce.schema import Boolean, Categorical, Items, Ordinal, Schema, Text
+    from sottovoce.schema import Boolean, Categorical, Integer, Items, Ordinal, Schema, Text
 
 __version__ = "0.1.0"
 
@@ -56,22 +59,26 @@ _HOMES = {
     ),
     "estimate": ("Estimate", "Table"),
     "frequencies": ("Frequencies",),
-    "front": ("Plan", "plan"),
+    "findings": ("Findings",),
+    "front": ("Plan", "next_plan", "plan", "simulate_rounds"),
     "guarantee": ("Guarantee",),
+    "heavyhitters": ("HeavyHitters",),
+    "itemsets": ("TopItems", "TopItemsets", "rules"),
     "marginals": ("MarginalEstimate", "Marginals"),
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "reports": ("Report", "Reports"),
-    "schema": ("Boolean", "Categorical", "Items", "Ordinal", "Schema", "Text"),
+    "schema": ("Boolean", "Categorical", "Integer", "Items", "Ordinal", "Schema", "Text"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022  (in the order of the way of the data)
-    "Schema", "Boolean", "Categorical", "Ordinal", "Text", "Items",
-    "Frequencies", "Marginals", "plan", "Plan", "Guarantee", "oracle",
-    "Assignment", "Client", "ClientState", "simulate", "Report", "Reports",
-    "Aggregate", "Estimate", "MarginalEstimate", "Table", "postprocess", "choose_postprocess",
-    "associate", "dependency_tree", "synthesize",
+    "Schema", "Boolean", "Categorical", "Ordinal", "Integer", "Text", "Items",
+    "Frequencies", "Marginals", "HeavyHitters", "TopItems", "TopItemsets",
+    "plan", "next_plan", "Plan", "Guarantee", "oracle",
+    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
+    "Aggregate", "Estimate", "MarginalEstimate", "Findings", "Table", "postprocess", "choose_postprocess",
+    "associate", "dependency_tree", "synthesize", "rules",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
     "BadAssignment",
     "PrivacyWarning",

@@ -106,11 +106,11 @@ class Client:
         entropy = self._assignment.entropy(self._entropy) if self._assignment else self._entropy
         index = assigned_cohort(plan, entropy)
         cohort = plan.cohorts[index]
-        codes = plan.schema.encode(record, plan.cohorts.attributes)
+        codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
         self._count_fresh()
         if self.state is not None and len(plan.series.shares) > 1:
             self.state.rounds[plan.series.origin or plan.id].plan = plan.id
-        memos = [ask.oracle.memorize(ask.encoding.encode(codes), entropy) for ask in cohort.asks]
+        memos = [ask.oracle.memorize(ask.encoding.encode(codes, entropy), entropy) for ask in cohort.asks]
         if self.state is not None:
             packed = [ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)]
             self.state.memos[plan.id] = (index, packed)
@@ -167,25 +167,24 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     >>> len(simulate(plan, {"x": [True, False, True]}, seed=7))
     3
     """
-    codes = plan.schema.encode_table(table, plan.cohorts.attributes)
-    lengths = {column.size for column in codes.values()}
+    lengths = {plan.schema.rows_of(table, name) for name in plan.cohorts.attributes}
     if len(lengths) > 1:
         raise InvalidInput("columns must have equal lengths")
     count = lengths.pop()
-    shares = plan.series.shares
-    if len(shares) > 1:
-        tickets = _draws(seed, 0).integers(0, sum(shares), count)
-        mine = plan.series.at_column(tickets) == plan.series.number
-        codes = {name: column[mine] for name, column in codes.items()}
+    mine, number = None, plan.series.number
+    if len(plan.series.shares) > 1:
+        tickets = _draws(seed, 0).integers(0, sum(plan.series.shares), count)
+        mine = plan.series.at_column(tickets) == number
         count = int(mine.sum())
+    codes = plan.schema.encode_table(table, plan.cohorts.attributes, plan.cohorts.form, mine)
     cohorts = np.zeros(count, np.uint32)
     if plan.cohorts.weight > 1:
         cohorts = plan.cohorts.at_column(_draws(seed, 1).integers(0, plan.cohorts.weight, count))
     payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
     for batch in plan.cohorts.batches(cohorts):
-        columns = plan.cohorts.values(batch, cohorts, codes)
+        columns = plan.cohorts.values(batch, cohorts, codes, _subseed(seed, 3, *_round(number), batch.number))
         for place, (oracle, part, values) in enumerate(zip(batch.oracles, batch.slices, columns, strict=True)):
-            packed = oracle.simulate(values, _subseed(seed, batch.number, place))
+            packed = oracle.simulate(values, _subseed(seed, 2, *_round(number), batch.number, place))
             if isinstance(batch.rows, slice) and packed.shape == payload.shape:
                 payload = packed
             else:
@@ -193,11 +192,14 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     return Reports(plan.id, cohorts, payload)
 
 
+def _round(number: int) -> tuple[int, ...]:
+    """What makes the coins of a later round others than those of the first."""
+    return (1 << 32 | number,) if number else ()
+
+
 def _draws(seed: int, purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), purpose]))
 
 
-def _subseed(seed: int, batch: int, ask: int) -> int:
-    return int(
-        np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), 2, batch, ask]).generate_state(1, np.uint64)[0]
-    )
+def _subseed(seed: int, *purpose: int) -> int:
+    return int(np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), *purpose]).generate_state(1, np.uint64)[0])

@@ -17,7 +17,7 @@ from sottovoce.errors import InvalidInput
 from sottovoce.guarantee import Guarantee
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.options import whole
-from sottovoce.schema import Codes, Schema
+from sottovoce.schema import Schema
 
 LARGEST_JSON_INTEGER = 1 << 53
 MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
@@ -41,7 +41,7 @@ class Cohort:
     @property
     def requested(self) -> Fraction:
         """What its asks cost in all, as they were asked for, exactly."""
-        return sum((Fraction(ask.oracle.requested) for ask in self.asks), Fraction(0))
+        return sum((ask.requested for ask in self.asks), Fraction(0))
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
@@ -120,6 +120,8 @@ class Cohorts(Sequence[Cohort]):
     def __init__(self, listed: Sequence[Cohort]) -> None:
         if not listed:
             raise InvalidInput("a plan must have at least one cohort")
+        if len({ask.encoding.form for cohort in listed for ask in cohort.asks}) > 1:
+            raise InvalidInput("plan: all of its asks must read attributes in the same form")
         self._listed = tuple(listed)
 
     def __getitem__(self, index: Any) -> Any:
@@ -156,10 +158,18 @@ class Cohorts(Sequence[Cohort]):
         for index, rows in rows_by(column, len(self)):
             yield Batch(index, rows, self[index].oracles)
 
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Codes]) -> list[Codes]:
-        """What each ask of a batch's people encodes, one column per ask."""
+    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Any]:
+        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings that draw."""
         encodings = [ask.encoding for ask in self[batch.number].asks]
-        return [each.encode_columns({name: codes[name][batch.rows] for name in each.attributes}) for each in encodings]
+        return [
+            each.encode_columns({name: codes[name][batch.rows] for name in each.attributes}, seed + place)
+            for place, each in enumerate(encodings)
+        ]
+
+    @cached_property
+    def form(self) -> str:
+        """What its encodings read of the attributes: codes, spellings or members."""
+        return self.kinds[0].asks[0].encoding.form
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.labels import written
 from sottovoce.oracles import Noise
 from sottovoce.schema import Label
+
+if TYPE_CHECKING:
+    from sottovoce.plans import Question
 
 Floats = NDArray[np.float64]
 Cell = Label | tuple[Label, ...]  # of a table of one attribute, or of several
@@ -157,7 +161,7 @@ class Table:
         low, high = self.interval()
         head = f"{', '.join(self.attributes):<24} {'frequency':>10} {'std error':>10} {'95% interval':>22}"
         lines = [
-            f"{label!s:<24.24} {value:>10.4f} {error:>10.4f} {f'[{bottom:.4f}, {top:.4f}]':>22}"
+            f"{written(label):<24.24} {value:>10.4f} {error:>10.4f} {f'[{bottom:.4f}, {top:.4f}]':>22}"
             for label, value, error, bottom, top in zip(
                 self.labels, self.values, self.std_error, low, high, strict=True
             )
@@ -184,6 +188,7 @@ class Estimate:
 
     tables: Mapping[tuple[str, ...], Table]
     people: int  # reports heard, over all tables
+    next: Question | None = field(default=None, kw_only=True)  # what the next round asks, if there is one
 
     def marginal(self, *attributes: str) -> Table:
         """The table of these attributes."""

@@ -170,7 +170,7 @@ class Subsets(Cohorts):
         for number, rows in rows_by(labels, len(known)):
             yield Batch(number, rows, (self._oracles[int(known[number])],))
 
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Codes]) -> list[Codes]:
+    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Codes]:
         members, _ = self._choices.unrank_column(column[batch.rows].astype(np.int64))
         table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)
         sizes = np.array(self._sizes, np.uint64)
@@ -379,7 +379,7 @@ class Signs(Cohorts):
         for number, rows in rows_by(self.numbers(column), len(self.blocks)):
             yield Batch(number, rows, (self.oracles[number],))
 
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Codes]) -> list[Codes]:
+    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Codes]:
         members, masks = self.reach(batch.number, column[batch.rows])
         table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)
         signs = np.bitwise_count(np.take_along_axis(table, members, 1) & masks.astype(np.uint64)) & 1
@@ -411,15 +411,10 @@ class Signs(Cohorts):
 
 
 class Together(Cohorts):
-    """One cohort of several asks whose answers are kept together, person by person: their joint law is wanted."""
+    """Cohorts of several asks whose answers are kept together, person by person: their joint law is wanted."""
 
     kind: ClassVar[str] = "together"
     ledger: ClassVar[str] = "joint"
-
-    def __init__(self, listed: Sequence[Cohort]) -> None:
-        super().__init__(listed)
-        if len(listed) != 1:
-            raise InvalidInput(f"plan: {len(listed)} cohorts; asks that are kept together need exactly one")
 
 
 # Every family there is. A new one is a class here and its name in docs/wire.md.

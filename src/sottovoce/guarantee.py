@@ -8,34 +8,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on what reports reveal, in the sense of pure local differential privacy.
+    """A bound on what reports reveal, in the sense of local differential privacy, pure unless it has a delta.
 
     ``per_report`` bounds the log ratio of the chances of any one report under any two records.
     ``lifetime`` bounds it for everything a client that keeps its state will ever send under the plan.
 
     >>> Guarantee(1.0, 1.0) + Guarantee(0.5, 2.0)
-    Guarantee(per_report=1.5, lifetime=3.0)
+    Guarantee(per_report=1.5, lifetime=3.0, delta=0.0)
     >>> Guarantee(1.0, 1.0).best_guess(0.5)
     0.7310585786300049
     """
 
     per_report: float
     lifetime: float
+    delta: float = 0.0  # what chances may exceed their bound by; 0 unless a plan says otherwise
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Both are revealed: the losses add."""
-        return Guarantee(self.per_report + other.per_report, self.lifetime + other.lifetime)
+        return Guarantee(self.per_report + other.per_report, self.lifetime + other.lifetime, self.delta + other.delta)
 
     def __or__(self, other: Guarantee) -> Guarantee:
         """One of the two is revealed, which one is public: the larger loss counts."""
-        return Guarantee(max(self.per_report, other.per_report), max(self.lifetime, other.lifetime))
+        return Guarantee(
+            max(self.per_report, other.per_report), max(self.lifetime, other.lifetime), max(self.delta, other.delta)
+        )
 
     def best_guess(self, prior: float) -> float:
         """The most that a lifetime of reports can raise a guess that was right with probability ``prior``."""
         return 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
 
     def __str__(self) -> str:
+        failing = f" except with probability {self.delta:.2g}," if self.delta else ""
         return (
-            f"{self.per_report:.4g}-LDP per report, {self.lifetime:.4g} over a lifetime "
+            f"{self.per_report:.4g}-LDP per report,{failing} {self.lifetime:.4g} over a lifetime "
             f"(a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
         )

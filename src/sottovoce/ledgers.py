@@ -74,21 +74,27 @@ class States(Ledger):
 
     def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
         for index, rows in rows_by(cohorts, len(self.cohorts)):
-            people, states = self.cohort(index)
             own = payload[rows]
+            people = self._heard[index][0] if index in self._heard else 0
+            total = people + len(own)
+            states = self._heard[index][1] if people else [oracle.empty(total) for oracle in batch.oracles]
             states = [
-                oracle.accumulate(state, np.ascontiguousarray(own[:, part]))
+                oracle.accumulate(oracle.fitted(state, total), np.ascontiguousarray(own[:, part]))
                 for oracle, part, state in zip(batch.oracles, batch.slices, states, strict=True)
             ]
-            self._heard[index] = (people + len(own), states)
+            self._heard[index] = (total, states)
 
     def merge(self, other: Self) -> Self:
         out = type(self)(self.cohorts)
         for index in sorted({*self._heard, *other._heard}):
             (people, states), (more, others) = self.cohort(index), other.cohort(index)
             oracles = self.cohorts[index].oracles
-            merged = [oracle.merge(one, two) for oracle, one, two in zip(oracles, states, others, strict=True)]
-            out._heard[index] = (people + more, merged)
+            total = people + more
+            merged = [
+                oracle.merge(oracle.fitted(one, total), oracle.fitted(two, total))
+                for oracle, one, two in zip(oracles, states, others, strict=True)
+            ]
+            out._heard[index] = (total, merged)
         return out
 
     def _canonical(self) -> Iterator[tuple[int, int, list[Integers]]]:
@@ -226,37 +232,42 @@ class Joint(Ledger):
 
     def __init__(self, cohorts: Cohorts) -> None:
         super().__init__(cohorts)
-        self._sorted = (np.zeros((0, cohorts.bytes), np.uint8), np.zeros(0, np.int64))
+        self._sorted = (np.zeros((0, _COHORT_BYTES + cohorts.bytes), np.uint8), np.zeros(0, np.int64))
         self._pending: list[tuple[Payload, Integers]] = []  # not yet sorted in, and never more than what is
 
     @property
     def rows(self) -> tuple[Payload, Integers]:
-        """(payload, people) in columns: the different reports, in increasing order of their bytes."""
+        """(cohort and payload, people) in columns: the different reports, in increasing order of their bytes."""
         if self._pending:
             self._sorted = _summed_rows([self._sorted, *self._pending])
             self._pending = []
         return self._sorted
 
-    def payload(self, place: int) -> Payload:
-        """What the different reports say to one ask."""
-        return np.ascontiguousarray(self.rows[0][:, self.cohorts[0].slices[place]])
+    def told(self, index: int) -> tuple[list[Payload], Integers]:
+        """The different reports of one cohort: what they say to each ask, and how many people sent each."""
+        rows, people = self.rows
+        cohorts = _cohorts_of(rows)
+        first, last = np.searchsorted(cohorts, [index, index + 1])
+        payload = rows[first:last, _COHORT_BYTES:]
+        parts = [np.ascontiguousarray(payload[:, part]) for part in self.cohorts[index].slices]
+        return parts, people[first:last]
 
     @property
     def people(self) -> int:
         return sum(int(counts.sum()) for _, counts in (self._sorted, *self._pending))
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
-        oracles = self.cohorts[index].oracles
-        _, people = self.rows
+        payloads, people = self.told(index)
         states = [
-            oracle.accumulate(oracle.empty(), np.repeat(self.payload(place), people, axis=0))
-            for place, oracle in enumerate(oracles)
+            oracle.accumulate(oracle.empty(), np.repeat(payload, people, axis=0))
+            for oracle, payload in zip(self.cohorts[index].oracles, payloads, strict=True)
         ]
-        return self.people, states
+        return int(people.sum()), states
 
     def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
         _validate_only_ask(self.cohorts, payload)
-        self._pending.append((payload.copy(), np.ones(len(payload), np.int64)))
+        labels = cohorts.astype(">u4").view(np.uint8).reshape(-1, _COHORT_BYTES)
+        self._pending.append((np.concatenate([labels, payload], axis=1), np.ones(len(payload), np.int64)))
         if sum(len(part) for part, _ in self._pending) > len(self._sorted[0]):
             self._sorted, self._pending = self.rows, []
 
@@ -266,24 +277,36 @@ class Joint(Ledger):
         return out
 
     def to_bytes(self) -> bytes:
-        payload, people = self.rows
-        return len(people).to_bytes(8, "little") + people.astype("<i8").tobytes() + payload.tobytes()
+        rows, people = self.rows
+        return len(people).to_bytes(8, "little") + people.astype("<i8").tobytes() + rows.tobytes()
 
     def read(self, body: bytes) -> None:
         count = int.from_bytes(body[:8], "little")
-        width = self.cohorts.bytes
+        width = _COHORT_BYTES + self.cohorts.bytes
         if len(body) != 8 + count * (8 + width):
             raise CorruptReport("aggregate: it has bytes to spare or too few")
         people = np.frombuffer(body, "<i8", count, 8).astype(np.int64)
-        payload = np.frombuffer(body, np.uint8, offset=8 + 8 * count).reshape(count, width).copy()
+        rows = np.frombuffer(body, np.uint8, offset=8 + 8 * count).reshape(count, width).copy()
         if bool((people < 1).any()) or float(people.astype(float).sum()) >= 2.0**62:
             raise CorruptReport("aggregate: its content is malformed")
-        self._sorted = payload, people
-        for place, oracle in enumerate(self.cohorts[0].oracles):
-            oracle.validate(self.payload(place))
-        again, _ = _summed_rows([self._sorted])
-        if not np.array_equal(again, payload):
+        again, _ = _summed_rows([(rows, people)])
+        if not np.array_equal(again, rows):
             raise CorruptReport("aggregate: its reports are not in increasing order")
+        if count and int(_cohorts_of(rows)[-1]) >= len(self.cohorts):
+            raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
+        self._sorted = rows, people
+        for index in np.unique(_cohorts_of(rows)).tolist():
+            if rows[_cohorts_of(rows) == index, _COHORT_BYTES + self.cohorts[index].bytes :].any():
+                raise CorruptReport("aggregate: the padding must be zero")
+            for oracle, payload in zip(self.cohorts[index].oracles, self.told(index)[0], strict=True):
+                oracle.validate(payload)
+
+
+_COHORT_BYTES = 4  # before a kept report, highest first, so that reports are in the order of their cohorts
+
+
+def _cohorts_of(rows: Payload) -> Integers:
+    return np.ascontiguousarray(rows[:, :_COHORT_BYTES]).view(">u4").ravel().astype(np.int64)
 
 
 def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Integers]:

@@ -89,6 +89,10 @@ class Question(ABC):
         """The question with every choice made that a plan must hold; by default there are none."""
         return self
 
+    def rounds(self, schema: Schema, epsilon: Decimal, people: int) -> tuple[int, ...]:
+        """The shares of people of its rounds, if what is asked next depends on what was heard; by default one round."""
+        return (1,)
+
     @abstractmethod
     def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
         """Who is asked what."""

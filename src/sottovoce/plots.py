@@ -12,14 +12,19 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
 from sottovoce.files import replacing
+from sottovoce.labels import written
 
 if TYPE_CHECKING:
     from sottovoce.estimate import Table
+    from sottovoce.findings import Findings
 
 FORMATS = (".svg", ".png", ".html", ".json")
 KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
 MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
+MOST_BARS = 64  # popular values
+MOST_PREFIXES = 120  # of a tree
+LONGEST_PREFIX = 12  # characters of one that are drawn
 
 
 def picture(
@@ -62,7 +67,7 @@ def bars(
     if len(order) > most:
         order = sorted(np.argsort(-table.values, kind="stable")[:most].tolist())
     rows = table.rows(level, population=population)
-    data = [{**rows[place], "value": _label(rows[place]["value"]), "place": place} for place in order]
+    data = [{**rows[place], "value": written(rows[place]["value"]), "place": place} for place in order]
     if truth is not None:
         for row in data:
             row["truth"] = float(truth[row["place"]])
@@ -85,10 +90,6 @@ def bars(
     return _kept(chart, path)
 
 
-def _label(label: Any) -> str:
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-
-
 def _doubt(table: Table) -> str:
     return "; reconstructed" if table.is_reconstructed else ""
 
@@ -100,7 +101,7 @@ def heat(table: Table, path: str | None = None, *, level: float = 0.95, populati
     rows = table.rows(level, population=population)
     data = []
     for row in rows:
-        *first, down, across = (str(part) for part in row["value"])
+        *first, down, across = (written(part) for part in row["value"])
         reach = (row["high"] - row["low"]) / 2
         data.append(
             {
@@ -146,6 +147,81 @@ def heat(table: Table, path: str | None = None, *, level: float = 0.95, populati
     return _kept(chart.properties(title={"text": title, "subtitle": note + _doubt(table)}), path)
 
 
+def popular(found: Findings, path: str | None = None, *, truth: NDArray[np.float64] | None = None) -> Any:
+    """Popular values as bars, the most frequent above; pale where noise alone may have put them there."""
+    import altair as alt
+
+    table = found.table
+    marks = found.significant().tolist()
+    data = [
+        {**row, "value": f"{place + 1}. {written(row['value'])}", "found": "significant" if mark else "may be noise"}
+        for place, (row, mark) in enumerate(zip(table.rows(), marks, strict=True))
+    ][:MOST_BARS]
+    for row, true in zip(data, () if truth is None else truth.tolist(), strict=False):
+        row["truth"] = true
+    shades = alt.Scale(domain=["significant", "may be noise"], range=["#7aa6c2", "#d5dde2"])
+    down = alt.Y("value:N", sort=[row["value"] for row in data], title=None, axis=alt.Axis(labelLimit=260))
+    base = alt.Chart(alt.Data(values=data)).encode(y=down)
+    across = alt.X("frequency:Q", title="frequency", axis=alt.Axis(format="~%", tickCount=6))
+    bar = base.mark_bar().encode(x=across, color=alt.Color("found:N", scale=shades, title=None))
+    chart = bar + base.mark_rule(color="#1f3b4d", strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
+    note = "bars: estimate, lines: 95% interval"
+    if truth is not None:
+        chart = chart + base.mark_tick(color="#d1495b", thickness=2, size=14).encode(x="truth:Q")
+        note += ", red: truth"
+    if len(data) < len(marks):
+        note += f"; the {len(data)} most frequent of {len(marks):,}"
+    title = {"text": f"{', '.join(table.attributes)} ({table.people:,} people)", "subtitle": note}
+    return _kept(chart.properties(width=420, height=max(60, 20 * len(data)), title=title), path)
+
+
+def prefixes(found: Findings, path: str | None = None) -> Any:
+    """The prefixes on the way to what was found, as a tree from left to right; wider where more people went."""
+    shown = sorted(range(len(found.steps)), key=lambda place: -found.steps[place].frequency)[:MOST_PREFIXES]
+    kept = set(shown)
+    for place in sorted(kept):  # a prefix stands only where what it extends does
+        if found.steps[place].parent is not None and found.steps[place].parent not in kept:
+            kept.discard(place)
+    lengths = sorted({found.steps[place].length for place in kept})
+    heights = _heights(found, kept)
+    spot = {place: (lengths.index(found.steps[place].length), heights[place]) for place in kept}
+    nodes, links = [], []
+    for place in sorted(kept):
+        step = found.steps[place]
+        count = f"{step.frequency * found.people:,.0f} ± {step.std_error * found.people:,.0f}"
+        nodes.append({"name": f"{_shortened(step.label)}  {count}", "x": spot[place][0], "y": spot[place][1]})
+        if step.parent is not None:
+            x, y = spot[step.parent]
+            link = {"x": x, "y": y, "x2": spot[place][0], "y2": spot[place][1], "weight": max(step.frequency, 0.0)}
+            between = f"{_shortened(found.steps[step.parent].label)} - {_shortened(step.label)}"
+            links.append(link | {"between": between, "figure": count, "is_clear": step.frequency > 2 * step.std_error})
+    more = "" if len(kept) == len(found.steps) else f"; the {len(kept)} most frequent of {len(found.steps):,}"
+    title, note = "prefixes on the way", f"with counts ± standard errors{more}; dashed: within two standard errors of 0"
+    return network(nodes, links, path, title=title, subtitle=note, weight="frequency")
+
+
+def _shortened(label: str) -> str:
+    """A prefix that fits between two dots: what cannot be read is shown as its bits, and those are many."""
+    name = written(label)
+    return name if len(name) <= LONGEST_PREFIX else f"{name[: LONGEST_PREFIX - 1]}…"
+
+
+def _heights(found: Findings, kept: set[int]) -> dict[int, float]:
+    """How far down each prefix stands: leaves one below the other, a prefix at the height of its first extension."""
+    below: dict[int | None, list[int]] = {}
+    for place in sorted(kept, key=lambda place: -found.steps[place].frequency):
+        below.setdefault(found.steps[place].parent, []).append(place)
+    heights: dict[int, float] = {}
+    waiting, leaves = below.get(None, [])[::-1], 0
+    while waiting:
+        place = waiting.pop()
+        heights[place] = float(leaves)
+        extended = below.get(place, [])
+        leaves += not extended
+        waiting += extended[::-1]
+    return heights
+
+
 def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
     """A heat map of a square data frame, such as correlations: red below 0, blue above."""
     import altair as alt
@@ -182,6 +258,7 @@ def network(
     *,
     title: str = "",
     subtitle: str = "",
+    weight: str = "nats",
 ) -> Any:
     """Named nodes at ``x``, ``y`` and links from ``x``, ``y`` to ``x2``, ``y2``, as wide as their ``weight``.
 
@@ -201,7 +278,7 @@ def network(
             y=down,
             x2="x2:Q",
             y2="y2:Q",
-            strokeWidth=alt.StrokeWidth("weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title="nats"),
+            strokeWidth=alt.StrokeWidth("weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title=weight),
             strokeDash=alt.condition("datum.is_clear", alt.value([1, 0]), alt.value([4, 3])),
             tooltip=["between:N", "figure:N"],
         )

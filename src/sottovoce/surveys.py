@@ -9,6 +9,8 @@ from typing import Any
 
 from sottovoce.errors import InvalidInput
 from sottovoce.front import QUESTIONS, Plan, plan
+from sottovoce.heavyhitters import HeavyHitters
+from sottovoce.itemsets import TopItems, TopItemsets
 from sottovoce.marginals import Marginals
 from sottovoce.plans import COINS, Question
 from sottovoce.schema import Schema
@@ -16,6 +18,7 @@ from sottovoce.schema import Schema
 PARTS = ("epsilon", "people", "schema", "question")
 MORE_PARTS = ("title", "coin")  # that may be left out
 LONGEST_TITLE = 200
+POPULAR = (HeavyHitters, TopItems, TopItemsets)  # questions about one attribute
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ def parse_question(body: Mapping[str, Any]) -> Question:
     known = {question.kind: question for question in QUESTIONS}
     if not isinstance(kind, str) or kind not in known:
         raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
+    if issubclass(known[kind], POPULAR):
+        return _popular(known[kind], options)
     is_marginals = kind == Marginals.kind
     attributes = options.pop("attributes", None)
     if not _are_names(attributes) and not (is_marginals and attributes is None):
@@ -86,6 +91,18 @@ def parse_question(body: Mapping[str, Any]) -> Question:
 
 def _are_names(part: Any) -> bool:
     return isinstance(part, list) and all(isinstance(name, str) for name in part)
+
+
+def _popular(question: type[Question], options: dict[str, Any]) -> Question:
+    """What is popular of one attribute; whatever else is said is an option of the method."""
+    if not isinstance(options.get("attribute"), str):
+        raise InvalidInput('question: attribute must be a name, such as "word"')
+    if not isinstance(options.get("method", ""), str):
+        raise InvalidInput("question: method must be a name")
+    try:
+        return question(**options)
+    except TypeError:
+        raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {question.kind}") from None
 
 
 def _marginals(attributes: list[str] | None, options: dict[str, Any]) -> Question:

@@ -75,10 +75,12 @@ def test_every_vector_gives_the_same_bytes(page: Any) -> None:
     wrong = run(
         page,
         """
-        const { mismatches, hashMismatches } = await import('/clients/js/tests/check.js');
+        const { mismatches, hashMismatches, spellingMismatches } = await import('/clients/js/tests/check.js');
         const vectors = await (await fetch('/tests/vectors/v1.json')).json();
         const hashes = await import('/clients/js/src/hashes.js');
-        return [vectors.plans.length, await mismatches(sottovoce, vectors), hashMismatches(hashes, vectors)];
+        const attributes = await import('/clients/js/src/attributes.js');
+        const others = [...hashMismatches(hashes, vectors), ...spellingMismatches(attributes, vectors)];
+        return [vectors.plans.length, await mismatches(sottovoce, vectors), others];
         """,
     )
     assert wrong == [len(PLANS), [], []]

@@ -130,6 +130,8 @@ def test_demo_shows_the_whole_way(demo: tuple[Path, str]) -> None:
         "95% interval",
         "nats in all, 60,000 people",  # the tree
         "Strongest pairs",
+        "What is popular: favourite dish",
+        "What is popular: what is in the basket",
         "1 run of 20 random tables",  # the comparison
         "20,000 people posted over HTTP",
     ):
@@ -157,6 +159,13 @@ def test_demo_finds_the_ties(demo: tuple[Path, str]) -> None:
     assert re.search(r"home - car +0\.\d+ +0\.667", pairs)  # beside the truth
 
 
+def test_demo_finds_what_is_popular(demo: tuple[Path, str]) -> None:
+    shown = demo[1][demo[1].index("What is popular") : demo[1].rindex("tables of 3 attributes")]
+    for value in ("pizza", "ramen", "curry", "bread", "milk", "eggs"):
+        assert re.search(rf"^ +{value} +\* ", shown, re.MULTILINE)
+    assert len(re.findall(r"\d+ of the true \d+ found", " ".join(shown.split()))) == 2
+
+
 def test_demo_leaves_files_that_fit_together(demo: tuple[Path, str], sottovoce: Command, tmp_path: Path) -> None:
     folder, _ = demo
     plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
@@ -176,7 +185,7 @@ def test_demo_leaves_files_that_fit_together(demo: tuple[Path, str], sottovoce: 
 def test_demo_page_stands_alone(demo: tuple[Path, str]) -> None:
     folder, _ = demo
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 5  # single attributes, two, three, the tree, what was posted
+    assert page.count("<svg") == 7  # single attributes, two, three, the tree, two that are popular, what was posted
     assert page.count("child_layer_2_marks") >= 2  # the truth's ticks
     plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
     assert plan.id[:16] in page

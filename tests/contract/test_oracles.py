@@ -14,7 +14,7 @@ from sottovoce.schema import OPEN
 from tests.contract.laws import LAWS, check, device_and_simulation_share_one_law
 from tests.oracles import NAMES, ordinary
 
-OPEN_TO_ALL = ("olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor")
+OPEN_TO_ALL = ("olh-seeded", "olh-wide", "olh-sets", "cms", "hcms", "rappor", "o-rr", "o-rappor")
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

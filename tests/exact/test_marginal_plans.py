@@ -17,6 +17,7 @@ from sottovoce.entropy import exact_law
 from sottovoce.marginals.methods import METHODS, method
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
+from tests.statistics import NO_COINS
 
 EPSILON = Decimal("1")
 MIXED = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean())
@@ -53,7 +54,7 @@ def ratios(oracle: Oracle) -> list[list[Fraction]]:
 
 
 def worst_of_one(ask: Ask, people: list[dict[str, int]]) -> Fraction:
-    laws = [ask.oracle.exact_channel()[value] for value in {ask.encoding.encode(codes) for codes in people}]
+    laws = [ask.oracle.exact_channel()[value] for value in {ask.encoding.encode(codes, NO_COINS) for codes in people}]
     chances = [[law.get(output, Fraction(0)) for law in laws] for output in ask.oracle.outputs()]
     return max(max(row) / min(row) for row in chances)
 
@@ -62,7 +63,7 @@ def worst_of(cohort: Cohort, people: list[dict[str, int]]) -> Fraction:
     """The largest ratio of the chances of one report under two records. Asks toss their own coins: chances multiply."""
     if len(cohort.asks) == 1:
         return worst_of_one(cohort.asks[0], people)
-    values = [[ask.encoding.encode(codes) for ask in cohort.asks] for codes in people]
+    values = [[ask.encoding.encode(codes, NO_COINS) for ask in cohort.asks] for codes in people]
     tables = [ratios(ask.oracle) for ask in cohort.asks]
     worst = Fraction(1)
     for one in values:

@@ -16,7 +16,7 @@ from sottovoce.families import Signs
 from sottovoce.marginals.coefficients import Coefficients, HadamardFit, InputHadamard, LinearFit, debias, inverse_mean
 from sottovoce.marginals.efron_stein import Allotment, EfronStein, EfronSteinFit, people_shares
 from sottovoce.marginals.workload import Workload
-from tests.statistics import ALPHA, z_limit
+from tests.statistics import ALPHA, NO_COINS, z_limit
 
 METHODS: dict[str, Any] = {"inp-ht": InputHadamard(), "efron-stein": EfronStein()}
 both = pytest.mark.parametrize("name", list(METHODS))
@@ -44,7 +44,8 @@ def characters(family: Signs, sizes: tuple[int, ...]) -> np.ndarray:
     for cohort in family:
         encoding = cohort.asks[0].encoding
         signs = [
-            1 - 2 * encoding.encode({f"x{axis}": code for axis, code in enumerate(cell)}) for cell in np.ndindex(sizes)
+            1 - 2 * encoding.encode({f"x{axis}": code for axis, code in enumerate(cell)}, NO_COINS)
+            for cell in np.ndindex(sizes)
         ]
         rows.append(signs)
     return np.array(rows, float)

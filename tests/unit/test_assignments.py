@@ -17,7 +17,7 @@ from tests.oracles import ENUMERABLE, SMALL, small
 KEY = bytes(range(32))
 NOW = 1_750_000_000
 SCHEMA = sv.Schema(x=sv.Categorical(["a", "b", "c", "d", "e"]), yes=sv.Boolean())
-PUBLIC = ("olh", "blh", "olh-seeded", "hrr", "cms", "hcms", "o-rr", "o-rappor", "rappor")
+PUBLIC = ("olh", "blh", "olh-seeded", "olh-wide", "olh-sets", "hrr", "cms", "hcms", "o-rr", "o-rappor", "rappor")
 
 
 def made(oracle: str = "olh", *names: str, **options: Any) -> sv.Plan:

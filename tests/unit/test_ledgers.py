@@ -19,7 +19,7 @@ from sottovoce.families import FAMILIES, Block, Choices, Signs, Subsets, Togethe
 from sottovoce.ledgers import LEDGERS, Joint, Tally, _summed_rows, ledger_of
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Schema
-from tests.statistics import chi_limit, chi_squared
+from tests.statistics import NO_COINS, chi_limit, chi_squared
 
 SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Categorical(range(4)), d=sv.Categorical(range(5)))
 NAMES = ("a", "b", "c", "d")
@@ -171,13 +171,13 @@ def test_a_batch_encodes_what_its_cohorts_encode_one_by_one(kind: str) -> None:
     column = cohorts.at_column(np.random.default_rng(2).integers(0, cohorts.weight, 300))
     seen = 0
     for batch in cohorts.batches(column):
-        values = cohorts.values(batch, column, codes)
+        values = cohorts.values(batch, column, codes, 0)
         rows = np.arange(300)[batch.rows]
         for place, row in enumerate(rows.tolist()):
             cohort = cohorts[int(column[row])]
             own = {name: int(codes[name][row]) for name in cohort.attributes}
             assert cohort.oracles == batch.oracles
-            assert [int(each[place]) for each in values] == [ask.encoding.encode(own) for ask in cohort.asks]
+            assert [int(each[place]) for each in values] == [ask.encoding.encode(own, NO_COINS) for ask in cohort.asks]
         seen += len(rows)
     assert seen == 300
 
@@ -192,7 +192,7 @@ def law_of(plan: Plan, record: Mapping[str, int]) -> dict[tuple[int, tuple[Any, 
     for index, cohort in enumerate(plan.cohorts):
         ways: dict[tuple[Any, ...], float] = {(): cohort.weight / plan.cohorts.weight}
         for one in cohort.asks:
-            chances = one.oracle.exact_channel()[one.encoding.encode(record)]
+            chances = one.oracle.exact_channel()[one.encoding.encode(record, NO_COINS)]
             ways = {(*key, out): share * float(p) for key, share in ways.items() for out, p in chances.items()}
         law.update({(index, key): share for key, share in ways.items()})
     return law
@@ -373,7 +373,32 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
         assert ledger.people == 3
 
 
-def test_asks_kept_together_are_one_cohort() -> None:
-    two = [Cohort((ask("a", "rr", 1.0),)), Cohort((ask("b", "grr", 1.0),))]
-    with pytest.raises(InvalidInput, match="2 cohorts"):
-        Together(two)
+def test_answers_of_several_cohorts_are_kept_together() -> None:
+    """Each cohort gets back its own reports, every person's answers in one row, however they came in."""
+    family = Together([Cohort((ask("a", "rr", 1.0), ask("b", "grr", 1.0))), Cohort((ask("b", "grr", 1.0),))])
+    wide, narrow = (cohort.bytes for cohort in family)
+    draws = np.random.default_rng(5)
+    cohorts = draws.integers(0, 2, 400).astype(np.uint32)
+    payload = draws.integers(0, 2, (400, wide)).astype(np.uint8)
+    payload[cohorts == 1, narrow:] = 0
+    ledger, other = ledger_of(family), ledger_of(family)
+    order = draws.permutation(400)
+    for batch in family.batches(cohorts):
+        ledger.add(batch, cohorts[batch.rows], payload[batch.rows])
+    for rows in np.array_split(order, 7):
+        for batch in family.batches(cohorts[rows]):
+            other.add(batch, cohorts[rows][batch.rows], payload[rows][batch.rows])
+    assert ledger.to_bytes() == other.to_bytes()
+    back = ledger_of(family)
+    back.read(ledger.to_bytes())
+    assert isinstance(back, Joint)
+    for index, cohort in enumerate(family):
+        parts, people = back.told(index)
+        seen = np.repeat(np.concatenate(parts, axis=1), people, axis=0)
+        own = payload[cohorts == index, : cohort.bytes]
+        assert sorted(map(bytes, seen)) == sorted(map(bytes, own))
+        assert back.cohort(index)[0] == len(own)
+    beyond = bytearray(ledger.to_bytes())
+    beyond[-wide - 4 : -wide] = (7).to_bytes(4, "big")
+    with pytest.raises(CorruptReport, match="cohort must be below 2"):
+        ledger_of(family).read(bytes(beyond))

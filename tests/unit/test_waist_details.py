@@ -19,6 +19,7 @@ from sottovoce.entropy import System
 from sottovoce.oracles import oracle
 from sottovoce.oracles.histogram import MOST
 from sottovoce.oracles.thresholds import shared
+from tests.statistics import NO_COINS
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(5)), y=sv.Boolean(), z=sv.Categorical(range(40)))
 
@@ -76,9 +77,9 @@ def test_cells_of_several_attributes_are_numbered_in_mixed_radix() -> None:
     cells = Cells.of(SCHEMA, "x", "y", "z")
     assert cells.size == 5 * 2 * 40
     codes = {"x": 3, "y": 1, "z": 17}
-    assert cells.encode(codes) == (3 * 2 + 1) * 40 + 17
+    assert cells.encode(codes, NO_COINS) == (3 * 2 + 1) * 40 + 17
     columns = {name: np.array([code], np.uint64) for name, code in codes.items()}
-    assert cells.encode_columns(columns).tolist() == [cells.encode(codes)]
+    assert cells.encode_columns(columns, 0).tolist() == [cells.encode(codes, NO_COINS)]
 
 
 def test_a_bad_second_cohort_leaves_the_first_untouched() -> None:

@@ -16,7 +16,10 @@ Body = dict[str, Any]
 
 def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
     """Each with the id that a client expects and the error it must raise."""
-    rows = [(why, text, "InvalidInput") for why, text in (*_weak(plans), *_malformed(plans), *_costly(plans))]
+    rows = [
+        (why, text, "InvalidInput")
+        for why, text in (*_weak(plans), *_malformed(plans), *_costly(plans), *_padding(plans))
+    ]
     listed = [
         {"why": why, "id": hashlib.sha256(text.encode()).hexdigest(), "plan": text, "error": error}
         for why, text, error in rows
@@ -73,6 +76,10 @@ def _weak(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         yield f"{name} that tells the truth: {coins}", _text(body)
     for name, part, option, value in (
         ("rappor", "options", "hashes", 4),  # more bits of a filter for the same coins
+        ("whole sets", "options", "hash_size", 500),
+        ("cms", "options", "hashes", 3),
+        ("hcms", "options", "width", 12),
+        ("o-rr", "options", "cohorts", 5),
         ("o-rr", "options", "buckets", 300),
         ("olh", "options", "hash_bits", 6),
         ("ss of 2000", "options", "chosen", 1),
@@ -84,7 +91,7 @@ def _weak(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
 
 def _costly(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     """Coins that fit the asks' epsilons, which are more than the plan's."""
-    for name in ("grr", "several asks", "em", "marg-ht", "latent", "calm-binary"):
+    for name in ("grr", "several asks", "em", "marg-ht", "latent", "calm-binary", "windows", "amplified sets"):
         body = _body(plans[name])
         body["epsilon"] = "0.25"
         yield f"{name}'s asks cost more than the plan says", _text(body)
@@ -129,6 +136,91 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     body = _body(plans["latent"])
     body["cohorts"]["blocks"][0]["shape"] = "circle"
     yield "an unknown shape", _text(body)
-    body = _body(plans["em"])
-    body["cohorts"]["cohorts"] *= 2
-    yield "two cohorts that are kept together", _text(body)
+    for why, name, index, part, value in OF_ENCODINGS:
+        body = _body(plans[name])
+        body["cohorts"]["cohorts"][index]["asks"][0]["encoding"][part] = value
+        yield why, _text(body)
+    body = _body(plans["windows"])
+    body["cohorts"]["cohorts"][2]["asks"][0]["encoding"] |= {"tag": 40, "fresh": 20}  # as many values as before
+    yield "a tag of 40 bits", _text(body)
+    for why, name, attribute, part, value in OF_ATTRIBUTES:
+        body = _body(plans[name])
+        body["schema"][attribute][part] = value
+        yield why, _text(body)
+    body = _body(plans["windows"])
+    body["cohorts"]["cohorts"].append(_body(plans["codes of 128 bits"])["cohorts"]["cohorts"][0])
+    body["epsilon"] = "3"
+    yield "a spelling for one cohort and a code for another", _text(body)
+
+
+# why, plan, cohort, what of its first ask's encoding, and what it should not be
+OF_ENCODINGS: tuple[tuple[str, str, int, str, Any], ...] = (
+    ("a window of an unknown attribute", "windows", 0, "attribute", "z"),
+    ("a window of another attribute, which is too short", "windows", 4, "attribute", "word"),
+    ("a window that is wider than its oracle", "windows", 0, "fresh", 17),
+    ("a window without bits", "windows", 0, "fresh", 0),
+    ("a window that ends behind the spelling", "windows", 0, "start", 113),
+    ("a window that starts before the spelling", "windows", 0, "start", -1),
+    ("a tag that is wider than its oracle", "windows", 2, "tag", 33),
+    ("a tag of bits that are not there", "windows", 2, "tagged", 129),
+    ("a prefix that leaves no room to go on", "prefixes", 0, "prefixes", [[125, "0"]]),
+    ("a prefix that is longer than it says", "prefixes", 0, "prefixes", [[3, "8"]]),
+    ("a prefix more than the oracle takes", "prefixes", 0, "prefixes", [[1, "0"], [1, "1"]]),
+    ("no prefix", "prefixes", 0, "prefixes", []),
+    ("prefixes that go on for no bits", "prefixes", 0, "fresh", 0),
+    ("a set that is padded to nothing", "sets", 0, "length", 0),
+    ("a set that is padded to more than its oracle takes", "sets", 0, "length", 2),
+    ("more candidates than an oracle takes", "sets", 0, "candidates", [[item] for item in range(8)]),
+    ("a candidate that is no list", "sets", 2, "candidates", [6, 0, 3]),
+    ("at most none", "sets", 7, "most", 0),
+    ("a whole set of fewer values than its oracle takes", "whole sets", 1, "length", 2),
+    ("a whole set of more values than its oracle takes", "whole sets", 1, "length", 4),
+)
+OF_ATTRIBUTES: tuple[tuple[str, str, str, str, Any], ...] = (
+    ("an integer of 129 bits", "windows", "address", "bits", 129),
+    ("an integer without bits", "windows", "address", "bits", 0),
+    ("text without bytes", "spellings", "word", "bytes", 0),
+    ("a shorter text than its window", "spellings", "word", "bytes", 15),
+    ("an item more than an oracle takes", "sets", "basket", "values", list("abcdefgh")),
+)
+
+
+def _padding(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
+    """Sets whose sampling does not keep what they say, by much and by little."""
+    grr, seeded = "amplified sets", "amplified sets with a delta"
+    cohorts = {name: _body(plans[name])["cohorts"]["cohorts"] for name in (grr, seeded)}
+    for why, name, index, part, value in (
+        ("grr that is amplified for more than the set says", grr, 1, "epsilon", "1.1999"),
+        ("a seeded hash that is amplified for more than the set says", seeded, 15, "epsilon", "1.1999"),
+        ("grr that nothing amplifies", grr, 1, "epsilon", None),
+        ("a seeded hash that nothing amplifies", seeded, 15, "epsilon", None),
+        ("an amplified epsilon of zero", grr, 1, "epsilon", "0"),
+        ("grr with a delta", grr, 1, "delta", "1/1000"),
+        ("a seeded hash without a delta", seeded, 15, "delta", None),
+        ("a smaller delta than the hash allows", seeded, 15, "delta", "1/100000000"),
+        ("a delta of zero", seeded, 15, "delta", "0"),
+        ("a delta of one", seeded, 15, "delta", "1"),
+        ("a delta above one", seeded, 15, "delta", "3/2"),
+        ("a delta of nothing over nothing", seeded, 15, "delta", "0/0"),
+        ("a delta below zero", seeded, 15, "delta", "-1/2"),
+        ("a delta that is no number", seeded, 15, "delta", "little"),
+    ):
+        body = _body(plans[name])
+        encoding = cohorts[name][index]["asks"][0]["encoding"] | {part: value}
+        body["cohorts"]["cohorts"] = [copy.deepcopy(cohorts[name][index])]
+        body["cohorts"]["cohorts"][0]["asks"][0]["encoding"] = encoding
+        yield why, _text(body)
+    for name in ("oue", "olh"):
+        body = _body(plans[grr])
+        oracle = cohorts[grr][1]["asks"][0]["oracle"]
+        made = sv.oracle(name, size=int(oracle["size"]), epsilon=oracle["epsilon"]).to_json()
+        body["cohorts"]["cohorts"][1]["asks"][0]["oracle"] = made
+        yield f"a padded set through {name}, which nothing amplifies", _text(body)
+    body = _body(plans["whole sets"])
+    body["cohorts"]["cohorts"][0]["asks"][0]["oracle"] = sv.oracle("grr", size=7, epsilon="1.5").to_json()
+    yield "a whole set through grr, which takes one value", _text(body)
+    body = _body(plans[seeded])  # fewer buckets, so that more items share one, and coins that fit them
+    oracle = body["cohorts"]["cohorts"][15]["asks"][0]["oracle"]
+    made = sv.oracle("olh-seeded", size=int(oracle["size"]), epsilon=oracle["epsilon"], hash_size=2).to_json()
+    body["cohorts"]["cohorts"][15]["asks"][0]["oracle"] = made
+    yield "a hash to so few values that too many items share one", _text(body)

@@ -16,11 +16,13 @@ from typing import Any
 
 import sottovoce as sv
 from sottovoce.entropy import Tape
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys, scramble
+from sottovoce.kernels.mixing import bucket, keyed_hash, keys, permuted, scramble, tag
 from sottovoce.reports import leb128
-from sottovoce.schema import Text
+from sottovoce.schema import SPELLING, Attribute, Text
 from tests.vectors.broken import bad_plans
-from tests.vectors.plans import Case, Record, cases
+from tests.vectors.case import Case, Record
+from tests.vectors.plans import cases
+from tests.vectors.popular import TEXTS, TEXTS_RECORDS
 
 PATH = Path(__file__).with_name("v1.json")
 KEY = hashlib.sha256(b"the collector's key").digest()
@@ -139,8 +141,22 @@ OUTSIDE: dict[str, list[Any]] = {
     "boolean": ["mf-secret", 2, -1, 0.5, None],
     "categorical": ["mf-secret", 987_654_321_987, str(2**53 + 1), True, 1.5, None],
     "ordinal": ["mf-secret", 90_071_992_547_409_931, True, 41.5, None],
-    "text": ["mf-secret" + "!" * 40, "è" * 25, 5, None],
+    "text": [5, None],
+    "integer": ["mf-secret", -1, "-1", "", str(2**129), True, 4.5, None],
+    "items": [["mf-secret"], "mf-secret; 7", "7;;7", [None], [["7"]], {"7": "mf-secret"}, 7, True, None],
 }
+
+
+def outside(attribute: Attribute, form: str) -> list[Any]:
+    """Values that an attribute does not have."""
+    listed = OUTSIDE[attribute.kind]
+    if not isinstance(attribute, Text):
+        return listed if attribute.kind != "integer" else [*listed, str(attribute.size)]
+    if attribute.longer == "refuse":
+        listed = ["mf-secret" + "!" * 40, "è" * 25, *listed]
+    if attribute.other is None and form == SPELLING:
+        listed = [*listed, "a\0"]
+    return [*listed, "aXa"] if attribute.alphabet is not None and attribute.other is None else listed
 
 
 def bad_records(case: Case) -> list[dict[str, Any]]:
@@ -150,10 +166,11 @@ def bad_records(case: Case) -> list[dict[str, Any]]:
     listed = [("an attribute is missing", {name: record[name] for name in record if name != asked[0]}, "")]
     listed.append(("an attribute that nobody knows", {**record, "mystery": 1}, ""))
     for name in asked:
-        for value in OUTSIDE[schema[name].kind]:
+        for value in outside(schema[name], case.plan.cohorts.form):
             if value is True and name == "truths":  # which it knows
                 continue
             secret = str(value) if isinstance(value, str | int) and len(str(value)) > 4 else ""
+            secret = "mf-secret" if isinstance(value, list | dict) else secret
             listed.append((f"{name} outside the schema", {**record, name: value}, secret))
     return [{"why": why, "record": wrong, "secret": secret} for why, wrong, secret in listed]
 
@@ -161,13 +178,24 @@ def bad_records(case: Case) -> list[dict[str, Any]]:
 def hashes() -> dict[str, Any]:
     """What a second implementation of the hashes must reproduce."""
     words = [0, 1, 2**32, 2**64 - 1, 1234567890123456789]
+    numbers = [(n & (1 << bits) - 1, bits) for n in (1, 2**128 // 3) for bits in (1, 2, 3, 33, 64, 65, 127, 128)]
     return {
         "keyed_hash": [[str(k), str(v), str(keyed_hash(k, v))] for k in words for v in words[:3]],
         "bucket": [[str(word), size, bucket(word, size)] for word in words for size in (2, 3, 1000)],
         "keys": {"salt": "42", "keys": [str(key) for key in keys(42, 4)]},
         "scrambled": {str(width): scrambled_list(width) for width in (1, 3, 4)},
+        "permuted": [[str(n), bits, str(permuted(n, bits))] for n, bits in numbers],
+        "tag": [[str(n), key, bits, str(tag(n, key, bits))] for n, key in numbers for bits in (1, 8, 32)],
+        "spellings": [[options, value, str(TEXTS[name].spell(value))] for name, options, value in spelled()],
         "fingerprints": [[word, str(Text(bytes=40).code(word))] for word in ("", "piano", "è già")],
     }
+
+
+def spelled() -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Attribute, its options and a value, for every text of the vectors."""
+    for name, options in TEXTS.to_json().items():
+        if options["kind"] == "text":
+            yield from ((name, options, record[name]) for record in TEXTS_RECORDS)
 
 
 def scrambled_list(width: int) -> list[int]:

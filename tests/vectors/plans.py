@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import sottovoce as sv
 from sottovoce.marginals.signs import elementary
 from tests.oracles import NAMES
+from tests.vectors.case import Case, Record, each_coin, named
+from tests.vectors.popular import popular
 
-Record = dict[str, Any]
-COINS = ("device", "assigned")
-OPEN = ("olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor")  # oracles that take text
+OPEN = ("olh-seeded", "olh-wide", "cms", "hcms", "rappor", "o-rr", "o-rappor")  # oracles that take text
 SMALL: dict[str, dict[str, Any]] = {
     "cms": {"hashes": 4, "width": 16},
     "hcms": {"hashes": 4, "width": 16},
@@ -64,28 +63,9 @@ KINDS_RECORDS: tuple[Record, ...] = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Case:
-    """A plan of the vectors, records that fit it, and how many reports are drawn from them in turn."""
-
-    name: str
-    plan: sv.Plan
-    records: tuple[Record, ...]
-    rows: int = 3
-
-
 def cases() -> list[Case]:
     """Every plan there is."""
-    return [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
-
-
-def _named(name: str, coin: str) -> str:
-    return name if coin == "device" else f"{name}, assigned"
-
-
-def _each_coin(name: str, make: Callable[[str], sv.Plan], records: tuple[Record, ...], rows: int = 3) -> Iterator[Case]:
-    for coin in COINS:
-        yield Case(_named(name, coin), make(coin), records, rows)
+    return [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds(), *popular()]
 
 
 def _frequencies(names: tuple[str, ...], epsilon: str, coin: str, schema: sv.Schema, **options: Any) -> sv.Plan:
@@ -99,7 +79,7 @@ def _oracles() -> Iterator[Case]:
         def make(coin: str, name: str = name, asked: str = asked) -> sv.Plan:
             return _frequencies((asked,), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
 
-        yield from _each_coin(name, make, SIMPLE_RECORDS)
+        yield from each_coin(name, make, SIMPLE_RECORDS)
     for epsilon in ("0.05", "12", "1E+1"):  # coins near the edges, and an epsilon in another spelling
         for name in ("grr", "oue", "hr", "ss"):
             yield Case(
@@ -119,12 +99,12 @@ def _open() -> Iterator[Case]:
         def make(coin: str, name: str = name) -> sv.Plan:
             return _frequencies(("word",), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
 
-        yield from _each_coin(f"{name}, open", make, SIMPLE_RECORDS)
+        yield from each_coin(f"{name}, open", make, SIMPLE_RECORDS)
 
 
 def _cohorts() -> Iterator[Case]:
     both = ("x", "yes")
-    yield from _each_coin("several cohorts", lambda coin: _frequencies(both, "2", coin, SIMPLE), SIMPLE_RECORDS, 6)
+    yield from each_coin("several cohorts", lambda coin: _frequencies(both, "2", coin, SIMPLE), SIMPLE_RECORDS, 6)
     rappor: dict[str, Any] = {"oracle": "rappor", **SMALL["rappor"]}
     for name, options in (
         ("several asks", {}),
@@ -136,7 +116,7 @@ def _cohorts() -> Iterator[Case]:
         def make(coin: str, options: dict[str, Any] = options) -> sv.Plan:
             return _frequencies(both, "3", coin, SIMPLE, split="budget", **options)
 
-        yield from _each_coin(name, make, SIMPLE_RECORDS)
+        yield from each_coin(name, make, SIMPLE_RECORDS)
 
 
 def _kinds() -> Iterator[Case]:
@@ -172,7 +152,7 @@ def _tables() -> Iterator[Case]:
         def make(coin: str, method: str = method, order: int = order, epsilon: str = epsilon) -> sv.Plan:
             return _marginals(method, order, epsilon, coin, TABLE)
 
-        yield from _each_coin(method, make, TABLE_RECORDS, 6)
+        yield from each_coin(method, make, TABLE_RECORDS, 6)
 
 
 SHAPES = (("parity", 1), ("parity", 3), ("corner", 2), ("corner", 4), ("star", 2), ("star", 5))
@@ -187,7 +167,7 @@ def _signs() -> Iterator[Case]:
         blocks = [[shape, order, share // elementary(tickets, order)] for shape, order in SHAPES]
         for epsilon, coin in (("0.4", "device"), ("2.5", "assigned")):
             plan = _marginals("latent", 2, epsilon, coin, TABLE)
-            yield Case(_named(name, coin), _with_blocks(plan, weights, blocks), TABLE_RECORDS, 24)
+            yield Case(named(name, coin), _with_blocks(plan, weights, blocks), TABLE_RECORDS, 24)
     table = sv.Schema(**{f"a{place}": sv.Ordinal(0, [4, 9, 16, 33][place % 4]) for place in range(14)})
     records = tuple({name: (3 * row + 2 * place) % 5 for place, name in enumerate(table)} for row in range(3))
     yield Case("2^41 tickets", _marginals("latent", 2, "2", "device", table), records, 6)

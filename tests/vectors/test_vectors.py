@@ -12,17 +12,20 @@ import sottovoce as sv
 from sottovoce.encodings import ENCODINGS
 from sottovoce.entropy import Tape
 from sottovoce.families import FAMILIES, SHAPES
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys, scramble
+from sottovoce.kernels.mixing import bucket, keyed_hash, keys, permuted, scramble, tag
 from sottovoce.oracles import ORACLES
-from sottovoce.schema import ATTRIBUTES
+from sottovoce.schema import ATTRIBUTES, Schema
 from sottovoce.service.envelopes import write_binary, write_json
+from tests.vectors.asks import Plan
+from tests.vectors.case import COINS
 from tests.vectors.make import PATH, scrambled_list, vectors
-from tests.vectors.plans import COINS
+from tests.vectors.popular import popular
 
 VECTORS: dict[str, Any] = json.loads(PATH.read_text())
 PLANS = {entry["name"]: entry for entry in VECTORS["plans"]}
 KEY = bytes.fromhex(VECTORS["key"])
 TODAY = 1_800_000_000
+BY_HAND = popular()  # their cohorts are known from here on
 
 
 def client(plan: sv.Plan, row: dict[str, Any], source: Tape) -> sv.Client:
@@ -35,7 +38,7 @@ def client(plan: sv.Plan, row: dict[str, Any], source: Tape) -> sv.Client:
 @pytest.mark.parametrize("name", PLANS)
 def test_fixed_coins_give_exact_reports(name: str) -> None:
     entry = PLANS[name]
-    plan = sv.Plan.from_json(entry["plan"], id=entry["id"])
+    plan = Plan.from_json(entry["plan"], id=entry["id"])
     for row in entry["good"]:
         source = Tape(bytes.fromhex(row["entropy"]))
         report = client(plan, row, source).report(row["record"])
@@ -60,7 +63,7 @@ def test_fixed_coins_give_exact_reports(name: str) -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_bad_reports_are_refused(name: str) -> None:
     entry = PLANS[name]
-    plan = sv.Plan.from_json(entry["plan"])
+    plan = Plan.from_json(entry["plan"])
     for row in entry["bad"]:
         with pytest.raises(getattr(sv, row["error"])):
             sv.Report.from_bytes(bytes.fromhex(row["report"]), plan)
@@ -69,7 +72,7 @@ def test_bad_reports_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_bad_records_are_refused_without_echo(name: str) -> None:
     entry = PLANS[name]
-    plan = sv.Plan.from_json(entry["plan"])
+    plan = Plan.from_json(entry["plan"])
     coins = entry["good"][0]
     for row in entry["bad_records"]:
         with pytest.raises(sv.InvalidInput) as refused:
@@ -80,12 +83,12 @@ def test_bad_records_are_refused_without_echo(name: str) -> None:
 def test_bad_plans_are_refused() -> None:
     for row in VECTORS["bad_plans"]:
         with pytest.raises(getattr(sv, row["error"])):
-            sv.Plan.from_json(row["plan"], id=row["id"])
+            Plan.from_json(row["plan"], id=row["id"])
 
 
 def test_the_vectors_cover_the_wire() -> None:
     """Every oracle, family, shape, encoding, kind of attribute and coin; and numbers that floats do not hold."""
-    plans = {name: sv.Plan.from_json(entry["plan"]) for name, entry in PLANS.items()}
+    plans = {name: Plan.from_json(entry["plan"]) for name, entry in PLANS.items()}
     texts = [entry["plan"] for entry in PLANS.values()]
     for part, known in (
         ("name", [kind.names[0] for kind in ORACLES]),
@@ -106,9 +109,21 @@ def test_the_vectors_cover_the_wire() -> None:
 
 def test_blocks_of_signs_are_all_visited() -> None:
     for name in ("every shape", "every shape, assigned", "2^59 tickets", "2^59 tickets, assigned"):
-        plan = sv.Plan.from_json(PLANS[name]["plan"])
+        plan = Plan.from_json(PLANS[name]["plan"])
         seen = {int(plan.cohorts.numbers(np.array([row["json"]["cohort"]]))[0]) for row in PLANS[name]["good"]}
         assert len(seen) == 6
+
+
+def test_cohorts_that_read_spellings_and_sets_are_all_visited() -> None:
+    """With one coin or the other."""
+    seen: dict[str, set[int]] = {}
+    for name in PLANS:
+        seen.setdefault(name.removesuffix(", assigned"), set()).update(
+            row["json"]["cohort"] for row in PLANS[name]["good"]
+        )
+    for case in BY_HAND:
+        if ", assigned" not in case.name:
+            assert seen[case.name] == set(range(len(case.plan.cohorts))), case.name
 
 
 def test_hashes_are_those_of_the_vectors() -> None:
@@ -121,6 +136,12 @@ def test_hashes_are_those_of_the_vectors() -> None:
     for width, listed in known["scrambled"].items():
         assert scrambled_list(int(width)) == listed
         assert sorted(listed) == list(range(1 << int(width)))
+    for number, bits, found in known["permuted"]:
+        assert permuted(int(number), bits) == int(found)
+    for number, key, bits, found in known["tag"]:
+        assert tag(int(number), key, bits) == int(found)
+    for options, text, found in known["spellings"]:
+        assert Schema.from_json({"x": options})["x"].spell(text) == int(found)
     for text, code in known["fingerprints"]:
         assert sv.Text(bytes=40).code(text) == int(code)
 
@@ -154,14 +175,14 @@ def test_the_file_is_what_make_writes() -> None:
     ],
 )
 def test_bad_json_is_refused(text: str) -> None:
-    plan = sv.Plan.from_json(PLANS["grr"]["plan"])
+    plan = Plan.from_json(PLANS["grr"]["plan"])
     with pytest.raises((sv.CorruptReport, sv.PlanMismatch)):
         sv.Report.from_json(text, plan)
 
 
 def test_json_reports_with_wrong_parts_are_refused() -> None:
     entry = PLANS["grr"]
-    plan = sv.Plan.from_json(entry["plan"])
+    plan = Plan.from_json(entry["plan"])
     good = entry["good"][0]["json"]
     for part, wrong, error in (
         ("sottovoce", 2, sv.CorruptReport),

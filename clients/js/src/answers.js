@@ -1,68 +1,75 @@
-// Oracles whose report is one answer, beside what they drew in public: directly, hashed, or as a sign.
-//
-// An oracle is built from its size, options and coins. It has `widths`, the bits of its report's fields; `ratio`, the
-// most that the chances of one report differ between two values; and `whisper`, which gives the fields (of a memo,
-// if it has `recall` too).
-
-import { bitLength, parity, powerOfTwo, whole } from "./bytes.js";
+import { bitLength, option, parity, sorted, whole } from "./bytes.js";
 import { WHOLE } from "./entropy.js";
+import { need } from "./errors.js";
 import { bucket, keyedHash, scramble } from "./hashes.js";
 
-/** heads : tails of a threshold's coin, as a float. */
 export const odds = (threshold) => Number(threshold) / Number(WHOLE - threshold);
 
-/** The same ratio whichever way round it is. */
 export const either = (ratio) => Math.max(ratio, 1 / ratio);
 
-/** p/q where a coin tells the truth, and else one of `size` answers is drawn. */
-const answerRatio = (truth, size) => 1 + Number(size) * odds(truth);
+const inOrder = (fields) => fields;
+const backwards = (fields) => fields.reverse();
 
-const readSalt = (options) => whole("plan: salt", options.salt, 0n, WHOLE - 1n);
+/** What `hash` makes of a value and of public draws, or any answer. */
+function response(truth, buckets, drawn, hash, order = inOrder) {
+  return {
+    widths: order([...drawn, bitLength(buckets - 1n)]),
+    ratio: 1 + Number(buckets) * odds(truth),
+    buckets,
+    whisper(value, entropy) {
+      const fields = drawn.map((width) => entropy.public.bits(width));
+      return order([...fields, entropy.coin(truth) ? hash(value, ...fields, entropy) : entropy.below(buckets)]);
+    },
+  };
+}
 
 /** rr, grr */
-export function direct(size, _, { truth }) {
-  return {
-    widths: [bitLength(size - 1n)],
-    ratio: answerRatio(truth, size),
-    whisper: (value, entropy) => [entropy.coin(truth) ? value : entropy.below(size)],
-  };
+export const direct = (size, _, { truth }) => response(truth, size, [], (value) => value);
+
+/** A bit for each row: the parity of what it selects. */
+function linear(count, selected) {
+  let answer = 0n;
+  for (let place = count; place--; ) answer = (answer << 1n) | parity(selected(place));
+  return answer;
 }
 
-/** olh, blh: a linear hash by random rows, to 2^b values. */
-export function linear(size, options, { truth }) {
-  const count = Number(whole("plan: hash_bits", options.hash_bits, 1n, 12n));
+/** olh, blh */
+export function byRows(size, options, { truth }) {
+  const count = option(options, "hash_bits", 1n, 12n);
   const width = bitLength(size - 1n);
-  const hash = (rows, point) => {
-    let answer = 0n;
-    for (let place = BigInt(count); place--; ) {
-      answer = (answer << 1n) | parity((rows >> (place * BigInt(width))) & point);
-    }
-    return answer;
-  };
-  return {
-    widths: [width * count, count],
-    ratio: answerRatio(truth, 2 ** count),
-    whisper(value, entropy) {
-      const rows = entropy.public.bits(width * count);
-      return [rows, entropy.coin(truth) ? hash(rows, scramble(value, width)) : entropy.bits(count)];
-    },
-  };
+  const hash = (value, rows) => linear(count, (place) => (rows >> (place * BigInt(width))) & scramble(value, width));
+  return response(truth, 1n << count, [width * Number(count)], hash);
 }
 
-/** olh-seeded: a hash with a key of the device's own. */
+/** olh-wide */
+export function wide(_, options, { truth }) {
+  const count = option(options, "hash_bits", 1n, 12n);
+  const row = (seed, place) => (keyedHash(seed, 2n * place) << 64n) | keyedHash(seed, 2n * place + 1n);
+  return response(truth, 1n << count, [64], (value, seed) => linear(count, (place) => row(seed, place) & value));
+}
+
+/** olh-seeded */
 export function seeded(_, options, { truth }) {
-  const buckets = whole("plan: hash_size", options.hash_size, 2n, 1n << 16n);
-  return {
-    widths: [64, bitLength(buckets - 1n)],
-    ratio: answerRatio(truth, buckets),
-    whisper(value, entropy) {
-      const seed = entropy.public.bits(64);
-      return [seed, entropy.coin(truth) ? bucket(keyedHash(seed, value), buckets) : entropy.below(buckets)];
-    },
-  };
+  const buckets = option(options, "hash_size", 2n, 1n << 16n);
+  return response(truth, buckets, [64], (value, seed) => bucket(keyedHash(seed, value), buckets));
 }
 
-/** hr: a column of a Hadamard matrix, from the half that agrees with the value's row, or from the other one. */
+/** olh-sets */
+export function ofSets(_, options, { truth }) {
+  const length = option(options, "length", 1n, 1n << 13n);
+  const buckets = option(options, "hash_size", length + 1n, 1n << 16n);
+  const hash = (values, seed, entropy) => {
+    const near = sorted([values].flat().map((value) => bucket(keyedHash(seed, value), buckets)));
+    const place = entropy.below(length);
+    if (place < near.length) return near[place];
+    const other = entropy.below(buckets - BigInt(near.length));
+    return near.reduce((answer, each) => answer + BigInt(each <= answer), other);
+  };
+  const ratio = 1 + (Number(buckets) / Number(length)) * odds(truth);
+  return { ...response(truth, buckets, [64], hash), ratio, length };
+}
+
+/** hr */
 export function columns(size, _, { agree }) {
   const width = bitLength(size);
   return {
@@ -77,7 +84,7 @@ export function columns(size, _, { agree }) {
   };
 }
 
-/** hrr: the sign of one Hadamard coefficient, never the constant one. */
+/** hrr */
 export function coefficients(size, _, { agree }) {
   const others = (1n << BigInt(bitLength(size - 1n))) - 1n;
   return {
@@ -91,62 +98,53 @@ export function coefficients(size, _, { agree }) {
   };
 }
 
-export function sketch(options) {
-  const hashes = powerOfTwo("plan: hashes", options.hashes, 2n, 1n << 20n);
-  const width = powerOfTwo("plan: width", options.width, 2n, 1n << 20n);
-  const salt = readSalt(options);
-  const place = (chosen, value) => bucket(keyedHash(keyedHash(salt, chosen), value), width);
-  return { functionBits: bitLength(hashes) - 1, width, place };
+function bitsOf(options, name, least, most) {
+  const found = option(options, name, least, most);
+  need(!(found & (found - 1n)), `plan: ${name} must be a power of two`);
+  return bitLength(found) - 1;
 }
 
-/** hcms: the sign of one Hadamard coefficient of the value's bucket. */
-export function signSketch(_, options, { truth }) {
-  const { functionBits, width, place } = sketch(options);
-  const placeBits = bitLength(width) - 1;
+const readSalt = (options) => option(options, "salt", 0n, WHOLE - 1n);
+
+export function sketch(options) {
+  const placeBits = bitsOf(options, "width", 2n, 1n << 20n);
+  const width = 1n << BigInt(placeBits);
+  const salt = readSalt(options);
   return {
-    widths: [1, placeBits, functionBits],
-    ratio: answerRatio(truth, 2),
-    whisper(value, entropy) {
-      const chosen = entropy.public.bits(functionBits);
-      const spot = entropy.public.bits(placeBits);
-      const sign = parity(place(chosen, value) & spot);
-      return [entropy.coin(truth) ? sign : entropy.bits(1), spot, chosen];
-    },
+    functionBits: bitsOf(options, "hashes", 2n, 1n << 20n),
+    placeBits,
+    width,
+    place: (chosen, value) => bucket(keyedHash(keyedHash(salt, chosen), value), width),
   };
+}
+
+/** hcms */
+export function signSketch(_, options, { truth }) {
+  const { functionBits, placeBits, place } = sketch(options);
+  const sign = (value, chosen, spot) => parity(place(chosen, value) & spot);
+  return response(truth, 2n, [functionBits, placeBits], sign, backwards);
 }
 
 export function hashed(size, options) {
-  const cohorts = powerOfTwo("plan: cohorts", options.cohorts, 1n, 8192n);
-  const buckets = whole("plan: buckets", options.buckets, 2n, 1n << 16n);
-  const hashes = whole("plan: hashes", options.hashes, 1n, 16n);
+  const buckets = option(options, "buckets", 2n, 1n << 16n);
+  const hashes = option(options, "hashes", 1n, 16n);
   const salt = readSalt(options);
   const isClosed = options.alphabet === "closed";
-  if (isClosed) whole("plan: a closed alphabet", `${size * hashes}`, 2n, 4096n);
+  if (isClosed) whole("plan: a closed alphabet", size * hashes, 2n, 4096n);
   const places = (cohort, value) => {
     const keys = Array.from({ length: Number(hashes) }, (_, hash) => keyedHash(salt, cohort * hashes + BigInt(hash)));
     if (!isClosed) return keys.map((key) => bucket(keyedHash(key, value), buckets));
-    // values are permuted: how many stand before this one by their hashes
-    const own = keyedHash(keys[0], value);
+    // how many values stand before this one by their hashes
+    const order = (each) => (keyedHash(keys[0], each) << 64n) | each;
     let rank = 0n;
-    for (let other = 0n; other < size; other++) {
-      const hash = keyedHash(keys[0], other);
-      if (hash < own || (hash === own && other < value)) rank++;
-    }
+    for (let other = 0n; other < size; other++) rank += BigInt(order(other) < order(value));
     return [rank % buckets];
   };
-  return { cohortBits: bitLength(cohorts) - 1, buckets, hashes: Number(hashes), places };
+  return { cohortBits: bitsOf(options, "cohorts", 1n, 8192n), buckets, hashes: Number(hashes), places };
 }
 
-/** o-rr: the value's bucket in a cohort, or a uniform one. */
+/** o-rr */
 export function openAnswers(size, options, { truth }) {
   const { cohortBits, buckets, places } = hashed(size, options);
-  return {
-    widths: [bitLength(buckets - 1n), cohortBits],
-    ratio: answerRatio(truth, buckets),
-    whisper(value, entropy) {
-      const cohort = entropy.public.bits(cohortBits);
-      const [place] = places(cohort, value);
-      return [entropy.coin(truth) ? place : entropy.below(buckets), cohort];
-    },
-  };
+  return response(truth, buckets, [cohortBits], (value, cohort) => places(cohort, value)[0], backwards);
 }

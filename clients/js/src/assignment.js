@@ -1,14 +1,11 @@
-// Assigned coins: the collector hands out cohort and hashes, signed, so that nobody can choose them.
-
 import { fromHex, LARGEST, whole } from "./bytes.js";
 import { Assigned, stream } from "./entropy.js";
 import { need, PlanMismatch } from "./errors.js";
 import { download } from "./send.js";
 
-const BLOCKS = 32; // that are ready for the cohort's ticket: too few with a chance below 2^-100
+const BLOCKS = 32; // for the cohort's ticket: too few with a chance below 2^-100
 const BLOCKS_PER_ASK = 8;
 
-/** One person's public coins, as a collector gives them. They tell nothing of an answer. */
 export class Assignment {
   static async fetch(url, plan) {
     return new Assignment(await (await download(url, `plans/${plan.id}/assignment`)).json());
@@ -21,7 +18,6 @@ export class Assignment {
     Object.freeze(Object.assign(this, { plan, id, expires, signature }));
   }
 
-  /** A device's coins: the public ones from here, all others its own. */
   async entropy(plan, own) {
     need(this.plan === plan.id, "assignment: it belongs to another plan", PlanMismatch);
     need(this.expires * 1000 > Date.now(), "assignment: it has expired; ask for another one");

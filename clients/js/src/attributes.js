@@ -1,111 +1,140 @@
-// Attributes and records: what a person may answer, and the integer code each answer has.
-
-import { LARGEST, sha256, toInteger, whole } from "./bytes.js";
-import { need } from "./errors.js";
+import { bitLength, LARGEST, option, sha256, sorted, toInteger, utf8, whole } from "./bytes.js";
+import { InvalidInput, need, only } from "./errors.js";
 
 const MOST_LISTED = 4096n; // labels that a page may show
 const YES_NO = { false: 0n, true: 1n, no: 0n, yes: 1n, 0: 0n, 1: 1n };
 const bounded = (value) => whole("plan: values", value, -LARGEST, LARGEST);
 
-/** The integer that a value is, or undefined; text of one will do. */
-function integer(value) {
-  const fits = typeof value === "string" ? /^\s*[+-]?\d{1,40}\s*$/.test(value) : Number.isInteger(value);
-  const found = fits ? BigInt(value) : LARGEST + 1n;
-  return found > LARGEST || found < -LARGEST ? undefined : found;
-}
-
 const labels = (size, label) =>
   size > MOST_LISTED ? null : Array.from({ length: Number(size) }, (_, code) => label(BigInt(code)));
 
-function boolean() {
-  const code = (value) => {
-    const key = typeof value === "object" ? "" : String(value).trim().toLowerCase();
-    return Object.hasOwn(YES_NO, key) ? YES_NO[key] : undefined;
-  };
-  return { size: 2n, code, labels: [false, true] };
-}
+const boolean = () => ({
+  size: 2n,
+  code: (value) => only("value", typeof value === "object" ? "" : String(value).trim().toLowerCase(), YES_NO),
+  labels: [false, true],
+});
 
 function range(ends) {
   const [first, end, step] = ends.map(bounded);
   const size = (end - first + step - (step > 0n ? 1n : -1n)) / step;
   const code = (value) => {
-    const number = integer(value);
-    return number === undefined || (number - first) % step ? undefined : (number - first) / step;
+    const offset = bounded(value) - first;
+    need(!(offset % step), "value");
+    return whole("value", offset / step, 0n, size - 1n);
   };
   return { size, code, labels: labels(size, (place) => Number(first + place * step)) };
 }
 
 function categorical({ range: ends, values }) {
   if (ends) return range(ends);
-  // true is 1 and false is 0, where the list has them at all
-  const key = (value) => (typeof value === "boolean" ? Number(value) : value);
-  const codes = new Map(values.map((label, code) => [key(label), BigInt(code)]));
-  need(codes.size === values.length, "plan: values must be different");
-  for (const label of codes.keys()) if (typeof label !== "string") bounded(label);
   const booleans = values.some((label) => typeof label === "boolean");
-  const code = (value) =>
-    typeof value === "boolean" && !booleans ? undefined : (codes.get(key(value)) ?? codes.get(Number(integer(value))));
+  // true is 1 and false is 0, if the list has them
+  const key = (value) => bounded(booleans && typeof value === "boolean" ? Number(value) : value);
+  const codes = new Map(values.map((label, code) => [typeof label === "string" ? label : key(label), BigInt(code)]));
+  need(codes.size === values.length, "plan: values must be different");
+  const code = (value) => {
+    const found = codes.get(value) ?? codes.get(key(value));
+    need(found >= 0n, "value");
+    return found;
+  };
   return { size: BigInt(values.length), code, labels: values };
 }
 
-function ordinal({ low, high, bins }) {
-  const first = bounded(low);
-  const count = bounded(high) - first + 1n;
-  const size = bins === null ? count : whole("plan: bins", bins, 2n, count);
-  const code = (value) => {
-    const offset = (integer(value) ?? first - 1n) - first;
-    return offset < 0n || offset >= count ? undefined : (offset * size) / count;
-  };
+function ordinal(options) {
+  const { low, high, bins } = options;
+  const [first, last] = [bounded(low), bounded(high)];
+  const count = last - first + 1n;
+  const size = bins === null ? count : option(options, "bins", 2n, count);
   const start = (place) => first + (place * count + size - 1n) / size;
   const label = (place) => {
     const [from, to] = [start(place), start(place + 1n) - 1n];
     return bins === null ? Number(from) : from === to ? `${from}` : `${from} to ${to}`;
   };
-  return { size, code, labels: labels(size, label) };
-}
-
-function text({ bytes }) {
-  const most = whole("plan: bytes", bytes, 1n, LARGEST);
-  const code = async (value) => {
-    if (typeof value !== "string" || /\p{Surrogate}/u.test(value)) return undefined;
-    const data = new TextEncoder().encode(value);
-    return data.length > most ? undefined : toInteger((await sha256(data)).subarray(0, 8));
+  return {
+    size,
+    code: (value) => ((whole("value", value, first, last) - first) * size) / count,
+    labels: labels(size, label),
+    rule: `value must be a whole number from ${low} to ${high}`,
   };
-  return { size: 1n << 64n, code, labels: null };
 }
 
-/** A set; no question reads it whole. */
-const items = (options) => ({ ...categorical(options), code: () => undefined });
-
-const KINDS = { boolean, categorical, ordinal, text, items };
-
-function rule({ kind, size, low, high, bytes }) {
-  if (kind === "ordinal") return `value is outside the schema's range (${low} to ${high}, whole numbers)`;
-  if (kind === "text") return `value must be text of at most ${bytes} bytes of UTF-8`;
-  return `value is not one of the schema's ${size} values`;
+function integer(options) {
+  const size = 1n << option(options, "bits", 1n, 128n);
+  return {
+    size,
+    code: (value) => whole("value", value, 0n, size - 1n),
+    labels: labels(size, Number),
+    rule: `value must be a whole number of at most ${options.bits} bits`,
+  };
 }
+
+function text(options) {
+  const { alphabet, other, longer } = options;
+  const most = Number(option(options, "bytes", 1n, LARGEST));
+  const letters = alphabet && [...alphabet];
+  const known = (letter) => (letters.includes(letter) ? letter : (other ?? "\ud800")); // which no text may have
+  const fitted = (value) => {
+    need(typeof value === "string", "value");
+    const all = letters ? Array.from(value, known).join("") : value;
+    const { read } = new TextEncoder().encodeInto(all, new Uint8Array(Math.min(most, 3 * all.length)));
+    need(!/\p{Surrogate}/u.test(all) && (read === all.length || longer === "cut"), "value");
+    return all.slice(0, read); // never half a character
+  };
+  const [width, count] = letters
+    ? [bitLength(letters.length), Math.floor(most / Math.min(...letters.map((letter) => utf8(letter).length)))]
+    : [8, most];
+  const spelling = (value) => {
+    const all = fitted(value);
+    need(!all.includes("\0"), "value"); // the end of a spelling
+    const symbols = letters ? Array.from(all, (letter) => letters.indexOf(letter) + 1) : [...utf8(all)];
+    const digits = symbols.map((symbol) => symbol.toString(2).padStart(width, "0"));
+    return BigInt(`0b0${digits.join("").padEnd(width * count, "0")}`);
+  };
+  const rule = `value must be text${longer === "cut" ? "" : ` of at most ${most} bytes of UTF-8`}`;
+  return {
+    size: 1n << 64n,
+    code: async (value) => toInteger((await sha256(utf8(fitted(value)))).subarray(0, 8)),
+    spelling,
+    bits: width * count,
+    labels: null,
+    rule: letters && !other ? `${rule} of the schema's alphabet` : rule,
+  };
+}
+
+function items(options) {
+  const { code, ...each } = categorical(options);
+  const split = (value) => (value.trim() ? value.split(";").map((part) => part.trim()) : []);
+  const members = (value) => sorted((typeof value === "string" ? split(value) : [...value]).map(code));
+  return { ...each, members, rule: `value must be a set of the schema's ${each.size} values` };
+}
+
+const KINDS = { boolean, categorical, ordinal, integer, text, items };
 
 export function readSchema(data) {
   const schema = new Map();
   for (const [name, options] of Object.entries(data)) {
-    need(Object.hasOwn(KINDS, options.kind), `plan: attribute '${name}' is of an unknown kind`);
-    const attribute = { ...options, name, ...KINDS[options.kind](options) };
-    need(attribute.size > 1n, `plan: attribute '${name}' must have at least 2 values`);
-    schema.set(name, attribute);
+    const { code, spelling = code, members, ...kind } = only("kind", options.kind, KINDS)(options);
+    const { size } = kind;
+    need(size > 1n, `plan: attribute '${name}' must have at least 2 values`);
+    const bits = bitLength(size - 1n);
+    const rule = `value is not one of the schema's ${size} values`;
+    schema.set(name, { ...options, name, bits, rule, ...kind, read: { code, spelling, members } });
   }
   return schema;
 }
 
-/** A record as codes of the attributes in `names`; others may be missing. */
-export async function encode(schema, record, names) {
+/** Of all that any cohort is asked, so that a record does not tell the cohort. */
+export async function encode({ schema, cohorts: { attributes, form } }, record) {
   for (const name of Object.keys(record)) need(schema.has(name), `attribute '${name}' is not in the schema`);
-  const codes = new Map();
-  for (const name of names) {
+  const found = new Map();
+  for (const name of attributes) {
     need(Object.hasOwn(record, name), `attribute '${name}' is missing from the record`);
-    const attribute = schema.get(name);
-    const code = await attribute.code(record[name]);
-    need(code >= 0n && code < attribute.size, `attribute '${name}': ${rule(attribute)}`);
-    codes.set(name, code);
+    const { read, rule } = schema.get(name);
+    try {
+      found.set(name, await read[form](record[name]));
+    } catch {
+      throw new InvalidInput(`attribute '${name}': ${rule}`); // not a word of the value
+    }
   }
-  return codes;
+  return found;
 }

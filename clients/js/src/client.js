@@ -1,5 +1,4 @@
-// The device: a record goes in, a whisper comes out.
-
+import { encode } from "./attributes.js";
 import { toHex } from "./bytes.js";
 import { System } from "./entropy.js";
 import { InvalidInput, need, NotInThisRound } from "./errors.js";
@@ -10,7 +9,7 @@ import { newId, Report } from "./report.js";
 
 const waiting = new Map();
 
-/** One thing after another under a name, across the tabs of a browser. */
+/** One thing after another, across the tabs of a browser. */
 function exclusive(name, work) {
   const locks = globalThis.navigator?.locks;
   if (locks) return locks.request(name, work);
@@ -19,7 +18,6 @@ function exclusive(name, work) {
   return turn;
 }
 
-/** One person's device. It draws once for a plan, and gives the same report ever after, whatever is answered then. */
 export class Client {
   #plan;
   #memory;
@@ -63,22 +61,21 @@ export class Client {
   async #draw(record) {
     const plan = this.#plan;
     const answered = await this.#joinRound();
-    const codes = await plan.encode(record);
+    const read = await encode(plan, record);
     const given = this.#assignment;
     const assignment = typeof given === "function" ? await given() : given;
     need(plan.coin === "device" || assignment, "assignment is required for a plan whose coin is assigned");
     const entropy = assignment ? await assignment.entropy(plan, this.#entropy) : this.#entropy;
     await answered();
-    const { weight } = plan.cohorts;
-    const { cohort, asks } = plan.cohorts.at(weight > 1n ? entropy.public.below(weight) : 0n);
-    const payload = toHex(whispers(asks, codes, entropy));
+    const { cohort, asks } = plan.cohorts.at(entropy.public.below(plan.cohorts.weight));
+    const payload = toHex(whispers(asks, read, entropy));
     const { id = newId(), ...signed } = assignment ?? {};
     const report = new Report({ id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload });
     await this.#set(plan.id, report.json);
     return report;
   }
 
-  /** In a series: draw a round once, answer one plan of it, and no other. */
+  /** A round is drawn once, and one plan of it is answered. */
   async #joinRound() {
     const { id, series } = this.#plan;
     if (series.shares.length === 1) return () => {};

@@ -1,19 +1,12 @@
-// Encodings: how a record's codes become one value of a finite domain.
+import { bitLength, option, parity } from "./bytes.js";
+import { need, only } from "./errors.js";
+import { permuted, tagOf } from "./hashes.js";
+import { keeps, promised, readEpsilon } from "./oracles.js";
 
-import { bitLength, parity, whole } from "./bytes.js";
-import { need } from "./errors.js";
+export const fullMask = (schema, name) => (1n << BigInt(bitLength(schema.get(name).size - 1n))) - 1n;
 
-function sizeOf(schema, name) {
-  need(schema.has(name), `plan: attribute '${name}' is not in its schema`);
-  return schema.get(name).size;
-}
-
-/** The largest mask on an attribute's code. */
-export const fullMask = (schema, name) => (1n << BigInt(bitLength(sizeOf(schema, name) - 1n))) - 1n;
-
-/** The cell of a table, the last attribute varying fastest. */
-export function cells(schema, attributes) {
-  const sizes = attributes.map((name) => sizeOf(schema, name));
+export function cells({ attributes }, schema) {
+  const sizes = attributes.map((name) => schema.get(name).size);
   return {
     attributes,
     size: sizes.reduce((total, size) => total * size),
@@ -21,10 +14,9 @@ export function cells(schema, attributes) {
   };
 }
 
-/** One bit per product, the first one highest: the parity of all bits that its masks select. */
-export function parities(schema, attributes, products) {
+export function parities({ attributes, products }, schema) {
   const masks = products.map((row) =>
-    attributes.map((name, place) => whole("plan: mask", row[place], 0n, fullMask(schema, name))),
+    attributes.map((name, place) => option(row, place, 0n, fullMask(schema, name))),
   );
   const sign = (row, codes) => row.reduce((odd, mask, place) => odd ^ parity(mask & codes.get(attributes[place])), 0n);
   return {
@@ -34,7 +26,108 @@ export function parities(schema, attributes, products) {
   };
 }
 
-export function readEncoding({ kind, attributes, products }, schema) {
-  need(kind === "cells" || kind === "parities", "plan: encoding must be cells or parities");
-  return kind === "cells" ? cells(schema, attributes) : parities(schema, attributes, products);
+const ofOne = (form, build) => (data, schema) => {
+  const { encode, ...made } = build(data, schema.get(data.attribute));
+  const attributes = [data.attribute];
+  return { ...made, form, attributes, encode: (read, entropy) => encode(read.get(data.attribute), entropy) };
+};
+
+const cut = (spelling, bits, start, count) => BigInt.asUintN(Number(count), spelling >> (bits - start - count));
+
+const window = ofOne("spelling", (data, attribute) => {
+  const bits = BigInt(attribute.bits);
+  const start = option(data, "start", 0n, bits - 1n);
+  const fresh = option(data, "fresh", 1n, bits - start);
+  const tag = option(data, "tag", 0n, 32n);
+  const tagged = option(data, "tagged", 0n, bits);
+  return {
+    size: 1n << (tag + fresh),
+    encode(spelling) {
+      const number = data.scrambled ? permuted(spelling, bits) : spelling;
+      return (tagOf(number >> (bits - tagged), tagged, tag) << fresh) | cut(number, bits, start, fresh);
+    },
+  };
+});
+
+const extensions = ofOne("spelling", (data, attribute) => {
+  const bits = BigInt(attribute.bits);
+  const fresh = option(data, "fresh", 1n, 16n);
+  const prefixes = data.prefixes.map((prefix) => {
+    const length = option(prefix, 0, 0n, bits - fresh);
+    return [length, option(prefix, 1, 0n, (1n << length) - 1n)];
+  });
+  const size = (BigInt(prefixes.length) << fresh) + 1n;
+  return {
+    size,
+    encode(spelling) {
+      const place = prefixes.findIndex(([length, number]) => spelling >> (bits - length) === number);
+      return place < 0 ? size - 1n : (BigInt(place) << fresh) | cut(spelling, bits, prefixes[place][0], fresh);
+    },
+  };
+});
+
+/** How many candidates there are, and the places of those that a set holds. */
+function holding({ candidates }, { size }) {
+  if (candidates === null) return [size, (members) => members];
+  const listed = candidates.map((items) => items.map((_, place) => option(items, place, 0n, size - 1n)));
+  const places = (members) =>
+    listed.flatMap((items, place) => (items.every((item) => members.includes(item)) ? [BigInt(place)] : []));
+  return [BigInt(listed.length), places];
 }
+
+/** What a sampled set costs, and the chance that it costs more. */
+function amplified(data, length, { name, ratio, buckets }) {
+  if (data.epsilon === null) return {};
+  const isPure = data.delta === null;
+  need(name === (isPure ? "grr" : "olh-seeded"), `plan: '${name}' cannot be amplified`);
+  const epsilon = readEpsilon(data.epsilon);
+  const [top, bottom] = isPure ? [0, 1] : data.delta.split("/");
+  const delta = top / bottom;
+  need(delta >= 0 && delta < 1, "plan: delta must be a fraction below 1");
+  // the least l' with C(l, l' + 1) / g^l' <= delta
+  let [alike, chance] = [0, length];
+  for (; alike < length && !keeps(chance, delta); alike++) {
+    chance *= (length - alike - 1) / (alike + 2) / (isPure ? Infinity : Number(buckets));
+  }
+  promised(name, 1 + (alike / length) * (ratio - 1), epsilon);
+  return { epsilon, delta };
+}
+
+const padded = ofOne("members", (data, attribute) => {
+  const length = option(data, "length", 1n, 1n << 16n);
+  const [count, places] = holding(data, attribute);
+  return {
+    size: count + length,
+    fit: (oracle) => amplified(data, Number(length), oracle),
+    encode(members, entropy) {
+      const held = places(members);
+      const place = entropy.below(held.length > length ? BigInt(held.length) : length);
+      return held[place] ?? count + entropy.below(length);
+    },
+  };
+});
+
+const held = ofOne("members", (data, attribute) => {
+  const most = option(data, "most", 1n, 1n << 16n);
+  const [, places] = holding(data, attribute);
+  return { size: most + 1n, encode: (members) => BigInt(Math.min(places(members).length, Number(most))) };
+});
+
+const drawn = ofOne("members", (data, attribute) => {
+  const length = option(data, "length", 1n, 1n << 16n);
+  const [size, places] = holding(data, attribute);
+  return {
+    size,
+    fit: (oracle) => need(oracle.length === length, "plan: a drawn set needs olh-sets of its length"),
+    encode(members, entropy) {
+      const held = places(members);
+      if (held.length <= length) return held;
+      const kept = entropy.subset(held.length, Number(length));
+      return held.filter((_, place) => (kept >> BigInt(place)) & 1n);
+    },
+  };
+});
+
+const ENCODINGS = { cells, parities, window, extensions, padded, held, drawn };
+
+export const readEncoding = (data, schema) => only("encoding", data.kind, ENCODINGS)(data, schema);

@@ -1,19 +1,18 @@
-// Where coins come from, and the few exact draws that randomizers are made of. No float takes part.
+// Where coins come from, and exact draws. No float takes part.
 
 import { bitLength, joined, sha256, toBytes, toInteger } from "./bytes.js";
 import { need } from "./errors.js";
 
 export const WHOLE = 1n << 64n; // the threshold of a coin that always lands heads
-const MOST_AT_ONCE = 65536; // bytes that getRandomValues gives
+const MOST_AT_ONCE = 65536; // that getRandomValues gives
 
 export class Entropy {
-  public = this; // where coins come from that tell nothing of a value, unless somebody assigns them
+  public = this; // draws that tell nothing of a value, which others may assign
 
   bits(count) {
     return BigInt.asUintN(count, toInteger(this.bytes(Math.ceil(count / 8))));
   }
 
-  /** Heads with probability threshold / 2^64, exactly. */
   coin(threshold) {
     return this.bits(64) < threshold;
   }
@@ -25,7 +24,7 @@ export class Entropy {
     }
   }
 
-  /** `count` coins as the bits of an integer, all compared with the threshold at once, highest bit first. */
+  /** Coins, all compared with the threshold at once, highest bit first. */
   coins(threshold, count) {
     let open = (1n << BigInt(count)) - 1n;
     if (threshold >= WHOLE) return open;
@@ -42,7 +41,7 @@ export class Entropy {
     return heads;
   }
 
-  /** A uniform subset of `chosen` of `total` elements, as the bits of an integer (Floyd). */
+  /** A uniform subset (Floyd). */
   subset(total, chosen) {
     const picked = new Uint8Array(total);
     for (let last = total - chosen; last < total; last++) {
@@ -53,7 +52,6 @@ export class Entropy {
   }
 }
 
-/** WebCrypto's generator: what a device uses. Nothing is buffered. */
 export class System extends Entropy {
   bytes(count) {
     const out = new Uint8Array(count);
@@ -64,7 +62,6 @@ export class System extends Entropy {
   }
 }
 
-/** Fixed bytes, read front to back. */
 export class Tape extends Entropy {
   position = 0;
 
@@ -88,7 +85,6 @@ export class Assigned extends Entropy {
   }
 }
 
-/** The first blocks that a seed determines: SHA-256 of the seed and a counter. */
 export async function stream(seed, blocks) {
   const counted = Array.from({ length: blocks }, (_, block) => sha256(joined(seed, toBytes(BigInt(block), 8))));
   return new Tape(joined(...(await Promise.all(counted))));

@@ -1,4 +1,4 @@
-// Every error a caller can meet. Messages name the part and the rule, never a person's answer.
+// Messages name the rule, never a person's answer.
 
 export class SottovoceError extends Error {
   name = "SottovoceError";
@@ -30,7 +30,11 @@ export class Unreachable extends SottovoceError {
   name = "Unreachable";
 }
 
-/** Throw unless a rule holds. */
 export function need(holds, rule, Kind = InvalidInput) {
   if (!holds) throw new Kind(rule);
+}
+
+export function only(what, name, known) {
+  need(Object.hasOwn(known, name), `plan: ${what} must be one of ${Object.keys(known).join(", ")}`);
+  return known[name];
 }

@@ -1,5 +1,3 @@
-// The integer hashes of a device, on 64-bit words.
-
 const word = (number) => BigInt.asUintN(64, number);
 
 function mix(value) {
@@ -8,7 +6,6 @@ function mix(value) {
   return mixed ^ (mixed >> 31n);
 }
 
-/** 64 bits that look random and independent for different (key, value). */
 export function keyedHash(key, value) {
   const inner = mix(word(value + 0x9e3779b97f4a7c15n)) ^ mix(key ^ 0xd1b54a32d192ed03n);
   return mix(word(mix(inner) + key));
@@ -16,7 +13,7 @@ export function keyedHash(key, value) {
 
 export const bucket = (hash, buckets) => ((hash >> 32n) * buckets) >> 32n;
 
-/** A fixed public permutation of the words of `width` bits. */
+/** A fixed permutation of the words of `width` bits. */
 export function scramble(value, width) {
   let mixed = value;
   for (const factor of [0x9e3779b1n, 0x85ebca77n, 0xc2b2ae3dn]) {
@@ -25,3 +22,16 @@ export function scramble(value, width) {
   }
   return mixed;
 }
+
+/** Another one, for up to 128 bits (Feistel). */
+export function permuted(number, bits) {
+  let [above, below] = [bits / 2n, bits - bits / 2n];
+  let [high, low] = [number >> below, number & ((1n << below) - 1n)];
+  for (let turn = 0n; turn < 4n; turn++) {
+    [high, low] = [low, high ^ (keyedHash(turn, low) >> (64n - above))];
+    [above, below] = [below, above];
+  }
+  return (high << below) | low;
+}
+
+export const tagOf = (number, key, bits) => keyedHash(keyedHash(key, number >> 64n), word(number)) >> (64n - bits);

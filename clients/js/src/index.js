@@ -1,5 +1,3 @@
-// sottovoce: a device's side of local differential privacy. The true answer never leaves this module.
-
 export { Assignment } from "./assignment.js";
 export { Client } from "./client.js";
 export { Entropy, System, Tape } from "./entropy.js";

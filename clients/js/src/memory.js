@@ -1,6 +1,3 @@
-// Where a device keeps its memos: strings by key. Never an answer, only what was or may be sent.
-
-/** As long as the page or process lives. */
 export class PlainMemory {
   #kept = new Map();
 
@@ -13,7 +10,6 @@ export class PlainMemory {
   }
 }
 
-/** In the browser, for this site. */
 export class BrowserMemory {
   get(key) {
     return localStorage.getItem(key);

@@ -1,14 +1,14 @@
-// Every oracle that a plan can hold, and the check that its coins keep its promise.
+// docs/wire.md says what each oracle draws.
 
 import * as answers from "./answers.js";
-import { joined, toBytes, whole } from "./bytes.js";
+import { joined, option, toBytes } from "./bytes.js";
 import { WHOLE } from "./entropy.js";
-import { need } from "./errors.js";
+import { need, only } from "./errors.js";
 import * as vectors from "./vectors.js";
 
-const SLACK = 1e-9; // for the floats that check a promise; the coins themselves are integers
+const SLACK = 1e-9; // of floats; coins are integers
 
-// how it is built, and the binary digits of the largest size it takes
+// how it is built, and log2 of its largest size
 const ORACLES = {
   rr: [answers.direct, 1],
   grr: [answers.direct, 24],
@@ -17,9 +17,11 @@ const ORACLES = {
   sue: [vectors.unary, 20],
   oue: [vectors.unary, 20],
   ss: [vectors.subset, 20],
-  blh: [answers.linear, 26],
-  olh: [answers.linear, 26],
+  blh: [answers.byRows, 26],
+  olh: [answers.byRows, 26],
   "olh-seeded": [answers.seeded, 64],
+  "olh-sets": [answers.ofSets, 64],
+  "olh-wide": [answers.wide, 128],
   hr: [answers.columns, 26],
   hrr: [answers.coefficients, 26],
   cms: [vectors.vectorSketch, 64],
@@ -35,35 +37,30 @@ export function readEpsilon(text) {
   return value;
 }
 
-/** Whether a number keeps a limit, but for the rounding of floats. */
 export const keeps = (value, limit) => value <= limit * (1 + SLACK);
 
-/** The oracle that a plan describes; refused if its coins promise less privacy than its epsilon. */
-export function readOracle({ name, size: values, epsilon: asked, options, thresholds }) {
-  need(Object.hasOwn(ORACLES, name), "plan: an oracle's name is unknown");
-  const [build, digits] = ORACLES[name];
-  const size = whole("plan: size", values, 2n, 1n << BigInt(digits));
-  const epsilon = readEpsilon(asked);
-  const coins = Object.entries(thresholds).map(([coin, text]) => [coin, whole("plan: threshold", text, 0n, WHOLE)]);
+export const promised = (name, ratio, epsilon) =>
+  need(keeps(ratio, Math.exp(epsilon)), `plan: the thresholds of '${name}' promise less than its epsilon`);
+
+/** Refused if its coins promise less privacy than its epsilon. */
+export function readOracle(data) {
+  const { name, options, thresholds } = data;
+  const [build, digits] = only("oracle", name, ORACLES);
+  const size = option(data, "size", 2n, 1n << BigInt(digits));
+  const epsilon = readEpsilon(data.epsilon);
+  const coins = Object.keys(thresholds).map((coin) => [coin, option(thresholds, coin, 0n, WHOLE)]);
   const oracle = build(size, options, Object.fromEntries(coins));
-  need(keeps(oracle.ratio, Math.exp(epsilon)), `plan: the thresholds of '${name}' promise less than its epsilon`);
+  promised(name, oracle.ratio, epsilon);
   const bits = oracle.widths.reduce((total, width) => total + width);
-  return { ...oracle, size, epsilon, bytes: Math.ceil(bits / 8) };
+  return { ...oracle, name, size, epsilon, bytes: Math.ceil(bits / 8) };
 }
 
-/** Fields, least significant bit first, padded with zero bits. */
-function packed({ widths, bytes }, fields) {
-  let [total, offset] = [0n, 0n];
-  fields.forEach((field, place) => {
-    total |= field << offset;
-    offset += BigInt(widths[place]);
-  });
-  return toBytes(total, bytes);
-}
+const packed = ({ widths, bytes }, fields) =>
+  toBytes(fields.reduceRight((total, field, place) => (total << BigInt(widths[place])) | field, 0n), bytes);
 
-/** The payload of some asks: all draw, then those that keep a memo draw what it is heard through. */
-export function whispers(asks, codes, entropy) {
-  const memos = asks.map(({ oracle, encoding }) => oracle.whisper(encoding.encode(codes), entropy));
-  const heard = asks.map(({ oracle }, place) => oracle.recall?.(memos[place], entropy) ?? memos[place]);
-  return joined(...asks.map(({ oracle }, place) => packed(oracle, heard[place])));
+/** All asks draw, then those that keep a memo draw what it is heard through. */
+export function whispers(asks, read, entropy) {
+  const memos = asks.map((ask) => ask.whisper(ask.encode(read, entropy), entropy));
+  const heard = asks.map((ask, place) => ask.recall?.(memos[place], entropy) ?? memos[place]);
+  return joined(...asks.map((ask, place) => packed(ask, heard[place])));
 }

@@ -1,14 +1,11 @@
-// The plan: public, frozen, named by the hash of its bytes; refused unless it keeps its promise.
-
-import { encode, readSchema } from "./attributes.js";
-import { LARGEST, sha256, toHex, whole } from "./bytes.js";
-import { InvalidInput, need, PlanMismatch, SottovoceError } from "./errors.js";
+import { readSchema } from "./attributes.js";
+import { LARGEST, sha256, toHex, utf8, whole } from "./bytes.js";
+import { InvalidInput, need, only, PlanMismatch, SottovoceError } from "./errors.js";
 import { readCohorts } from "./families.js";
 import { keeps, readEpsilon } from "./oracles.js";
 import { download } from "./send.js";
 
 const isId = (text) => /^[0-9a-f]{64}$/.test(text);
-const sum = (parts, key) => parts.reduce((total, part) => total + part[key], 0);
 
 function readSeries({ shares, round, origin, parent }) {
   const series = { shares: shares.map((share) => whole("plan: share", share, 1n, LARGEST)), round, origin };
@@ -18,6 +15,10 @@ function readSeries({ shares, round, origin, parent }) {
   return series;
 }
 
+/** The most that a cohort's asks have of something. */
+const largest = ({ kinds }, what) =>
+  Math.max(...kinds.map((asks) => asks.reduce((total, ask) => total + (ask[what] ?? 0), 0)));
+
 export class Plan {
   static async fetch(url, { id }) {
     need(isId(id), "id must be a plan's: 64 hexadecimal digits");
@@ -25,7 +26,7 @@ export class Plan {
   }
 
   static async parse(stored, { id } = {}) {
-    const bytes = typeof stored === "string" ? new TextEncoder().encode(stored) : new Uint8Array(stored);
+    const bytes = typeof stored === "string" ? utf8(stored) : new Uint8Array(stored);
     const own = toHex(await sha256(bytes));
     need(id === undefined || own === id, "plan: its hash is not the id; it was changed", PlanMismatch);
     try {
@@ -37,7 +38,7 @@ export class Plan {
 
   constructor(id, { sottovoce, coin, epsilon, people, series, schema, cohorts }) {
     need(sottovoce === 1, "plan: the format version must be 1");
-    need(coin === "device" || coin === "assigned", "plan: coin must be device or assigned");
+    only("coin", coin, { device: 1, assigned: 1 });
     this.id = id;
     this.coin = coin;
     this.epsilon = readEpsilon(epsilon);
@@ -45,9 +46,9 @@ export class Plan {
     this.series = readSeries(series);
     this.schema = readSchema(schema);
     this.cohorts = readCohorts(cohorts, this.schema);
-    const affordable = this.cohorts.kinds.every((oracles) => keeps(sum(oracles, "epsilon"), this.epsilon));
-    need(affordable, "plan: its asks cost more than the epsilon it promises");
-    this.attributes = [...this.schema.values()].map(({ code, ...shown }) => ({
+    need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
+    this.delta = largest(this.cohorts, "delta");
+    this.attributes = [...this.schema.values()].map(({ read, ...shown }) => ({
       ...shown,
       asked: this.cohorts.attributes.includes(shown.name),
     }));
@@ -59,21 +60,18 @@ export class Plan {
   }
 
   explain() {
+    const { epsilon, delta, cohorts } = this;
     const guess = this.bestGuess();
-    const { attributes: asked, count, kinds } = this.cohorts;
+    const most = `${Math.round(100 * guess)}%${delta ? `, but for a chance of ${Number(delta.toPrecision(2))}` : ""}`;
     return {
-      epsilon: this.epsilon,
+      epsilon,
+      delta,
       guess,
-      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${Math.round(100 * guess)}%.`,
-      asked,
-      cohorts: Number(count),
+      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${most}.`,
+      asked: cohorts.attributes,
+      cohorts: Number(cohorts.count),
       rounds: this.series.shares.length,
-      bytes: Math.max(...kinds.map((oracles) => sum(oracles, "bytes"))),
+      bytes: largest(cohorts, "bytes"),
     };
-  }
-
-  /** Of all that any cohort is asked, so that a record does not tell the cohort. */
-  encode(record) {
-    return encode(this.schema, record, this.cohorts.attributes);
   }
 }

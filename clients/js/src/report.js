@@ -1,14 +1,11 @@
-// The report: the only thing that leaves. Under its id it counts once.
-
 import { crc32, fromHex, joined, leb128, toBytes, toHex } from "./bytes.js";
 
-/** The minute (milliseconds without their low 16 bits, so that ids sort by time), then chance. */
+/** The minute, so that ids sort by time, then chance. */
 export function newId(now = Date.now()) {
   const time = toBytes((BigInt(now) >> 16n) << 16n, 6).reverse();
   return toHex(joined(time, globalThis.crypto.getRandomValues(new Uint8Array(10))));
 }
 
-/** One person's whisper; `json` holds all of it. */
 export class Report {
   constructor(json) {
     this.json = Object.freeze(json);

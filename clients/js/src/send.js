@@ -1,11 +1,8 @@
-// To and from a collector.
-
 import { need, Refused, SottovoceError, Unreachable } from "./errors.js";
 
 const LONGEST = 10_000; // milliseconds that a collector has for an answer
 const QUIETLY = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
 
-/** What a collector answers at a path; an error that says why not. */
 export async function download(url, path, options) {
   const address = `${`${url}`.replace(/\/+$/, "")}/v1/${path}`;
   const answer = await fetch(address, { ...QUIETLY, signal: AbortSignal.timeout(LONGEST), ...options });
@@ -26,7 +23,6 @@ async function post(reports, url, milliseconds) {
   return { stored, duplicates };
 }
 
-/** Send reports until they are acknowledged: under one id a report counts once. A refusal ends it at once. */
 export async function send(reports, url, { seconds = 60 } = {}) {
   const end = performance.now() + 1000 * seconds;
   for (let pause = 50; ; pause = Math.min(2 * pause, 1000)) {
@@ -38,7 +34,7 @@ export async function send(reports, url, { seconds = 60 } = {}) {
       if (wrong instanceof Refused && wrong.status < 500 && ![408, 429].includes(wrong.status)) throw wrong;
       cause = wrong;
     }
-    // half the pause to all of it, so that many devices do not come back at once
+    // not all devices come back at once
     const wait = pause * (0.5 + globalThis.crypto.getRandomValues(new Uint8Array(1))[0] / 512);
     const late = performance.now() + wait >= end;
     if (late) throw new Unreachable(`collector: no acknowledgement within ${seconds} s; send again later`, { cause });

@@ -1,22 +1,19 @@
-// Oracles whose report has an entry per value or bucket: bits, a set, or noisy counts.
-
 import { either, hashed, odds, sketch } from "./answers.js";
-import { whole } from "./bytes.js";
+import { option } from "./bytes.js";
 import { need } from "./errors.js";
 
-const GRID = 1024n; // a count of one is this many grid steps
-const MOST = 1n << 30n; // a histogram's cells saturate here
+const GRID = 1024n; // steps of a count of one
+const MOST = 1n << 30n; // steps that a cell has
 
-/** The bits with a zero pushed in at `place`: what the others did, with room for one's own. */
+/** The bits with a zero pushed in at `place`. */
 const withGap = (bits, place) => BigInt.asUintN(Number(place), bits) | ((bits >> place) << (place + 1n));
 
-/** A noisy one-hot vector: coins of `zero` everywhere but at `place`, then one of `one` there. */
+/** Coins of `zero`, and one of `one` at `place`. */
 function tossed(place, width, one, zero, entropy) {
   const others = withGap(entropy.coins(zero, width - 1), place);
   return others | (BigInt(entropy.coin(one)) << place);
 }
 
-/** p (1 - q) / ((1 - p) q) */
 const bitRatio = (one, zero) => either(odds(one) / odds(zero));
 
 /** sue, oue, the */
@@ -29,9 +26,9 @@ export function unary(size, _, { one, zero }) {
   };
 }
 
-/** ss: a set of `chosen` values that is more likely to hold one's own. */
+/** ss */
 export function subset(size, options, { include }) {
-  const chosen = Number(whole("plan: chosen", options.chosen, 1n, size - 1n));
+  const chosen = Number(option(options, "chosen", 1n, size - 1n));
   const width = Number(size);
   return {
     widths: [width],
@@ -43,14 +40,14 @@ export function subset(size, options, { include }) {
   };
 }
 
-/** Heads with probability exp(-numerator/denominator), a ratio of at most 1. */
+/** Heads with probability exp(-numerator/denominator). */
 function survives(numerator, denominator, entropy) {
   let rounds = 1n;
   while (entropy.below(denominator * rounds) < numerator) rounds++;
   return rounds % 2n;
 }
 
-/** Noise z with P(z) proportional to exp(-|z| rate/scale). */
+/** P(z) is proportional to exp(-|z| rate/scale). */
 function discreteLaplace(scale, rate, entropy) {
   for (;;) {
     const part = entropy.below(scale);
@@ -63,10 +60,10 @@ function discreteLaplace(scale, rate, entropy) {
   }
 }
 
-/** she: a count per value with noise, in steps of 2^-10. */
-export function histogram(size, _, { scale, rate }) {
-  whole("plan: scale", `${scale}`, 1n, 1n << 47n);
-  whole("plan: rate", `${rate}`, 1n, scale);
+/** she */
+export function histogram(size, _, coins) {
+  const scale = option(coins, "scale", 1n, 1n << 47n);
+  const rate = option(coins, "rate", 1n, scale);
   return {
     widths: [32 * Number(size)],
     ratio: Math.exp((Number(2n * GRID) * Number(rate)) / Number(scale)),
@@ -82,7 +79,7 @@ export function histogram(size, _, { scale, rate }) {
   };
 }
 
-/** cms: a noisy one-hot vector of the value's bucket. */
+/** cms */
 export function vectorSketch(_, options, { one, zero }) {
   const { functionBits, width, place } = sketch(options);
   return {
@@ -95,7 +92,7 @@ export function vectorSketch(_, options, { one, zero }) {
   };
 }
 
-/** o-rappor: a Bloom filter, each of whose bits is flipped by a coin. */
+/** o-rappor */
 export function bloom(size, options, { zero }) {
   const { cohortBits, buckets, hashes, places } = hashed(size, options);
   const width = Number(buckets);
@@ -111,11 +108,11 @@ export function bloom(size, options, { zero }) {
   };
 }
 
-/** rappor: the same, kept, and heard through coins once more, which only takes away. */
+/** rappor: the same; more coins only take away. */
 export function rappor(size, options, { zero, loud, quiet }) {
   const memo = bloom(size, options, { zero });
   const [width] = memo.widths;
-  need(loud >= 0n && quiet >= 0n, "plan: rappor has three thresholds");
+  need(loud + quiet >= 0n, "plan: rappor has three thresholds");
   return {
     ...memo,
     recall([kept, cohort], entropy) {

@@ -71,7 +71,7 @@ export async function mismatches(sottovoce, vectors) {
 }
 
 /** The same for the hashes, which are not exported: from the file that has them. */
-export function hashMismatches({ keyedHash, bucket, scramble }, { hashes }) {
+export function hashMismatches({ keyedHash, bucket, scramble, permuted, tagOf }, { hashes }) {
   const wrong = [];
   const check = (what, found, wanted) => `${found}` === `${wanted}` || wrong.push(`${what}: ${found} is not ${wanted}`);
   for (const [key, value, word] of hashes.keyed_hash) check("keyed hash", keyedHash(BigInt(key), BigInt(value)), word);
@@ -79,5 +79,15 @@ export function hashMismatches({ keyedHash, bucket, scramble }, { hashes }) {
   for (const [width, list] of Object.entries(hashes.scrambled)) {
     list.forEach((word, value) => check("scramble", scramble(BigInt(value), Number(width)), word));
   }
+  for (const [number, bits, found] of hashes.permuted) check("permuted", permuted(BigInt(number), BigInt(bits)), found);
+  for (const [number, key, bits, found] of hashes.tag) {
+    check("tag", tagOf(BigInt(number), BigInt(key), BigInt(bits)), found);
+  }
   return wrong;
+}
+
+/** The same for spellings of text, from the file that has attributes. */
+export function spellingMismatches({ readSchema }, { hashes }) {
+  const spelled = ([options, value]) => `${readSchema({ x: options }).get("x").read.spelling(value)}`;
+  return hashes.spellings.filter((row) => spelled(row) !== row[2]);
 }

@@ -78,6 +78,40 @@ test("text that is not well formed is refused", async () => {
   await assert.rejects(client.report({ word: "a\ud83c" }), { name: "InvalidInput" });
 });
 
+test("integers of 128 bits come as BigInts, text or safe numbers, and no other numbers", async () => {
+  const entry = entryOf("codes of 128 bits");
+  const plan = await planOf("codes of 128 bits");
+  const drawn = (address, row) => {
+    const entropy = new Tape(Buffer.from(entry.good[row].entropy, "hex"));
+    return new Client(plan, { entropy }).report({ ...entry.good[row].record, address });
+  };
+  const { address } = entry.good[1].record;
+  assert.equal(BigInt(address), 2n ** 128n - 1n);
+  assert.equal(hex((await drawn(BigInt(address), 1)).bytes), entry.good[1].report);
+  assert.equal(hex((await drawn(0, 0)).bytes), entry.good[0].report);
+  assert.equal(hex((await drawn(" +0 ", 0)).bytes), entry.good[0].report);
+  for (const wrong of [2n ** 128n, -1n, 2 ** 60, 1e30, 0.5, NaN, [5n], true, "0x10", {}]) {
+    await assert.rejects(drawn(wrong, 0), { name: "InvalidInput", message: /'address'.*at most 128 bits$/ });
+  }
+});
+
+test("a set is any iterable or text, whatever its order", async () => {
+  const entry = entryOf("sets");
+  const plan = await planOf("sets");
+  const row = entry.good.find(({ record }) => record.basket[0] === "eggs");
+  const drawn = (basket) => {
+    const entropy = new Tape(Buffer.from(row.entropy, "hex"));
+    return new Client(plan, { entropy }).report({ ...row.record, basket });
+  };
+  const items = row.record.basket;
+  const same = [[...items].reverse(), new Set(items), [...items, ...items], items.join(" ; "), items.values()];
+  for (const basket of same) assert.equal(hex((await drawn(basket)).bytes), row.report);
+  for (const wrong of [5n, null, undefined, {}, new Map([["milk", 1]]), [items], ["mf-secret"]]) {
+    const message = "attribute 'basket': value must be a set of the schema's 7 values";
+    await assert.rejects(drawn(wrong), { name: "InvalidInput", message });
+  }
+});
+
 test("a refused record leaves nothing behind", async () => {
   const plan = await planOf("oue");
   const memory = new PlainMemory();
@@ -142,7 +176,17 @@ test("a plan tells what a page needs", async () => {
   assert.equal(by.wide.labels, null);
   assert.deepEqual([by.word.labels, by.word.bytes, by.word.size], [null, 40, 1n << 64n]);
   assert.deepEqual([by.basket.asked, by.word.asked, by.basket.labels], [false, true, ["milk", "bread"]]);
-  assert.ok(!("code" in by.flag));
+  assert.ok(!("read" in by.flag));
+  const open = Object.fromEntries((await planOf("windows")).attributes.map((attribute) => [attribute.name, attribute]));
+  assert.deepEqual([open.address.bits, open.address.size, open.address.labels], [128, 1n << 128n, null]);
+  assert.deepEqual([open.bit.labels, open.address.rule], [[0, 1], "value must be a whole number of at most 128 bits"]);
+  const texts = (await planOf("spellings")).attributes.map(({ bits, rule }) => [bits, rule]);
+  assert.deepEqual(texts.slice(0, 4), [
+    [128, "value must be text of at most 16 bytes of UTF-8"],
+    [56, "value must be text"],
+    [45, "value must be text"],
+    [39, "value must be text of at most 13 bytes of UTF-8 of the schema's alphabet"],
+  ]);
 });
 
 test("a plan says what it costs", async () => {
@@ -153,6 +197,16 @@ test("a plan says what it costs", async () => {
   const told = plan.explain();
   assert.match(told.sentence, /raise a 50% guess about you to at most 82%/);
   assert.deepEqual([told.asked, told.cohorts, told.rounds, told.bytes], [["x"], 1, 1, 1]);
+});
+
+test("a plan says when its promise may fail", async () => {
+  const plan = await planOf("two amplified sets");
+  const told = plan.explain();
+  assert.deepEqual([plan.epsilon, plan.delta, told.delta], [1.2, 1e-6, 1e-6]);
+  assert.match(told.sentence, /to at most 77%, but for a chance of 0\.000001\.$/);
+  const pure = await planOf("amplified sets");
+  assert.deepEqual([pure.delta, pure.explain().delta], [0, 0]);
+  assert.match(pure.explain().sentence, /to at most 77%\.$/);
 });
 
 test("WebCrypto's bytes come in any number, all of them drawn", () => {

@@ -3,14 +3,16 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import * as attributes from "../src/attributes.js";
 import * as hashes from "../src/hashes.js";
 import * as sottovoce from "../src/index.js";
-import { hashMismatches, mismatches } from "./check.js";
+import { hashMismatches, mismatches, spellingMismatches } from "./check.js";
 import { entryOf, VECTORS } from "./files.js";
 
 test("every vector gives the same bytes, and what must be refused is", async () => {
   assert.deepEqual(await mismatches(sottovoce, VECTORS), []);
   assert.deepEqual(hashMismatches(hashes, VECTORS), []);
+  assert.deepEqual(spellingMismatches(attributes, VECTORS), []);
 });
 
 test("a vector of other coins, or with more of them, is a mismatch", async () => {
@@ -20,6 +22,13 @@ test("a vector of other coins, or with more of them, is a mismatch", async () =>
   const [first, ...others] = await mismatches(sottovoce, { plans: [entry], bad_plans: [] });
   assert.match(first, /^oue: bytes/);
   assert.match(others.at(-1), /bytes of entropy used/);
+});
+
+test("another permutation, tag or spelling is a mismatch", () => {
+  const broken = { ...hashes, permuted: (number) => number, tagOf: () => 0n };
+  assert.ok(hashMismatches(broken, VECTORS).length > 40);
+  const longer = ({ x }) => attributes.readSchema({ x: { ...x, bytes: x.bytes + 8 } });
+  assert.ok(spellingMismatches({ readSchema: longer }, VECTORS).length > 15);
 });
 
 test("a good plan among the bad ones is a mismatch", async () => {

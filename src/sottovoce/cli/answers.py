@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from sottovoce.errors import InvalidInput
+from sottovoce.labels import visible
 
 if TYPE_CHECKING:
     from sottovoce.estimate import Estimate, Table
+    from sottovoce.findings import Findings
     from sottovoce.front import Plan
     from sottovoce.guarantee import Guarantee
 
@@ -26,8 +30,8 @@ def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> li
     return tables if marginals or k is not None else list(found.tables.values())
 
 
-def candidates(made: Plan, path: Path) -> dict[str, list[str]]:
-    """The words of a file, for the open attributes of a plan, or for all if none is open."""
+def read_lines(path: Path) -> list[str]:
+    """The different words of a file of candidates."""
     try:
         lines = [line.rstrip("\r") for line in path.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError:
@@ -35,6 +39,16 @@ def candidates(made: Plan, path: Path) -> dict[str, list[str]]:
     words = list(dict.fromkeys(line for line in lines if line))
     if not words:
         raise InvalidInput(f"candidates ({path}): there must be at least one, each on its own line")
+    return words
+
+
+def candidates(made: Plan, path: Path) -> list[str] | dict[str, list[str]]:
+    """The words of a file: for popular values as they are, else for the open attributes, or all if none is open."""
+    from sottovoce.heavyhitters import HeavyHitters
+
+    words = read_lines(path)
+    if isinstance(made.question, HeavyHitters):
+        return words
     asked = made.cohorts.attributes
     open_ones = [name for name in asked if made.schema[name].is_open]
     return dict.fromkeys(open_ones or asked, words)
@@ -50,9 +64,71 @@ def draw(tables: Sequence[Table], plot: Path) -> None:
     save(charts[0] if len(charts) == 1 else alt.vconcat(*charts).resolve_scale(color="independent"), str(plot))
 
 
+def popular(
+    made: Plan,
+    found: Findings,
+    *,
+    level: float,
+    as_json: bool,
+    plot: Path | None,
+    with_tree: bool,
+    following: Path | None,
+    refused: Mapping[str, object],
+) -> None:
+    """Print what is popular, draw it, and write the next round's plan, as far as each is wanted."""
+    from sottovoce.cli import finding
+    from sottovoce.cli.commands import print_json, write_plan
+    from sottovoce.front import next_plan
+
+    for option, value in refused.items():
+        if value:
+            raise InvalidInput(f"{option} is for whole tables; popular values are a part of one")
+    tree = finding.tree_lines(found) if with_tree else []
+    after = next_plan(made, found) if found.next is not None else None
+    if following is not None:
+        if after is None:
+            raise InvalidInput("next: there is no further round; this estimate is the last word")
+        write_plan(after, following)
+    if plot is not None:
+        finding.draw_findings(found, plot, with_tree)
+    if as_json:
+        head = {"plan": made.id, "guarantee": guarantee_json(made.guarantee), "level": level}
+        print_json(head | found.to_json(level) | {"next": after.id if after else None})
+        return
+    _print_popular(found, level, tree)
+    if after is not None and following is None:
+        typer.echo(_what_follows(after))
+    if following is not None:
+        typer.echo(f"Next round's plan: {following}")
+    if plot is not None:
+        typer.echo(f"Drawn: {plot}")
+
+
+def _what_follows(after: Plan) -> str:
+    rounds = len(after.series.shares)
+    if rounds == 1:
+        return "Everybody is asked once more, out of what is left of epsilon: --next FILE writes that plan"
+    told = f"Round {after.series.number + 1} of {rounds} follows"
+    return f"{told}: --next FILE writes its plan, for people who have not answered"
+
+
+def _print_popular(found: Findings, level: float, tree: Sequence[str]) -> None:
+    from sottovoce.cli.finding import findings_table
+    from sottovoce.cli.tables import console
+
+    console().print(findings_table(found, level))
+    for note in found.notes:
+        typer.echo(visible(f"Note: {note}"))
+    if tree:
+        typer.echo("Prefixes on the way, with counts ± standard errors:")
+    for line in tree:
+        typer.echo(line)
+
+
 def guarantee_json(guarantee: Guarantee) -> dict[str, float]:
-    """The two numbers of a guarantee."""
-    return {"per_report": guarantee.per_report, "lifetime": guarantee.lifetime}
+    """The two numbers of a guarantee, and its delta if it has one."""
+    told = {"per_report": guarantee.per_report, "lifetime": guarantee.lifetime}
+    return told | {"delta": guarantee.delta} if guarantee.delta else told
 
 
 def estimate_json(made: Plan, tables: Sequence[Table], level: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.errors import InvalidInput
 from sottovoce.files import replacing
+from sottovoce.labels import json_visible
 
 if TYPE_CHECKING:
     from sottovoce.cli.survey import Suspect
@@ -34,6 +35,10 @@ compare_app = typer.Typer(
     Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
 
     Example:  sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
+
+    Example:  sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32 --epsilon 2 --methods windows,pem
+
+    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2 --methods svim,ldpminer
     """,
     rich_markup_mode=None,
 )
@@ -44,6 +49,9 @@ ReportsSource = Annotated[
     str, typer.Argument(metavar="reports.parquet", help="What the devices sent: Parquet, a folder of it, or a store.")
 ]
 PlanId = Annotated[str | None, typer.Option("--id", metavar="HEX", help="Refuse the plan unless this is its id.")]
+SeriesFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keeps every row's round, for plans of several rounds.")
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Size = Annotated[int, typer.Option("--size", help="How many values there are.")]
@@ -74,6 +82,8 @@ def _print_version(wanted: bool) -> None:
       sottovoce oracles --size 64 --epsilon 1
       sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
       sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
+      sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32 --epsilon 2
+      sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
     """
 )
 def _root(
@@ -152,7 +162,7 @@ def describe(made: Plan) -> dict[str, Any]:
                 "oracle": ask.oracle.names[0],
                 "size": ask.oracle.size,
                 "people": people,
-                "epsilon": ask.oracle.epsilon,
+                "epsilon": ask.guarantee.per_report,
                 "bits": ask.oracle.bits,
                 "std_error": _predicted_error(ask.oracle, people),
             }
@@ -176,6 +186,7 @@ def whisper(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports.")
     ] = None,
+    series: SeriesFile = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -184,22 +195,32 @@ def whisper(
     Each row becomes the report of one device. Without --seed every report draws its coins from the operating
     system's entropy.
 
+    In a plan of several rounds a row is drawn into one of them and answers only there. --series FILE keeps who that
+    is: give the same file, and the same people in the same order, in every round. With --seed the same seed does it.
+
     Example:  sottovoce whisper plan.json people.csv -o reports.parquet
+
+    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
     """
     from sottovoce.cli.survey import read_plan
 
-    count = write_whispers(read_plan(plan_file, plan_id), people, output, seed, quiet)
+    count = write_whispers(read_plan(plan_file, plan_id), people, output, seed, quiet, series)
     typer.echo(f"{count:,} reports written to {output}")
 
 
-def write_whispers(made: Plan, people: Path, output: Path, seed: int | None, quiet: bool) -> int:
+def write_whispers(
+    made: Plan, people: Path, output: Path, seed: int | None, quiet: bool, series: Path | None = None
+) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.cli.people import row_count, whispers
     from sottovoce.cli.progress import progress
+    from sottovoce.cli.rounds import needed
     from sottovoce.reports import write_stream
 
+    members = needed(made, series, seed)
     with progress("whispering", row_count(people), quiet) as advance:
-        return write_stream(output, whispers(made, people, seed, advance))
+        told = whispers(made, people, seed, advance, members)
+        return write_stream(output, told if members is None else members.recorded(told))
 
 
 @app.command()
@@ -219,6 +240,12 @@ def estimate(
     decoder: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of rappor, o-rr and o-rappor: least-squares, nnls or lasso.")
     ] = None,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Of popular values: the prefixes on the way, printed or drawn.")
+    ] = False,
+    following: Annotated[
+        Path | None, typer.Option("--next", metavar="FILE", help="Write the plan of the next round, if there is one.")
+    ] = None,
     as_json: Json = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
@@ -232,10 +259,13 @@ def estimate(
     Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db
+
+    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values, in rounds)
     """
     from sottovoce.cli import answers
     from sottovoce.cli.hearing import heard
     from sottovoce.cli.survey import read_plan
+    from sottovoce.findings import Findings
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -244,6 +274,13 @@ def estimate(
     wanted = {"candidates": words, "decoder": decoder}
     options = {key: value for key, value in wanted.items() if value is not None}
     found = heard(made, reports, quiet).estimate(**options)
+    if isinstance(found, Findings):
+        whole_tables = {"postprocess": postprocess, "marginal": marginal, "k": k, "decoder": decoder}
+        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "following": following, "refused": whole_tables}
+        answers.popular(made, found, level=level, as_json=as_json, **how)
+        return
+    if tree or following is not None:
+        raise InvalidInput("tree and next are for plans that ask for popular values")
     tables = answers.asked_tables(found, marginal or [], k)
     if postprocess is not None:
         from sottovoce.postprocessing import postprocess as repair
@@ -390,9 +427,9 @@ def demo(
 ) -> None:
     """Run a whole private survey among made-up people.
 
-    The planner's choice, tables with intervals beside the truth, the dependency tree, three methods measured, and a
-    collector to which 20,000 people post. It leaves the survey, plan, people, reports, store, a picture and a page in
-    the folder. In a terminal the collector stays, with the studio, until Ctrl-C.
+    The planner's choice, tables with intervals beside the truth, the dependency tree, what is popular, three methods
+    measured, and a collector to which 20,000 people post. It leaves the survey, plan, people, reports, store, a
+    picture and a page in the folder. In a terminal the collector stays, with the studio, until Ctrl-C.
 
     Example:  sottovoce demo --output out/demo
     """
@@ -411,7 +448,7 @@ def print_json(data: Any) -> None:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(_finite(data), ensure_ascii=False, allow_nan=False)
+    return json_visible(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False))
 
 
 def _finite(data: Any) -> Any:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.analysis import Tree
+    from sottovoce.cli.popularity import Liking
     from sottovoce.cli.posting import Posted
     from sottovoce.cli.survey import Rank
     from sottovoce.compare import MarginalsComparison, Population
@@ -116,6 +117,7 @@ class Story:
     tree: Tree
     told: Mapping[tuple[str, str], float]  # the true information of the tree's edges
     pairs: Sequence[Pair]
+    popular: Sequence[Liking]
     compared: Sequence[MarginalsComparison]
     posted: Posted
     heard: Sequence[Finding]  # single attributes, from what was posted
@@ -238,6 +240,7 @@ def _told(
     """What the survey found, beside the truth."""
     from sottovoce.analysis import dependency_tree
     from sottovoce.analysis.pairs import mutual_information
+    from sottovoce.cli.popularity import learnt
     from sottovoce.client import Client
     from sottovoce.entropy import Seeded
 
@@ -253,6 +256,7 @@ def _told(
         tree=tree,
         told={edge: float(mutual_information(_true_pair(crowd, *edge))) for edge in edges},
         pairs=_strongest(crowd, estimate),
+        popular=learnt(seed),
         compared=_compared(plan, crowd, seed, quiet),
         posted=posted,
         heard=own,
@@ -316,6 +320,7 @@ def _print_plan(screen: Console, plan: Plan, ranks: Sequence[Rank]) -> None:
 
 
 def _print_story(screen: Console, story: Story) -> None:
+    from sottovoce.cli.popularity import likings_table
     from sottovoce.cli.tables import marginals_table, pairs_table, truth_table
 
     people = story.two.table.people
@@ -327,6 +332,8 @@ def _print_story(screen: Console, story: Story) -> None:
     screen.print("\nWhat tells about what, in nats ± standard error:")
     screen.print(str(story.tree), markup=False)
     screen.print(pairs_table(story.pairs))
+    for liking in story.popular:
+        screen.print(likings_table(liking))
     screen.print(marginals_table(story.compared))
     posted = story.posted
     title = f"{posted.people:,} people posted over HTTP in {posted.seconds:.1f} s: {posted.rate:,.0f} reports a second"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
+from sottovoce.errors import InvalidInput
 
 
 @compare_app.command("marginals")
@@ -69,18 +70,25 @@ def compare_marginals(
 @app.command()
 def advise(
     survey: Annotated[Path, typer.Argument(metavar="survey.toml", help="The survey.")],
-    error: Annotated[float, typer.Option(help="Of a cell, root mean square: 0.01 is one percentage point.")],
+    error: Annotated[
+        float | None, typer.Option(help="Of a cell, root mean square: 0.01 is one percentage point.")
+    ] = None,
+    share: Annotated[
+        float | None, typer.Option(help="Of heavy hitters: who hold a value that is to be found, such as 0.01.")
+    ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Instead of the survey's.")] = None,
     people: Annotated[int | None, typer.Option(help="Instead of the survey's.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say which epsilon, or how many people, an error needs.
+    """Say which epsilon, or how many people, an error needs, or a popular value to be found.
 
     Errors are predicted by the planner, for the best method at each epsilon and number of people unless the survey
     names one.
 
     Example:  sottovoce advise survey.toml --error 0.01
+
+    Example:  sottovoce advise words.toml --share 0.02
     """
     from sottovoce import compare
     from sottovoce.cli.progress import progress
@@ -88,13 +96,14 @@ def advise(
     from sottovoce.compare.advice import PREDICTIONS
 
     asked = read_parts(survey)
+    wanted = _wanted(asked.question.kind, error, share)
     with progress("predicting", PREDICTIONS, quiet) as advance:
         advice = compare.advise(
             asked.schema,
             asked.question,
             epsilon=asked.epsilon if epsilon is None else epsilon,
             people=asked.people if people is None else people,
-            error=error,
+            error=wanted,
             progress=advance,
         )
     if as_json:
@@ -102,3 +111,13 @@ def advise(
         return
     for line in str(advice).splitlines():
         typer.echo(line)
+
+
+def _wanted(kind: str, error: float | None, share: float | None) -> float:
+    """The error that is asked for, or of heavy hitters the share."""
+    is_share = kind == "heavy-hitters"
+    given, other = (share, error) if is_share else (error, share)
+    if given is None or other is not None:
+        option = "share" if is_share else "error"
+        raise InvalidInput(f"advise: give --{option} for a survey whose question is {kind}, and nothing else")
+    return given

@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from sottovoce import __version__
-from sottovoce.cli import pictures
+from sottovoce.cli import pictures, popularity
 from sottovoce.cli.tables import parts
 from sottovoce.files import replacing
 
@@ -49,7 +49,7 @@ p { max-width: 70ch; margin: .5rem 0; }
 .plot svg text { fill: var(--soft); }
 .plot .role-axis-grid line { stroke: var(--grid); }
 .plot .role-axis-domain line, .plot .role-axis-tick line { stroke: var(--line); }
-.plot .mark-rect[class*="layer_0_marks"] path { fill: var(--bar); }
+.plot:not(.popular) .mark-rect[class*="layer_0_marks"] path { fill: var(--bar); }
 .plot .mark-rule[class*="layer_1_marks"] line { stroke: var(--ink); }
 .plot .mark-rect[class*="layer_2_marks"] path { fill: var(--truth); }
 .plot.tree .layer_0_marks line { stroke: var(--bar); }
@@ -112,6 +112,10 @@ in nats, with what noise alone would seem to tell taken off; dashed edges may be
 <p>Cramer's V: 0 for independent attributes, 1 where one decides the other. A method that pulls estimates towards a
 model makes strong ties look weaker than they are.</p>
 <div class="card wide narrow">$pairs</div>
+<h2>What is popular</h2>
+<p>Another survey, of $crowd simulated devices at epsilon $liking: answers that nobody listed beforehand, and baskets.
+The values themselves come out of the noise; a pale bar is a value that noise alone may have put there.</p>
+$popular
 <h2>Three methods, measured</h2>
 <p>$comparison</p>
 <div class="card wide narrow">$compared</div>
@@ -146,6 +150,9 @@ def write_page(path: Path, story: Story) -> None:
         tree=pictures.inline(pictures.tree(story.tree)),
         edges=_edges(story),
         pairs=_pairs(story.pairs),
+        crowd=f"{popularity.PEOPLE:,}",
+        liking=popularity.EPSILON,
+        popular=popularity.section(story.popular),
         comparison=_comparison(story.compared),
         compared=_compared(story.compared),
         posted=_posted(story.posted),

@@ -11,35 +11,42 @@ from sottovoce.reports import BATCH, Reports
 
 if TYPE_CHECKING:
     from sottovoce.cli.progress import Advance
+    from sottovoce.cli.rounds import Membership
     from sottovoce.front import Plan
 
 PARQUET = (".parquet", ".pq")
 DEVICES_PER_STEP = 500  # how often the bar moves
 
 
-def whispers(plan: Plan, path: Path, seed: int | None, advance: Advance) -> Iterator[Reports]:
-    """The reports of everybody in a file, batch by batch.
+def whispers(
+    plan: Plan, path: Path, seed: int | None, advance: Advance, members: Membership | None = None
+) -> Iterator[Reports]:
+    """The reports of everybody in a file, batch by batch; of ``members`` only those whose round this is.
 
     Without ``seed`` every row is a device that draws from the operating system's entropy. With one the crowd is
-    simulated; equal rows in a CSV and a Parquet file then give equal reports.
+    simulated; equal rows in a CSV and a Parquet file then give equal reports, and a row has one round in all plans.
     """
     done = 0
     for number, table in enumerate(batches(path, plan)):
         if seed is None:
-            yield _devices(plan, path, table, done, advance)
+            mine = None if members is None else members.answering(done, table.num_rows)
+            yield _devices(plan, path, table, done, advance, mine)
         else:
             yield _simulated(plan, path, table, done, _batch_seed(seed, number))
         done += table.num_rows
         advance(done)
 
 
-def _devices(plan: Plan, path: Path, table: Any, before: int, advance: Advance) -> Reports:
+def _devices(plan: Plan, path: Path, table: Any, before: int, advance: Advance, mine: Any = None) -> Reports:
+    from sottovoce.cli.rounds import state_of
     from sottovoce.client import Client
 
     told = []
     for place, record in enumerate(table.to_pylist(), start=before + 1):
+        if mine is not None and not mine[place - before - 1]:
+            continue
         try:
-            told.append(Client(plan).report(record))
+            told.append(Client(plan, None if mine is None else state_of(plan)).report(record))
         except InvalidInput as wrong:
             raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
         if place % DEVICES_PER_STEP == 0:
@@ -55,7 +62,7 @@ def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int) -> Re
     except InvalidInput:
         for place, record in enumerate(table.to_pylist(), start=before + 1):
             try:
-                plan.schema.encode(record, plan.cohorts.attributes)
+                plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
             except InvalidInput as wrong:
                 raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
         raise

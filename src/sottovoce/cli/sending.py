@@ -13,15 +13,23 @@ from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sottovoce.cli.progress import Advance
+    from sottovoce.cli.rounds import Membership
     from sottovoce.front import Plan
 
 Rows = list[tuple[int, dict[str, Any]]]  # (row of the file, record)
 
 
 def send_people(
-    plan: Plan, people: Path, url: str, batch: int, connections: int, log: Path | None, advance: Advance
+    plan: Plan,
+    people: Path,
+    url: str,
+    batch: int,
+    connections: int,
+    log: Path | None,
+    advance: Advance,
+    members: Membership | None = None,
 ) -> int:
-    """Everybody's report to a collector; returns how many it acknowledged."""
+    """Everybody's report to a collector, or of ``members`` theirs whose round this is; returns how many arrived."""
     devices = _Devices(plan, url, str(people))
     done = 0
     with ExitStack() as stack:
@@ -29,7 +37,7 @@ def send_people(
         stack.callback(devices.close)
         pool = stack.enter_context(ThreadPoolExecutor(connections))  # ends before the connections do
         under_way: set[Future[int]] = set()
-        for rows in _groups(plan, people, batch):
+        for rows in _groups(plan, people, batch, members):
             under_way.add(pool.submit(devices.send, rows, file))
             if len(under_way) >= 2 * connections:
                 ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
@@ -41,14 +49,20 @@ def send_people(
     return done
 
 
-def _groups(plan: Plan, people: Path, size: int) -> Iterator[Rows]:
+def _groups(plan: Plan, people: Path, size: int, members: Membership | None) -> Iterator[Rows]:
     from sottovoce.cli.people import batches
 
     group: Rows = []
     row = 0
     for table in batches(people, plan):
-        for record in table.to_pylist():
+        mine = None
+        if members is not None:
+            mine = members.answering(row, table.num_rows)
+            members.save()  # now, so that no interruption lets a row answer twice
+        for place, record in enumerate(table.to_pylist()):
             row += 1
+            if mine is not None and not mine[place]:
+                continue
             group.append((row, record))
             if len(group) == size:
                 yield group
@@ -82,6 +96,7 @@ class _Devices:
 
     def send(self, rows: Rows, log: TextIO | None) -> int:
         from sottovoce.assignments import Assignment, new_id
+        from sottovoce.cli.rounds import state_of
         from sottovoce.client import Client
 
         sender = self._sender()
@@ -92,7 +107,8 @@ class _Devices:
                 assigned = sender.assignment(self._plan.id)
                 given.append(assigned)
             try:
-                reports.append(Client(self._plan, assignment=assigned).report(record))
+                state = state_of(self._plan) if len(self._plan.series.shares) > 1 else None
+                reports.append(Client(self._plan, state, assignment=assigned).report(record))
             except InvalidInput as wrong:
                 raise InvalidInput(f"people ({self._source}): row {row}: {wrong}") from None
             ids.append(assigned.id if assigned else new_id())

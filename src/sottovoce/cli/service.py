@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, app, print_json
+from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def send(
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Reports in one request.")] = 1,
     connections: Annotated[int, typer.Option(min=1, max=64, help="Requests under way at once.")] = 4,
     log: Annotated[Path | None, typer.Option(help="A file for the id of every acknowledged report.")] = None,
+    series: SeriesFile = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -129,16 +130,22 @@ def send(
     Each row is a device of its own: it randomises here, sends its report, and sends it again with the same id until
     it is acknowledged, for up to five minutes.
 
+    In a plan of several rounds a row is drawn into one of them and answers only there. --series FILE keeps who that
+    is: give the same file, and the same people in the same order, in every round. Whoever has begun to answer never
+    answers again.
+
     Example:  sottovoce send plan.json people.csv --to http://127.0.0.1:8700 --log acknowledged.txt
     """
     from sottovoce.cli.people import row_count
     from sottovoce.cli.progress import progress
+    from sottovoce.cli.rounds import needed
     from sottovoce.cli.sending import send_people
     from sottovoce.cli.survey import read_plan
 
     made = read_plan(plan_file, plan_id)
+    members = needed(made, series)
     with progress("sending", row_count(people), quiet) as advance:
-        count = send_people(made, people, to, batch, connections, log, advance)
+        count = send_people(made, people, to, batch, connections, log, advance, members)
     typer.echo(f"{count:,} reports acknowledged")
 
 

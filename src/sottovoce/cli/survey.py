@@ -75,24 +75,32 @@ class Suspect:
     attributes: tuple[str, ...]
     oracle: Oracle
     alike: int = 1  # asks that use it, this one included
+    cost: float | None = None  # of a report, where people's own sampling makes it less than the oracle's epsilon
 
     def to_json(self) -> dict[str, Any]:
-        return {"attributes": list(self.attributes), "size": self.oracle.size, "asks": self.alike}
+        told = {"attributes": list(self.attributes), "size": self.oracle.size, "asks": self.alike}
+        return told if self.cost is None else told | {"report_epsilon": self.cost}
 
     def __str__(self) -> str:
         more = f" and {self.alike - 1:,} more asks" if self.alike > 1 else ""
-        return f"{', '.join(self.attributes)}{more}: " if self.attributes else ""
+        less = "" if self.cost is None else f" (of a sampled item: a report costs {self.cost:.4g})"
+        return f"{', '.join(self.attributes)}{more}{less}: " if self.attributes else ""
 
 
 def suspects(plan: Plan) -> list[Suspect]:
     """What an audit of a plan has to judge; of many asks each different oracle is judged once."""
-    listed = [Suspect(ask.encoding.attributes, ask.oracle) for _, ask in asks(plan)]
+    listed = [Suspect(ask.encoding.attributes, ask.oracle, cost=_cost(ask)) for _, ask in asks(plan)]
     if len(listed) <= MOST_AUDITED:
         return listed
     groups: dict[Oracle, list[Suspect]] = {}
     for each in listed:
         groups.setdefault(each.oracle, []).append(each)
-    return [Suspect(group[0].attributes, oracle, len(group)) for oracle, group in groups.items()]
+    return [Suspect(group[0].attributes, oracle, len(group), group[0].cost) for oracle, group in groups.items()]
+
+
+def _cost(ask: Ask) -> float | None:
+    cost = ask.guarantee.per_report
+    return cost if cost != ask.oracle.guarantee.per_report else None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.labels import written
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -49,7 +51,7 @@ def estimate_table(table: Table, level: float) -> RichTable:
     low, high = table.interval(level)
     several = len(table.attributes) > 1
     names = [escape(name) for name in table.attributes] if several else ["value"]
-    out = _grid(
+    out = grid(
         f"{', '.join(table.attributes)}: {table.people:,} people, {_repair(table)}",
         [*names, "frequency", "std error", f"{100 * level:.4g}% interval"],
         words=names,
@@ -58,10 +60,10 @@ def estimate_table(table: Table, level: float) -> RichTable:
         label: object = table.labels[place]
         cells = label if several and isinstance(label, tuple) else (label,)
         out.add_row(
-            *(escape(str(cell)) for cell in cells),
+            *(escape(written(cell)) for cell in cells),
             f"{table.values[place]:.4f}",
             f"{table.std_error[place]:.4f}",
-            _interval(low[place], high[place]),
+            interval_text(low[place], high[place]),
         )
     notes = []
     if len(table.values) > MOST_SHOWN:
@@ -93,7 +95,7 @@ def _is_repaired(table: Table) -> bool:
 def parts(label: object) -> tuple[str, ...]:
     """The labels of a cell's attributes, as people say them."""
     labels = label if isinstance(label, tuple) else (label,)
-    return tuple({True: "yes", False: "no"}[each] if isinstance(each, bool) else str(each) for each in labels)
+    return tuple({True: "yes", False: "no"}[each] if isinstance(each, bool) else written(each) for each in labels)
 
 
 def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding]) -> RichTable:
@@ -102,7 +104,7 @@ def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding])
 
     heads = [escape(name) for name in columns]
     figures = ["truth", "estimate", "std error", "95% interval", "holds"]
-    out = _grid(title, [*heads, *figures], words=[*heads, "holds"])
+    out = grid(title, [*heads, *figures], words=[*heads, "holds"])
     for finding in findings:
         table = finding.table
         low, high = table.interval()
@@ -113,7 +115,7 @@ def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding])
                 f"{finding.truth[place]:.4f}",
                 f"{table.values[place]:.4f}",
                 f"{table.std_error[place]:.4f}",
-                _interval(low[place], high[place]),
+                interval_text(low[place], high[place]),
                 "yes" if holds else "[bold]no[/bold]",
             )
     return out
@@ -123,7 +125,7 @@ def pairs_table(pairs: Sequence[Pair]) -> RichTable:
     """The pairs of attributes that go together most, beside the truth."""
     from rich.markup import escape
 
-    out = _grid("Strongest pairs, by Cramer's V", ["pair", "estimate", "truth"], words=["pair"])
+    out = grid("Strongest pairs, by Cramer's V", ["pair", "estimate", "truth"], words=["pair"])
     for pair in pairs:
         out.add_row(escape(" - ".join(pair.attributes)), f"{pair.strength:.3f}", f"{pair.truth:.3f}")
     return out
@@ -131,7 +133,7 @@ def pairs_table(pairs: Sequence[Pair]) -> RichTable:
 
 def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable:
     """Thesis tables 3.1 and 3.2 for one size and epsilon, beside what the integer coins realise."""
-    out = _grid(
+    out = grid(
         f"size {size:,}, epsilon {epsilon}: variance of a rare value's count, per person",
         [
             "oracle",
@@ -169,7 +171,7 @@ def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable
 def comparison_table(rows: Sequence[Comparison]) -> RichTable:
     """Measured error beside theory."""
     first = rows[0]
-    out = _grid(
+    out = grid(
         f"size {first.size:,}, {first.people:,} people (Zipf), {first.runs} runs: mean squared error of a frequency",
         ["epsilon", "oracle", "measured", "theory", "ratio", "whisper s", "estimate s", "bytes"],
     )
@@ -194,7 +196,7 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
 
     with_coverage = any(row.coverage is not None for row in rows)
     columns = ["epsilon", "method", "squared error", "variation distance", "seconds", "views", "view size"]
-    out = _grid(f"tables of {rows[0].k} attributes", [*columns, *(["95% holds"] if with_coverage else []), "note"])
+    out = grid(f"tables of {rows[0].k} attributes", [*columns, *(["95% holds"] if with_coverage else []), "note"])
     for row in rows:
         if row.sse is None:
             blanks = [""] * (len(columns) - 2 + with_coverage)
@@ -203,8 +205,8 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
         out.add_row(
             f"{row.epsilon:g}",
             row.method,
-            _spread(row.sse, row.sse_std),
-            _spread(row.tvd or 0.0, row.tvd_std),
+            spread(row.sse, row.sse_std),
+            spread(row.tvd or 0.0, row.tvd_std),
             f"{row.seconds:.2f}",
             f"{row.views:,}",
             f"{row.view_size}",
@@ -214,9 +216,9 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
     measured = next((row for row in rows if row.sse is not None), None)
     if measured is not None:
         runs = f"{measured.runs} runs of" if measured.runs != 1 else "1 run of"
-        spread = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
+        told = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
         out.caption = (
-            f"{measured.people:,} people, {runs} {measured.queries} random tables: {spread}; view size in attributes"
+            f"{measured.people:,} people, {runs} {measured.queries} random tables: {told}; view size in attributes"
         )
     return out
 
@@ -225,7 +227,7 @@ def ranking_table(ranks: Sequence[Rank]) -> RichTable:
     """The planner's ranking, the chosen method marked."""
     from rich.markup import escape
 
-    out = _grid("Methods by predicted error", ["method", "squared error", "per cell", "ratio", "reason"])
+    out = grid("Methods by predicted error", ["method", "squared error", "per cell", "ratio", "reason"])
     for rank in ranks:
         out.add_row(
             f"{rank.method} *" if rank.chosen else rank.method,
@@ -244,7 +246,7 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
     from rich.markup import escape
 
     columns = ["plan", "title", "question", "epsilon", "reports", "of", "state"]
-    out = _grid("Surveys", columns, words=("plan", "title", "question", "state"))
+    out = grid("Surveys", columns, words=("plan", "title", "question", "state"))
     for each in surveys:
         out.add_row(
             each["id"][:16],
@@ -258,24 +260,27 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
     return out
 
 
-def _spread(mean: float, deviation: float | None) -> str:
+def spread(mean: float, deviation: float | None) -> str:
+    """A mean, and the standard deviation if there is one."""
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
 
 
-def _grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[str] = WORDS) -> RichTable:
+def grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[str] = WORDS) -> RichTable:
+    """A table without rows; the columns in ``words`` are to the left, figures to the right."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    grid = RichTable(
+    made = RichTable(
         title=escape(title), box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left"
     )
     for name in columns:
-        grid.add_column(name, justify="left" if name in words else "right", overflow="fold")
-    return grid
+        made.add_column(name, justify="left" if name in words else "right", overflow="fold")
+    return made
 
 
-def _interval(low: float, high: float) -> str:
+def interval_text(low: float, high: float) -> str:
+    """An interval, in four digits."""
     return f"{low:.4f} to {high:.4f}"
 
 

@@ -1,8 +1,11 @@
-"""Method against method: oracles by formula and measured, marginals measured on real tables, and what a plan needs."""
+"""Method against method: oracles by formula and measured, marginals and popular values measured on real tables. And
+what a plan needs."""
 
 from __future__ import annotations
 
 from sottovoce.compare.advice import Advice, advise
+from sottovoce.compare.heavyhitters import Holdings, compare_heavyhitters, read_holdings
+from sottovoce.compare.itemsets import Baskets, compare_itemsets, read_baskets, top_itemsets
 from sottovoce.compare.marginals import MarginalsComparison, compare_marginals
 from sottovoce.compare.oracles import (
     Comparison,
@@ -14,21 +17,30 @@ from sottovoce.compare.oracles import (
     thesis_variance,
     zipf_counts,
 )
+from sottovoce.compare.popular import PopularComparison
 from sottovoce.compare.populations import Population, read_population
 
 __all__ = [
     "Advice",
+    "Baskets",
     "Comparison",
     "Figures",
+    "Holdings",
     "MarginalsComparison",
+    "PopularComparison",
     "Population",
     "advise",
+    "compare_heavyhitters",
+    "compare_itemsets",
     "compare_marginals",
     "compare_oracles",
     "figures",
     "fitting",
     "ratio_spread",
+    "read_baskets",
+    "read_holdings",
     "read_population",
     "thesis_variance",
+    "top_itemsets",
     "zipf_counts",
 ]

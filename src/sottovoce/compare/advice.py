@@ -1,4 +1,4 @@
-"""Advice before anybody is asked: which epsilon, or how many people, an error needs."""
+"""Advice before anybody is asked: which epsilon, or how many people, an error needs, or a popular value to be found."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 from sottovoce.errors import InvalidInput
 from sottovoce.frequencies import MOST_SOLVED
+from sottovoce.front import plan
+from sottovoce.heavyhitters import HeavyHitters
+from sottovoce.itemsets import TopItems, TopItemsets
 from sottovoce.marginals import Marginals
 from sottovoce.marginals.methods import AUTO, method
 from sottovoce.marginals.planner import best
@@ -55,7 +58,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Advice:
-    """What an error needs, of epsilon and of people, beside what a survey has."""
+    """What an error needs, of epsilon and of people, beside what a survey has.
+
+    Of popular values ``error`` is the share of people who hold a value that is to be found with an even chance.
+    """
 
     error: float
     epsilon: float
@@ -63,39 +69,47 @@ class Advice:
     planned: Prediction
     epsilon_needed: Answer
     people_needed: Answer
+    is_share: bool = False  # whether it is about a value to be found
 
     def to_json(self) -> dict[str, Any]:
-        """The advice as JSON."""
+        """The advice as JSON; of a value to be found every ``error`` is the share that is found with even chances."""
         return {
-            "error": self.error,
+            "share" if self.is_share else "error": self.error,
             "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
             "epsilon": {"people": self.people, **_answer(self.epsilon_needed)},
             "people": {"epsilon": self.epsilon, **_answer(self.people_needed)},
         }
 
     def __str__(self) -> str:
+        wanted = f"An error of {self.error:g} (root mean square, per cell) needs"
+        if self.is_share:
+            wanted = f"To find a value that {self.error:.4g} of people hold, with an even chance, needs"
+        planned = _reached(self.planned, self.is_share)
         return "\n".join(
             [
-                f"An error of {self.error:g} (root mean square, per cell) needs",
-                f"  with {self.people:,} people:  {_sentence(self.epsilon_needed, 'epsilon')}",
-                f"  at epsilon {self.epsilon:g}:  {_sentence(self.people_needed, 'people')}",
-                f"As planned, with {self.people:,} people at epsilon {self.epsilon:g}: {_reached(self.planned)}",
+                wanted,
+                f"  with {self.people:,} people:  {_sentence(self.epsilon_needed, 'epsilon', self.is_share)}",
+                f"  at epsilon {self.epsilon:g}:  {_sentence(self.people_needed, 'people', self.is_share)}",
+                f"As planned, with {self.people:,} people at epsilon {self.epsilon:g}: {planned}",
             ]
         )
 
 
-def _sentence(found: Answer, what: str) -> str:
+def _sentence(found: Answer, what: str, is_share: bool) -> str:
     named = {"epsilon": "epsilon {:g}", "people": "{:,.0f} people"}[what]
+    reached = _reached(found, is_share)
     if found.needed is None:
-        return f"more than {named.format(found.most)}, where there would still be {_reached(found)}"
+        return f"more than {named.format(found.most)}, where there would still be {reached}"
     if found.is_least:
-        return f"{named.format(found.needed)} or even less ({_reached(found)})"
-    return f"{named.format(found.needed)} or more ({_reached(found)})"
+        return f"{named.format(found.needed)} or even less ({reached})"
+    return f"{named.format(found.needed)} or more ({reached})"
 
 
-def _reached(found: Prediction | Answer) -> str:
+def _reached(found: Prediction | Answer, is_share: bool) -> str:
     if not isfinite(found.error):
         return f"no estimate, because {found.method} does not fit"
+    if is_share:
+        return f"a share of {found.error:.2g} by {found.method}"
     return f"an error of {found.error:.2g} by {found.method}"
 
 
@@ -117,6 +131,12 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
     exact = parse_epsilon(epsilon)
     if isinstance(question, Marginals):
         return _of_marginals(schema, question, exact, people)
+    if isinstance(question, HeavyHitters):
+        return _found_at(schema, question, exact, people)
+    if isinstance(question, TopItems | TopItemsets):
+        raise InvalidInput(
+            f"question ({question.kind}): what it needs depends on how many items people hold; see its plan"
+        )
     worst = Prediction(0.0, "")
     cohorts = question.cohorts(schema, exact, people)
     for cohort in cohorts:
@@ -126,6 +146,17 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
                 raise InvalidInput(f"error: of {oracle.names[0]} over an open alphabet it depends on the candidates")
             worst = max(worst, Prediction(sqrt(oracle.variance(share)), oracle.names[0]))
     return worst
+
+
+def _found_at(schema: Schema, question: HeavyHitters, epsilon: Decimal, people: int) -> Prediction:
+    """The share of people who must hold a value for an even chance that it is found."""
+    made = plan(schema, question, epsilon=epsilon, people=people)
+    settled = made.question
+    assert isinstance(settled, HeavyHitters)
+    share = settled._method(schema).threshold(made)
+    if share is None:
+        raise InvalidInput(f"method ({settled.method}): how frequent a value must be is not known beforehand")
+    return Prediction(share, settled.method)
 
 
 def _of_marginals(schema: Schema, question: Marginals, epsilon: Decimal, people: int) -> Prediction:
@@ -152,7 +183,8 @@ def advise(
 ) -> Advice:
     """Which epsilon gives this error with so many people, and how many people do at this epsilon.
 
-    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the worst attribute.
+    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the worst attribute;
+    for heavy hitters the share of people who hold a value that is to be found with an even chance.
     ``progress`` is called with the number of predictions made, of about ``PREDICTIONS``.
 
     >>> import sottovoce as sv
@@ -184,6 +216,7 @@ def advise(
         _Search(
             lambda at: counted(exact, int(at)), error, Decimal(LEAST_PEOPLE), Decimal(MOST_PEOPLE), 2, _whole_number
         ).run(crowd, planned),
+        isinstance(question, HeavyHitters),
     )
 
 

@@ -209,7 +209,7 @@ def read_population(
     for parameter, value in (("bins", bins), ("merge", merge)):
         if value is not None:
             whole(parameter, value, 2, MOST_TEXTS)
-    table = _read(path, as_text=schema is not None)
+    table = read_arrow(path, as_text=schema is not None)
     if top is not None:
         if schema is not None:
             raise InvalidInput("top is for a table without a schema")
@@ -222,7 +222,7 @@ def read_population(
     return crowd if merge is None else crowd.merged(merge)
 
 
-def _read(path: Path, as_text: bool) -> Any:
+def read_arrow(path: Path, as_text: bool) -> Any:
     """An Arrow table; every column of a CSV as text where a schema says what it means."""
     import pyarrow as pa
     import pyarrow.parquet as pq

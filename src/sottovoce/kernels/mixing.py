@@ -4,6 +4,8 @@ from __future__ import annotations
 
 _MASK = (1 << 64) - 1
 LARGEST_SALT = _MASK
+SCRAMBLES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
+TURNS = 4  # of the permutation: two for each half
 
 
 def _mix(word: int) -> int:
@@ -26,10 +28,37 @@ def bucket(word: int, buckets: int) -> int:
 def scramble(value: int, width: int) -> int:
     """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line of the space."""
     mask = (1 << width) - 1
-    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
+    for factor in SCRAMBLES:
         value = (value * factor) & mask
         value ^= value >> ((width + 1) // 2)
     return value
+
+
+def permuted(number: int, bits: int) -> int:
+    """A fixed public permutation of numbers of up to 128 bits (a Feistel network of keyed hashes)."""
+    low = bits - bits // 2
+    halves = [number >> low, number & (1 << low) - 1]
+    widths = (bits // 2, low)
+    for turn in range(TURNS):
+        side = turn & 1
+        halves[side] ^= keyed_hash(turn, halves[1 - side]) >> (64 - widths[side])
+    return halves[0] << low | halves[1]
+
+
+def unpermuted(number: int, bits: int) -> int:
+    """The inverse of :func:`permuted`."""
+    low = bits - bits // 2
+    halves = [number >> low, number & (1 << low) - 1]
+    widths = (bits // 2, low)
+    for turn in reversed(range(TURNS)):
+        side = turn & 1
+        halves[side] ^= keyed_hash(turn, halves[1 - side]) >> (64 - widths[side])
+    return halves[0] << low | halves[1]
+
+
+def tag(number: int, key: int, bits: int) -> int:
+    """``bits`` of a public hash of a number of up to 128 bits."""
+    return keyed_hash(keyed_hash(key, number >> 64), number & _MASK) >> (64 - bits)
 
 
 def keys(salt: int, count: int) -> list[int]:

@@ -164,8 +164,8 @@ class JointFit(Fit):
         """For each attribute the answers in the different reports."""
         layouts = [each.layout for each in self._ledger.cohorts[0].oracles]
         return [
-            layout.read(self._ledger.payload(place), layout.fields[0].name).astype(np.int64)
-            for place, layout in enumerate(layouts)
+            layout.read(payload, layout.fields[0].name).astype(np.int64)
+            for layout, payload in zip(layouts, self._ledger.told(0)[0], strict=True)
         ]
 
     def heard(self, places: Places) -> Floats:

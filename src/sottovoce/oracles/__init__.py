@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from sottovoce.attributes import MOST_SPELLED
 from sottovoce.errors import InvalidInput
 from sottovoce.oracles.base import Noise, Oracle, PureOracle
 from sottovoce.oracles.bloom import OpenRappor, Rappor
@@ -14,14 +15,14 @@ from sottovoce.oracles.buckets import OpenRandomizedResponse
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedResponse
 from sottovoce.oracles.hadamard import HadamardRandomizedResponse, HadamardResponse
-from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing
+from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing, WideLocalHashing
 from sottovoce.oracles.histogram import SummedHistogramEncoding, ThresholdedHistogramEncoding
 from sottovoce.oracles.options import whole
+from sottovoce.oracles.sets import SetLocalHashing
 from sottovoce.oracles.sketch import CountMeanSketch, HadamardCountMeanSketch
 from sottovoce.oracles.subset import SubsetSelection
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
-from sottovoce.schema import OPEN
 
 __all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "options_of", "oracle"]
 
@@ -37,6 +38,8 @@ ORACLES: tuple[type[Oracle], ...] = (
     BinaryLocalHashing,
     LocalHashing,
     SeededLocalHashing,
+    WideLocalHashing,
+    SetLocalHashing,
     HadamardResponse,
     HadamardRandomizedResponse,
     CountMeanSketch,
@@ -73,7 +76,7 @@ def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
     'olh'
     """
     exact = parse_epsilon(epsilon)
-    size = whole("size", size, 2, OPEN)
+    size = whole("size", size, 2, 1 << MOST_SPELLED)
     allowed = options_of(name)
     for key in options:
         if key not in allowed:

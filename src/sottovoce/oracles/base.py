@@ -25,6 +25,7 @@ from sottovoce.oracles.thresholds import log_ratio
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MOST_OUTCOMES = 1 << 17  # ways a randomizer may go before it counts as not enumerable
+MANY = 1 << 53  # people; more than any state will hold
 MOST_LISTED = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
 
 
@@ -183,7 +184,7 @@ class Oracle(ABC):
     def simulate(self, values: ArrayLike, seed: int) -> Payload:
         """The packed reports of many devices, one row each, with the law of :meth:`randomize`."""
         column = self._column(values)
-        payload = np.zeros((column.size, self.layout.bytes), np.uint8)
+        payload = np.zeros((len(column), self.layout.bytes), np.uint8)
         self._simulate(column, payload, whole("seed", seed, 0, 1 << 128))
         return payload
 
@@ -209,8 +210,8 @@ class Oracle(ABC):
     def state_shape(self) -> tuple[int, ...]:
         """The shape of the integer state."""
 
-    def empty(self) -> Integers:
-        """The state of nobody."""
+    def empty(self, people: int = MANY) -> Integers:
+        """The state of nobody, in integers that hold whatever so many people's reports add up to."""
         return np.zeros(self.state_shape, np.int64)
 
     def accumulate(self, state: Integers, payload: Payload) -> Integers:
@@ -225,6 +226,10 @@ class Oracle(ABC):
     def merge(self, one: Integers, other: Integers) -> Integers:
         """The state of both crowds together."""
         return one + other
+
+    def fitted(self, state: Integers, people: int) -> Integers:
+        """The state in integers that surely hold whatever ``people`` reports add up to; by default as it is."""
+        return state
 
     def canonical(self, state: Integers) -> Integers:
         """The one form of a state that equal crowds share, whatever the order of their reports."""

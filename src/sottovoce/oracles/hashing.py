@@ -9,18 +9,19 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from sottovoce.attributes import MOST_SPELLED, OPEN
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
 from sottovoce.kernels.mixing import bucket, keyed_hash, scramble
-from sottovoce.oracles.base import Integers, PureOracle
+from sottovoce.oracles.base import MANY, Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
-from sottovoce.schema import OPEN
 
 MOST_HASH_BITS = 12
+NARROW_FROM = 20  # bits of a value from which tables are kept in 32-bit integers while they can be
 MOST_HASH_SIZE = 1 << 16
 
 
@@ -123,6 +124,17 @@ class LocalHashing(_HashedResponse):
     def state_shape(self) -> tuple[int, ...]:
         return (1 << self.width,)
 
+    def empty(self, people: int = MANY) -> Integers:
+        return np.zeros(self.state_shape, self._integers(people))
+
+    def fitted(self, state: Integers, people: int) -> Integers:
+        return state.astype(self._integers(people), copy=False)
+
+    def _integers(self, people: int) -> Any:
+        """Narrow ones for a large table while no sum can leave them."""
+        # a report moves a cell by at most 2^b - 1, and the first one by one more
+        return np.int32 if self.width >= NARROW_FROM and people << self.hash_bits < 1 << 31 else np.int64
+
     def _accumulate(self, state: Integers, payload: Payload) -> None:
         from sottovoce.kernels.hashing import scatter_linear
 
@@ -165,7 +177,33 @@ class BinaryLocalHashing(LocalHashing):
 
 
 @dataclass(frozen=True)
-class SeededLocalHashing(_HashedResponse):
+class _KeptReports(_HashedResponse):
+    """Hashing with a 64-bit seed per report. The reports themselves are the state, so any value can be asked later."""
+
+    public: ClassVar[tuple[str, ...]] = ("seed",)
+
+    @property
+    def state_shape(self) -> tuple[int, ...]:
+        return (0, 2)
+
+    def accumulate(self, state: Integers, payload: Payload) -> Integers:
+        self.validate(payload)
+        seeds = self.layout.read(payload, "seed").view(np.int64)
+        answers = self.layout.read(payload, "answer").view(np.int64)
+        return self.merge(state, np.stack([seeds, answers], axis=1))
+
+    def _accumulate(self, state: Integers, payload: Payload) -> None:
+        raise AssertionError("reports are kept, not summed")
+
+    def merge(self, one: Integers, other: Integers) -> Integers:
+        return np.concatenate([one, other])
+
+    def canonical(self, state: Integers) -> Integers:
+        return state[np.lexsort((state[:, 1], state[:, 0]))]
+
+
+@dataclass(frozen=True)
+class SeededLocalHashing(_KeptReports):
     """Hash with a 64-bit seed as the key of a pseudo-random function, to any number of values near E + 1.
 
     The reports themselves are the state: any value can be asked for later, one by one.
@@ -177,7 +215,6 @@ class SeededLocalHashing(_HashedResponse):
     """
 
     names: ClassVar[tuple[str, ...]] = ("olh-seeded",)
-    public: ClassVar[tuple[str, ...]] = ("seed",)
     about: ClassVar[str] = "local hashing with a seeded hash, for values asked one by one"
     largest: ClassVar[int] = OPEN
 
@@ -220,25 +257,6 @@ class SeededLocalHashing(_HashedResponse):
         self.layout.write(payload, "seed", seeds)
         self.layout.write(payload, "answer", answers)
 
-    @property
-    def state_shape(self) -> tuple[int, ...]:
-        return (0, 2)
-
-    def accumulate(self, state: Integers, payload: Payload) -> Integers:
-        self.validate(payload)
-        seeds = self.layout.read(payload, "seed").view(np.int64)
-        answers = self.layout.read(payload, "answer").view(np.int64)
-        return self.merge(state, np.stack([seeds, answers], axis=1))
-
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        raise AssertionError("reports are kept, not summed")
-
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        return np.concatenate([one, other])
-
-    def canonical(self, state: Integers) -> Integers:
-        return state[np.lexsort((state[:, 1], state[:, 0]))]
-
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         from sottovoce.kernels.hashing import count_seeded
 
@@ -250,3 +268,93 @@ class SeededLocalHashing(_HashedResponse):
     def supports(self, output: Any, value: int) -> bool:
         seed, answer = output
         return bool(bucket(keyed_hash(seed, value), self.hash_size) == answer)
+
+
+@dataclass(frozen=True)
+class WideLocalHashing(_KeptReports):
+    """Hash values of up to 128 bits by parities, whose rows a 64-bit seed gives; decode by prefixes.
+
+    The hash of a value is the sum of the hashes of its parts, so that all ways in which a prefix may go on are
+    decoded by one transform.
+
+    Guarantee: epsilon-LDP for one report, for every seed.
+    Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function.
+    Source:    wang2021thesis, sections 3.3.5 and 4.2.2, on a linear hash family over GF(2).
+    Checked:   tests/exact/test_sampling_audit.py
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("olh-wide",)
+    about: ClassVar[str] = "local hashing on a linear hash, for values of up to 128 bits found by their prefixes"
+    largest: ClassVar[int] = 1 << MOST_SPELLED
+
+    hash_bits: int
+
+    @classmethod
+    def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
+        """``hash_bits``: b, for hashes to 2^b values; the best b by default."""
+        count = best_hash_bits(epsilon) if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
+        return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
+
+    def options(self) -> dict[str, Any]:
+        return {"hash_bits": self.hash_bits}
+
+    @property
+    def buckets(self) -> int:
+        return 1 << self.hash_bits
+
+    @cached_property
+    def width(self) -> int:
+        """Bits of a value."""
+        return (self.size - 1).bit_length()
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("seed", 64), Field("answer", self.hash_bits)))
+
+    def _hash(self, seed: int, value: int) -> int:
+        answer = 0
+        for place in range(self.hash_bits):
+            row = keyed_hash(seed, 2 * place) << 64 | keyed_hash(seed, 2 * place + 1)
+            answer |= ((row & value).bit_count() & 1) << place
+        return answer
+
+    def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
+        (seed,) = self.public_coins(entropy)
+        answer = self._hash(seed, self.check(value))
+        return seed, answer if entropy.coin(self.truth) else entropy.bits(self.hash_bits)
+
+    def _column(self, values: ArrayLike) -> NDArray[np.uint64]:
+        """Values as words: integers of one word will do."""
+        column = np.asarray(values)
+        if column.ndim == 2 and column.dtype == np.uint64 and column.shape[1] == 2:
+            high = column[:, 0].max(initial=0), column[:, 1].max(initial=0) if not column[:, 0].any() else 0
+            if (int(high[0]) << 64 | int(high[1])) >= self.size:
+                raise InvalidInput(f"values must lie in range({self.size})")
+            return column
+        low = super()._column(column)
+        return np.stack([np.zeros_like(low), low], axis=1)
+
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+        from sottovoce.kernels.draws import in_chunks
+        from sottovoce.kernels.wide import whisper_wide
+
+        seeds, answers = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
+
+        def work(rows: slice, state: NDArray[np.uint64]) -> None:
+            whisper_wide(values[rows], seeds[rows], answers[rows], self.hash_bits, np.uint64(self.truth), state)
+
+        in_chunks(len(values), seed, work)
+        self.layout.write(payload, "seed", seeds)
+        self.layout.write(payload, "answer", answers)
+
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        from sottovoce.kernels.wide import count_wide
+
+        asked = self._column(np.arange(self.size, dtype=np.uint64)) if values is None else self._column(values)
+        seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
+        counts: Integers = count_wide(seeds, answers, asked, self.hash_bits)
+        return counts
+
+    def supports(self, output: Any, value: int) -> bool:
+        seed, answer = output
+        return bool(self._hash(seed, value) == answer)

@@ -50,6 +50,12 @@ def exp(exponent: Decimal | Fraction) -> Fraction:
     return Fraction(_CONTEXT.exp(power))
 
 
+def log_down(ratio: Fraction) -> Decimal:
+    """The natural logarithm, rounded down to thirty digits: an epsilon that surely costs no more."""
+    exact = _CONTEXT.ln(_CONTEXT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
+    return decimal.Context(prec=30, rounding=decimal.ROUND_FLOOR, traps=[]).plus(exact)
+
+
 def rounded_down(probability: Fraction) -> int:
     """The largest threshold whose chance is surely not above ``probability``."""
     return max(0, math.floor((probability - _SLACK) * WHOLE))

@@ -16,6 +16,7 @@ from starlette.background import BackgroundTask
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Table
+from sottovoce.findings import Findings
 from sottovoce.service.desk import Desk
 from sottovoce.service.problems import Problem
 from sottovoce.service.tokens import holder
@@ -81,8 +82,10 @@ def analyst_routes(desk: Desk) -> APIRouter:
         snapshot = desk.fresh(id)
         if snapshot.estimate is None:
             return {"people": snapshot.people, "made": None, "tables": [], "problem": snapshot.problem}
-        tables = [table.to_json(level) for table in snapshot.estimate.tables.values()]
-        return {"people": snapshot.people, "made": snapshot.made, "tables": tables, "problem": None}
+        told = {"people": snapshot.people, "made": snapshot.made, "problem": None}
+        if isinstance(snapshot.estimate, Findings):  # popular values, with their marks
+            return told | snapshot.estimate.to_json(level)
+        return told | {"tables": [table.to_json(level) for table in snapshot.estimate.tables.values()]}
 
     @router.get("/{id}/marginals", response_model=None)
     def marginals(
@@ -119,14 +122,20 @@ def analyst_routes(desk: Desk) -> APIRouter:
     return router
 
 
+def cells_of(table: Table, label: Any) -> tuple[Any, ...]:
+    """A label as one cell for each attribute; a set of items, of one attribute, with ; between them."""
+    if len(table.attributes) == 1 and isinstance(label, tuple):
+        return (";".join(map(str, label)),)
+    return label if isinstance(label, tuple) else (label,)
+
+
 def table_csv(table: Table, level: float) -> str:
     """A table for a spreadsheet: a column per attribute, then the figures."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([*table.attributes, "frequency", "std_error", "low", "high"])
     for row in table.rows(level):
-        value = row["value"]
-        cells = value if isinstance(value, tuple) else (value,)
+        cells = cells_of(table, row["value"])
         if len(cells) != len(table.attributes):
             raise InvalidInput("table: its labels do not fit its attributes")
         writer.writerow([*cells, row["frequency"], row["std_error"], row["low"], row["high"]])

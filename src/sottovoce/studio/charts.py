@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from sottovoce.estimate import Table
+from sottovoce.labels import written
 
 BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"  # the style sheet gives these their colours by day and night
 PALE, FULL = "#f1f6f9", "#7fb0cc"  # ends of a heat map's scale: dark figures can be read on both
+PALE_BAR = 0.3  # opacity of what noise alone may have put there
 MOST_BARS = 24  # of a chart; of more values the largest are shown
 MOST_WRITTEN = 100  # cells of a heat map that have their figures written in
 MOST_LETTERS = 22  # of a label
@@ -31,11 +34,14 @@ _CONFIG = {
 }
 
 
-def single(table: Table, level: float) -> str:
-    """One attribute, or the largest cells of several: bars with error bars, and the figures beside them."""
+def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> str:
+    """One attribute, or the largest cells of several: bars with error bars, and the figures beside them.
+
+    ``marks``: of popular values, which ones noise alone does not explain: they have a star, the others are pale.
+    """
     rows = table.rows(level)
     order = sorted(range(len(rows)), key=lambda place: -rows[place]["frequency"])[:MOST_BARS]
-    data = [_bar(place, rows[place]) for place in sorted(order)]
+    data = [_bar(place, rows[place], marks) for place in sorted(order)]
     down = {
         "field": "place",
         "type": "ordinal",
@@ -45,6 +51,7 @@ def single(table: Table, level: float) -> str:
     shares = {"field": "frequency", "type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 3}}
     ends = {"x": {"field": "low", "type": "quantitative", "title": None}, "x2": {"field": "high"}}
     line = {"type": "errorbar", "color": INK, "thickness": 1.5, "ticks": {"size": 7, "color": INK}}
+    solid = {"field": "solid", "type": "quantitative", "scale": None}
     figures = {"type": "text", "align": "left", "color": INK, "fontSize": 12}
     return inline(
         {
@@ -54,7 +61,7 @@ def single(table: Table, level: float) -> str:
             "padding": {"left": 4, "top": 4, "bottom": 4, "right": 16},
             "encoding": {"y": down},
             "layer": [
-                {"mark": {"type": "bar", "color": BAR, "height": 15}, "encoding": {"x": shares}},
+                {"mark": {"type": "bar", "color": BAR, "height": 15}, "encoding": {"x": shares, "opacity": solid}},
                 {"mark": line, "encoding": ends},
                 {"mark": figures, "encoding": {"x": {"value": WIDE + 12}, "text": {"field": "figures"}}},
             ],
@@ -63,11 +70,13 @@ def single(table: Table, level: float) -> str:
     )
 
 
-def _bar(place: int, row: dict[str, Any]) -> dict[str, Any]:
+def _bar(place: int, row: dict[str, Any], marks: Sequence[bool] | None) -> dict[str, Any]:
     ends = {"low": row["low"], "high": row["high"]}
+    name = shortened(row["value"])
     return {
         "place": place,
-        "name": shortened(row["value"]),
+        "name": f"{name} *" if marks is not None and marks[place] else name,
+        "solid": PALE_BAR if marks is not None and not marks[place] else 1,
         "frequency": row["frequency"],
         **ends,
         "figures": f"{_figures(row)}%",
@@ -142,7 +151,7 @@ def shortened(value: Any) -> str:
     """A label that fits; yes and no in words."""
     if isinstance(value, tuple):
         return ", ".join(map(shortened, value))
-    text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else written(value)
     return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
 
 

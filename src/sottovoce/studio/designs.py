@@ -15,7 +15,7 @@ from sottovoce.marginals.planner import ranking
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.studio.artist import Artist
-from sottovoce.surveys import Survey
+from sottovoce.surveys import POPULAR, Survey
 
 Z = 1.96  # standard errors on each side of a 95% interval
 
@@ -54,6 +54,8 @@ def design(body: dict[str, Any]) -> Design:
     question = survey.question
     if not isinstance(question, Marginals):
         plan = survey.plan()
+        if isinstance(question, POPULAR):
+            return _designed(plan, str(plan.question.to_json()["method"]), [_popular(plan)], [])
         return _designed(plan, ", ".join(_oracles(plan)), _each(plan), [])
     work = question.work(survey.schema)
     people = whole("people", survey.people, 1, LARGEST_JSON_INTEGER)
@@ -71,6 +73,11 @@ def design(body: dict[str, Any]) -> Design:
 def _oracles(plan: Plan) -> list[str]:
     asks = [ask for index in range(len(plan.cohorts)) for ask in plan.cohorts[index].asks]
     return sorted({ask.oracle.names[0] for ask in asks})
+
+
+def _popular(plan: Plan) -> Prediction:
+    """The standard error of a value that was found, if everybody of the round tells about it."""
+    return Prediction("a popular value", sqrt(plan.cohorts[0].asks[0].oracle.variance(plan.round_people)))
 
 
 def _each(plan: Plan) -> list[Prediction]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, Table
+from sottovoce.findings import Findings
+from sottovoce.labels import visible
 from sottovoce.marginals import MarginalEstimate
-from sottovoce.service.analyst import table_csv
+from sottovoce.service.analyst import cells_of, table_csv
 from sottovoce.studio.charts import MOST_BARS, heat, inline, network, shortened, single
 
 LEVEL = 0.95
@@ -63,13 +65,17 @@ def warm() -> None:
 
 
 def singles(estimate: Estimate) -> list[Picture]:
-    """Every attribute by itself."""
+    """Every attribute by itself; of popular values the one that was asked about."""
+    if isinstance(estimate, Findings):
+        return [_found(estimate)]
     names = [key for key in estimate.tables if len(key) == 1][:MOST_SINGLES]
     return [_bars(estimate.tables[name]) for name in names]
 
 
 def relations(estimate: Estimate) -> Relations | str:
     """The tree, the strongest ties and their heat maps; or why there are none."""
+    if isinstance(estimate, Findings):
+        return "This survey asks what is popular of one attribute, so there is nothing to set beside it."
     if not isinstance(estimate, MarginalEstimate):
         return "This survey asks about each attribute by itself, so it cannot say how they go together."
     names = estimate.work.names
@@ -94,6 +100,8 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
         return str(wrong)
+    if isinstance(estimate, Findings):
+        return _found(estimate)
     return _heat(table) if len(names) in (2, 3) else _bars(table)
 
 
@@ -102,9 +110,25 @@ def _heat(table: Table) -> Picture:
     return _picture(table, heat(table, LEVEL), "in percent") if fits else _bars(table)
 
 
-def _bars(table: Table) -> Picture:
+def _bars(table: Table, marks: Sequence[bool] | None = None) -> Picture:
     count = len(table.values)
-    return _picture(table, single(table, LEVEL), f"the {MOST_BARS} largest of {count:,}" if count > MOST_BARS else "")
+    return _picture(
+        table, single(table, LEVEL, marks), f"the {MOST_BARS} largest of {count:,}" if count > MOST_BARS else ""
+    )
+
+
+def _found(estimate: Findings) -> Picture:
+    """Popular values, those that noise alone does not explain marked."""
+    drawn = _bars(estimate.table, estimate.significant().tolist())
+    marks = zip(drawn.rows, estimate.rows(LEVEL), strict=False)
+    rows = [
+        {**row, "value": f"{row['value']} *" if mark["significant"] else row["value"], "mark": mark["significant"]}
+        for row, mark in marks
+    ]
+    told = ["* significant: noise alone does not explain it; the pale ones may be noise", *map(visible, estimate.notes)]
+    if estimate.next is not None:
+        told.append("another round follows, for other people: `sottovoce estimate --next` writes its plan")
+    return replace(drawn, rows=rows, note="; ".join([drawn.note, *told]))
 
 
 def _picture(table: Table, svg: str, more: str = "") -> Picture:
@@ -142,7 +166,7 @@ def _parquet(table: Table) -> bytes:
 
     rows = table.rows(LEVEL)
     columns = {figure: pa.array([row[figure] for row in rows], pa.float64()) for figure in FIGURES}
-    cells = [row["value"] if isinstance(row["value"], tuple) else (row["value"],) for row in rows]
+    cells = [cells_of(table, row["value"]) for row in rows]
     for place, name in reversed(list(enumerate(table.attributes))):
         labels: list[Any] = [cell[place] for cell in cells]
         if len({type(label) for label in labels}) > 1:

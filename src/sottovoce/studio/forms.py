@@ -16,7 +16,8 @@ MOST_BYTES = 1 << 18  # of a form
 MOST_FIELDS = 2000
 MOST_ATTRIBUTES = 64
 MOST_VALUES = 10_000  # of an attribute: each is a row of a table
-KINDS = ("boolean", "categorical", "ordinal")
+LONGEST_TEXT = 8  # bytes of a text, unless the form says more
+KINDS = ("boolean", "categorical", "ordinal", "text")
 Fields = Sequence[tuple[str, str]]
 
 
@@ -48,6 +49,8 @@ class Row:
     low: str = ""
     high: str = ""
     bins: str = ""
+    longest: str = ""
+    alphabet: str = ""
 
     def attribute(self) -> dict[str, Any]:
         """As a survey file has it."""
@@ -65,6 +68,10 @@ class Row:
             return {"kind": self.kind, **ends, "bins": bins}
         if self.kind == "boolean":
             return {"kind": self.kind}
+        if self.kind == "text":
+            longest = _whole(f"{where}: longest", self.longest or str(LONGEST_TEXT))
+            told = {"kind": self.kind, "bytes": longest, "longer": "cut"}
+            return told | {"alphabet": self.alphabet} if self.alphabet else told
         raise InvalidInput(f"{where}: kind ({self.kind}) must be one of {', '.join(KINDS)}")
 
 
@@ -78,13 +85,15 @@ class Draft:
     up_to: str = "2"
     epsilon: str = "1.0"
     people: str = "10000"
+    top: str = "16"
     coin: str = "device"
 
     @classmethod
     def of(cls, fields: Fields) -> Draft:
         """From the form's fields; every attribute has one of each."""
-        parts = ("name", "kind", "values", "low", "high", "bins")
+        parts = ("name", "kind", "values", "low", "high", "bins", "longest", "alphabet")
         columns = [[value.strip() for key, value in fields if key == part] for part in parts]
+        columns[-2:] = [column or [""] * len(columns[0]) for column in columns[-2:]]  # of text alone
         if len({len(column) for column in columns}) > 1:
             raise Problem("malformed-body", "the form's attributes are not whole")
         rows = tuple(Row(*cells) for cells in zip(*columns, strict=True))
@@ -93,7 +102,7 @@ class Draft:
             rows=rows or plain.rows,
             **{
                 name: one(fields, name, getattr(plain, name))
-                for name in ("title", "learn", "up_to", "epsilon", "people", "coin")
+                for name in ("title", "learn", "up_to", "epsilon", "people", "top", "coin")
             },
         )
 
@@ -114,15 +123,23 @@ class Draft:
             "epsilon": self.epsilon,
             "people": _whole("people", self.people.replace(",", "").replace(" ", "")),
             "schema": {row.name: row.attribute() for row in rows},
-            "question": self._question(names),
+            "question": self._question(rows),
             "coin": self.coin,
         }
 
-    def _question(self, names: list[str]) -> dict[str, Any]:
+    def _question(self, rows: Sequence[Row]) -> dict[str, Any]:
+        names = [row.name for row in rows]
+        if self.learn == "popular":
+            if len(rows) > 1:
+                raise InvalidInput("what is popular is asked of one attribute; leave the others out")
+            return {"kind": "heavy-hitters", "attribute": names[0], "top": _whole("most popular values", self.top)}
+        free = [row.name for row in rows if row.kind == "text"]
+        if free:
+            raise InvalidInput(f"attribute {free[0]!r} is free text: learn what is popular, or give it a list")
         if self.learn == "frequencies":
             return {"kind": "frequencies", "attributes": names}
         if self.learn != "tables":
-            raise InvalidInput(f"learn ({self.learn}) must be frequencies or tables")
+            raise InvalidInput(f"learn ({self.learn}) must be frequencies, tables or popular")
         up_to = _whole("attributes together", self.up_to)
         if not 1 <= up_to <= len(names):
             raise InvalidInput(f"attributes together ({up_to}) must be 1 to the number of attributes ({len(names)})")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sottovoce.plans import Plan
-from sottovoce.schema import Attribute, Boolean, Categorical, Ordinal, Text
+from sottovoce.schema import Attribute, Boolean, Categorical, Integer, Items, Ordinal, Text
 from sottovoce.studio.frame import POLICY, Studio
 
 MOST_BUTTONS = 8  # choices that are shown side by side; more become a list
@@ -19,7 +19,8 @@ MOST_LISTED = 1000
 
 @dataclass(frozen=True)
 class Field:
-    """How one attribute is asked for: ``buttons`` or a ``list`` of (code, label), a ``number`` or ``text``."""
+    """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as a ``number``, in
+    ``digits`` or as ``text``; ``none`` if it has more values than a page can show."""
 
     name: str
     kind: str
@@ -35,7 +36,13 @@ def field_of(name: str, attribute: Attribute) -> Field:
     if isinstance(attribute, Boolean):
         return Field(name, "buttons", [(1, "Yes"), (0, "No")])
     if isinstance(attribute, Text):
-        return Field(name, "text", [], longest=attribute.bytes)
+        return Field(name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None)
+    if isinstance(attribute, Integer) and attribute.size > MOST_LISTED:
+        return Field(name, "digits", [], longest=len(str(attribute.size - 1)))
+    if isinstance(attribute, Items):
+        if attribute.size > MOST_LISTED:
+            return Field(name, "none", [])
+        return Field(name, "checks", list(enumerate(map(_spoken, attribute.labels()))))
     if isinstance(attribute, Ordinal) and (attribute.bins is not None or attribute.size > MOST_BUTTONS):
         return Field(name, "number", [], attribute.low, attribute.high)
     if isinstance(attribute, Categorical) and isinstance(attribute.values, range) and attribute.size > MOST_LISTED:

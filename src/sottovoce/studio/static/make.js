@@ -103,7 +103,9 @@ function changed() {
 by("add").hidden = false;
 by("add").addEventListener("click", add);
 list.addEventListener("change", (event) => {
-  if (event.target.name === "kind") showKind(event.target.closest("fieldset"));
+  if (event.target.name !== "kind") return;
+  showKind(event.target.closest("fieldset"));
+  if (event.target.value === "text") form.elements.learn.value = "popular";
 });
 list.addEventListener("click", (event) => {
   if (!event.target.classList.contains("remove")) return;
@@ -116,6 +118,9 @@ list.addEventListener("click", (event) => {
 });
 form.elements.up_to.addEventListener("focus", () => {
   form.elements.learn.value = "tables";
+});
+form.elements.top.addEventListener("focus", () => {
+  form.elements.learn.value = "popular";
 });
 form.addEventListener("input", changed);
 number();

@@ -24,6 +24,7 @@ async function fetchPlan() {
 
 /** What is answered now, by attribute; undefined where nothing is. */
 function readAnswer(question, attribute) {
+  if ("set" in question.dataset) return [...question.querySelectorAll("input:checked")].map((each) => attribute.labels[Number(each.value)]);
   const input = question.querySelector("input:checked, select, input:not([type=radio])");
   if (!input || input.value.trim() === "") return undefined;
   return "listed" in input.dataset ? attribute.labels[Number(input.value)] : input.value;
@@ -102,6 +103,7 @@ const isSent = (report) => memory.get(sentKey) === report.id;
 
 function explained(wrong) {
   if (wrong instanceof Refused && wrong.type?.endsWith("/survey-closed")) return "This survey was closed meanwhile. Nothing was sent.";
+  if (wrong.name === "NotInThisRound") return "This round asks other people; nothing of yours is needed, and nothing was sent. Thank you.";
   if (wrong instanceof Unreachable) return "The collector cannot be reached. Your whisper is kept here: send it again later.";
   return `${wrong.message}.`;
 }

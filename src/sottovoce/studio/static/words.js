@@ -56,11 +56,31 @@ export function asksOf({ cohorts: family }, cohort, sizes) {
     return [{ names, products: null, oracle: oracles.find((oracle) => BigInt(oracle.size) === size) }];
   }
   return family.cohorts[cohort].asks.map(({ encoding, oracle }) => ({
-    names: encoding.attributes,
-    products: encoding.kind === "cells" ? null : encoding.products.map((row) => row.map(BigInt)),
+    names: encoding.attributes ?? [encoding.attribute],
+    products: encoding.products?.map((row) => row.map(BigInt)) ?? null,
+    part: PARTS[encoding.kind]?.(encoding),
     oracle,
   }));
 }
+
+/** Of what is popular a report tells a part: what was asked, and what a value of it says. */
+const PARTS = {
+  window: ({ attribute }) => ({ asked: `a part of ${attribute}`, value: (code) => `part number ${code}` }),
+  extensions: ({ attribute }) => ({ asked: `how ${attribute} goes on, if it begins as many do`, value: (code) => `ending number ${code}` }),
+  held: ({ attribute, most }) => ({
+    asked: `how many of the things asked about ${attribute} holds`,
+    value: (code) => (code === BigInt(most) ? `${code} or more` : `${code}`),
+  }),
+  padded: (encoding) => ({ asked: `one thing that ${encoding.attribute} holds, drawn by lot`, value: thing(encoding) }),
+  drawn: (encoding) => ({ asked: `some things that ${encoding.attribute} holds`, value: thing(encoding) }),
+};
+
+/** An item, or a set of items, by its code; what pads a short set is nothing. */
+const thing = ({ attribute, candidates }) => (code, attributes) => {
+  const { labels, size } = attributes.get(attribute);
+  const members = candidates ? candidates[code] : code < size ? [code] : undefined;
+  return members ? members.map((member) => spoken(labels?.[member] ?? `number ${member}`)).join(" with ") : "nothing in particular";
+};
 
 const joined = (words, last) => (words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`);
 const spoken = (label) => (label === true ? "yes" : label === false ? "no" : `${label}`);
@@ -81,7 +101,8 @@ function riddle(names, masks, attributes) {
 
 /** What was asked, in words. */
 export function askedWords(asks, attributes) {
-  const words = asks.flatMap(({ names, products }) => {
+  const words = asks.flatMap(({ names, products, part }) => {
+    if (part) return part.asked;
     if (products) return products.map((masks) => riddle(names, masks, attributes));
     return names.length > 1 ? `${joined(names, "and")}, together` : names[0];
   });
@@ -108,8 +129,8 @@ const signWords = (number, count) =>
 const DIRECT = new Set(["rr", "grr"]);
 const SETS = new Set(["sue", "oue", "the", "ss"]);
 
-function saying({ names, products, oracle }, number, attributes) {
-  const value = (code) => (products ? signWords(code, products.length) : cellWords(names, code, attributes));
+function saying({ names, products, part, oracle }, number, attributes) {
+  const value = (code) => (part ? part.value(code, attributes) : products ? signWords(code, products.length) : cellWords(names, code, attributes));
   if (DIRECT.has(oracle.name)) {
     const truth = Math.round((100 * Number(BigInt(oracle.thresholds.truth))) / 2 ** 64);
     return `“${value(number)}”. A coin that falls right ${truth} times of 100 would let your answer through; otherwise this was drawn at random. Nobody can see how it fell.`;

@@ -1,49 +1,18 @@
-"""Encodings: how a record becomes one value of a finite domain, and the ask that whispers it."""
+"""Encodings of codes: the cell of a table, the signs of characters."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sottovoce.encodings.base import Encoding
+from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
-from sottovoce.guarantee import Guarantee
-from sottovoce.oracles import Oracle
-from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.options import whole
 from sottovoce.schema import Codes, Schema
-
-
-class Encoding(ABC):
-    """How a record becomes one value of a finite domain."""
-
-    kind: ClassVar[str]
-    attributes: tuple[str, ...]  # the attributes it reads
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many values there are."""
-
-    @abstractmethod
-    def encode(self, codes: Mapping[str, int]) -> int:
-        """The value of one record."""
-
-    @abstractmethod
-    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
-        """The values of many records."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """What a device needs to know."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Encoding:
-        """The inverse of :meth:`to_json`."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +34,14 @@ class Cells(Encoding):
             total *= size
         return total
 
-    def encode(self, codes: Mapping[str, int]) -> int:
+    def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
         cell = 0
         for name, size in zip(self.attributes, self.sizes, strict=True):
             cell = cell * size + codes[name]
         return cell
 
-    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
-        cell = codes[self.attributes[0]]
+    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+        cell: Codes = codes[self.attributes[0]]
         for name, size in zip(self.attributes[1:], self.sizes[1:], strict=True):
             cell = cell * np.uint64(size) + codes[name]
         return cell
@@ -109,14 +78,14 @@ class Parities(Encoding):
     def size(self) -> int:
         return 1 << len(self.products)
 
-    def encode(self, codes: Mapping[str, int]) -> int:
+    def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
         value = 0
         for product in self.products:
             ones = sum((mask & codes[name]).bit_count() for name, mask in zip(self.attributes, product, strict=True))
             value = value << 1 | ones & 1
         return value
 
-    def encode_columns(self, codes: Mapping[str, Codes]) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
         value = np.zeros(len(codes[self.attributes[0]]), np.uint64)
         for product in self.products:
             ones = np.zeros(len(value), np.uint64)
@@ -136,41 +105,3 @@ class Parities(Encoding):
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Parities:
         names = tuple(data["attributes"])
         return cls(names, tuple(schema[name].size for name in names), tuple(tuple(row) for row in data["products"]))
-
-
-ENCODINGS: tuple[type[Encoding], ...] = (Cells, Parities)
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One thing a cohort is asked: a record becomes a value of a finite domain, an oracle whispers it."""
-
-    encoding: Encoding
-    oracle: Oracle
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.oracle.guarantee
-
-    def to_json(self) -> dict[str, Any]:
-        return {"encoding": self.encoding.to_json(), "oracle": self.oracle.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Ask:
-        encoding = of_kind("encoding", data["encoding"]["kind"], ENCODINGS)
-        ask = cls(encoding.from_json(data["encoding"], schema), oracle_from_json(data["oracle"]))
-        if ask.encoding.size != ask.oracle.size:
-            raise InvalidInput(f"plan: an oracle of size {ask.oracle.size} cannot take {ask.encoding.size} values")
-        return ask
-
-
-K = TypeVar("K")
-
-
-def of_kind(part: str, kind: Any, known: Sequence[type[K]]) -> type[K]:
-    """The class of this kind, of those there are."""
-    for candidate in known:
-        if candidate.kind == kind:  # type: ignore[attr-defined]
-            return candidate
-    names = ", ".join(each.kind for each in known)  # type: ignore[attr-defined]
-    raise InvalidInput(f"plan: {part} ({kind}) must be one of {names}")

@@ -1,0 +1,134 @@
+"""What is popular, for a person's eyes: values with their marks, the prefixes on the way, methods compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.cli.tables import MOST_SHOWN, grid, interval_text, spread
+from sottovoce.errors import InvalidInput
+from sottovoce.labels import written
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from sottovoce.compare import PopularComparison
+    from sottovoce.findings import Findings, Step
+
+MOST_STEPS = 400  # prefixes that are printed; JSON holds all
+
+
+def findings_table(found: Findings, level: float) -> RichTable:
+    """Values with intervals, a star for what noise alone does not explain, and how much noise alone would show."""
+    from rich.markup import escape
+
+    table = found.table
+    low, high = table.interval(level)
+    out = grid(
+        f"{', '.join(table.attributes)}: {table.people:,} people",
+        ["value", "", "frequency", "std error", f"{100 * level:.4g}% interval", "expected false"],
+        words=["value", ""],
+    )
+    marks = found.significant().tolist()
+    for place in range(min(MOST_SHOWN, len(marks))):
+        out.add_row(
+            escape(written(table.labels[place])),
+            "*" if marks[place] else "",
+            f"{table.values[place]:.4f}",
+            f"{table.std_error[place]:.4f}",
+            interval_text(low[place], high[place]),
+            f"{found.chance[place]:.2g}",
+            style="bold" if marks[place] else None,
+        )
+    notes = ["* significant; expected false: values that nobody holds and that would look as frequent, by noise alone"]
+    if len(marks) > MOST_SHOWN:
+        notes.append(f"the {MOST_SHOWN} most frequent of {len(marks):,}; --json has them all")
+    if not table.is_unbiased:
+        notes.append(f"biased, by {table.method}")
+    out.caption = "; ".join(notes)
+    return out
+
+
+def tree_lines(found: Findings) -> list[str]:
+    """The prefixes that led to what was found, the longer ones below what they extend, with counts."""
+    steps = with_steps(found).steps
+    below: dict[int | None, list[int]] = {}
+    for place, step in enumerate(steps):
+        below.setdefault(step.parent, []).append(place)
+    for places in below.values():
+        places.sort(key=lambda place: -steps[place].frequency)
+    lines: list[str] = []
+
+    def add(place: int, indent: str, is_last: bool, is_root: bool) -> None:
+        branch = "" if is_root else ("└─ " if is_last else "├─ ")
+        lines.append(f"{indent}{branch}{_told(steps[place], found.people)}")
+        inner = indent if is_root else indent + ("   " if is_last else "│  ")
+        extended = below.get(place, [])
+        for child in extended:
+            add(child, inner, child == extended[-1], False)
+
+    for root in below.get(None, []):
+        add(root, "", True, True)
+    more = len(lines) - MOST_STEPS
+    return lines if more <= 0 else [*lines[:MOST_STEPS], f"... and {more:,} more; --json has them all"]
+
+
+def with_steps(found: Any) -> Findings:
+    """Findings that tell how they were reached, or a clear refusal."""
+    from sottovoce.findings import Findings
+
+    if not isinstance(found, Findings):
+        raise InvalidInput("tree: only popular values are found by prefixes")
+    if not found.steps:
+        raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1 and tree-hist do")
+    return found
+
+
+def _told(step: Step, people: int) -> str:
+    return f"{written(step.label)}  {step.frequency * people:,.0f} ± {step.std_error * people:,.0f}"
+
+
+def draw_findings(found: Findings, path: Path, with_tree: bool) -> None:
+    """Bars of what was found; with the tree of prefixes below if it is wanted."""
+    import altair as alt
+
+    from sottovoce.plots import popular, prefixes, save
+
+    bars = popular(found)
+    if not with_tree:
+        save(bars, str(path))
+        return
+    tree = prefixes(with_steps(found))
+    save(alt.vconcat(bars, tree).resolve_scale(color="independent", strokeWidth="independent"), str(path))
+
+
+def popular_table(rows: Sequence[PopularComparison], what: str) -> RichTable:
+    """Methods measured on crowds whose popular values are known."""
+    from rich.markup import escape
+
+    measured = next((row for row in rows if row.f1 is not None), None)
+    columns = ["epsilon", "method", "found", "F1", "NCR", "variance", "seconds", "note"]
+    out = grid(f"the {rows[0].top} most frequent {what}", columns, padding=1)
+    for row in rows:
+        if row.f1 is None or row.ncr is None:
+            out.add_row(f"{row.epsilon:g}", escape(row.method), *[""] * 5, escape(row.reason or ""))
+            continue
+        out.add_row(
+            f"{row.epsilon:g}",
+            escape(row.method),
+            spread(row.found or 0.0, row.found_std),
+            spread(row.f1, row.f1_std),
+            spread(row.ncr, row.ncr_std),
+            "" if row.variance is None else spread(row.variance, row.variance_std),
+            f"{row.seconds:.2f}",
+            "",
+        )
+    if measured is not None:
+        runs = f"{measured.runs} runs" if measured.runs != 1 else "1 run"
+        told = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
+        out.caption = (
+            f"{measured.people:,} people, {runs}: {told}; found: of the true top; NCR: normalised cumulative rank; "
+            f"variance: mean squared error of the counts of what was found"
+        )
+    return out

@@ -1,0 +1,123 @@
+"""A file that keeps the round of every row of a file of people, so that nobody answers two rounds of a series."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput
+from sottovoce.files import replacing
+
+if TYPE_CHECKING:
+    from sottovoce.front import Plan
+    from sottovoce.reports import Reports
+
+KEY = b"sottovoce.series"
+
+
+class Membership:
+    """The rows' places in a series: the round that each drew, once, and whether it has answered.
+
+    Rounds are drawn with the operating system's entropy, as a device draws its own; the file holds no answers.
+    """
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path, self._series = path, plan.series
+        self._name = plan.series.origin or plan.id
+        self._rounds: NDArray[np.uint16] = np.zeros(0, np.uint16)
+        self._answered: NDArray[np.bool_] = np.zeros(0, bool)
+        if path.exists():
+            self._load()
+        elif plan.series.number:
+            raise InvalidInput(
+                f"series ({path}) must be the file that the first round wrote: it knows who has answered"
+            )
+
+    def _load(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        malformed = f"series ({self.path}) must be a file that an earlier round wrote"
+        try:
+            table = pq.read_table(self.path)
+            about = json.loads((table.schema.metadata or {})[KEY])
+            rounds = table["round"].to_numpy().astype(np.uint16)
+            answered = table["answered"].to_numpy().astype(bool)
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError):
+            raise InvalidInput(malformed) from None
+        if about != self._about() or (len(rounds) and int(rounds.max()) >= len(self._series.shares)):
+            raise InvalidInput(f"series ({self.path}) belongs to another series than the plan")
+        self._rounds, self._answered = rounds, answered
+
+    def _about(self) -> dict[str, Any]:
+        return {"origin": self._name, "shares": list(self._series.shares)}
+
+    def answering(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Which of ``count`` rows from ``first`` on answer now; from here on they have answered."""
+        self._draw(first + count)
+        rows = slice(first, first + count)
+        mine = np.asarray((self._rounds[rows] == self._series.number) & ~self._answered[rows])
+        self._answered[rows] |= mine
+        return mine
+
+    def _draw(self, count: int) -> None:
+        from sottovoce.entropy import System
+
+        entropy, total = System(), sum(self._series.shares)
+        missing = max(0, count - len(self._rounds))
+        tickets = np.array([entropy.below(total) for _ in range(missing)], np.int64)
+        self._rounds = np.concatenate([self._rounds, self._series.at_column(tickets).astype(np.uint16)])
+        self._answered = np.concatenate([self._answered, np.zeros(missing, bool)])
+
+    def recorded(self, told: Iterable[Reports]) -> Iterator[Reports]:
+        """The reports as they come; who answered is saved after the last one, before their file takes its name."""
+        count = 0
+        for reports in told:
+            count += len(reports)
+            yield reports
+        if not count:
+            raise InvalidInput("series: nobody answers: all people of this round have, or nobody was drawn into it")
+        self.save()
+
+    def save(self) -> None:
+        """Keep it, before anything that depends on it leaves."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({"round": self._rounds, "answered": self._answered})
+        table = table.replace_schema_metadata({KEY: json.dumps(self._about()).encode()})
+        with replacing(self.path) as draft:
+            pq.write_table(table, draft, compression="zstd")
+
+
+def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Membership | None:
+    """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps everybody's round."""
+    if len(plan.series.shares) == 1:
+        if series is not None:
+            raise InvalidInput("series is for a plan of several rounds; this one has a single round")
+        return None
+    if seed is not None:
+        if series is not None:
+            raise InvalidInput("series and seed: give one; with the same seed every row keeps its round in all plans")
+        return None
+    if series is None:
+        raise InvalidInput(
+            "series: this plan is one of several rounds; give --series FILE, the same in all of them, so that nobody "
+            "answers twice"
+        )
+    return Membership(series, plan)
+
+
+def state_of(plan: Plan) -> Any:
+    """The state of a device that belongs to this plan's round."""
+    from sottovoce.client import ClientState
+    from sottovoce.client import Membership as Place
+
+    state = ClientState()
+    state.rounds[plan.series.origin or plan.id] = Place(plan.series.shares, plan.series.number)
+    return state

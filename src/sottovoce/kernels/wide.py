@@ -1,0 +1,121 @@
+"""Local hashing of values of up to 128 bits by parities whose rows a seed gives."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sottovoce.kernels.draws import next_word
+from sottovoce.kernels.hashing import _parity, keyed_hash
+from sottovoce.kernels.spelling import right
+from sottovoce.kernels.transform import narrow_transform
+
+
+@njit(inline="always", nogil=True)
+def _hash(seed, high, low, count):  # type: ignore[no-untyped-def]
+    """Bit i: the parity of the value's bits that row i selects."""
+    answer = np.uint64(0)
+    for place in range(count):
+        ones = keyed_hash(seed, np.uint64(2 * place + 1)) & low
+        if high:
+            ones ^= keyed_hash(seed, np.uint64(2 * place)) & high
+        answer |= _parity(ones) << np.uint64(place)
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def whisper_wide(words, seeds, answers, count, truth, state):  # type: ignore[no-untyped-def]
+    """A uniform 64-bit seed, and generalized randomized response on the hash that it gives."""
+    for row in range(words.shape[0]):
+        seed = next_word(state)
+        answer = _hash(seed, words[row, 0], words[row, 1], count)
+        if next_word(state) >= np.uint64(truth):
+            answer = next_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
+        seeds[row] = seed
+        answers[row] = answer
+
+
+@njit(cache=True, nogil=True)
+def count_wide(seeds, answers, words, count):  # type: ignore[no-untyped-def]
+    """How many reports support each value."""
+    out = np.zeros(words.shape[0], np.int64)
+    for place in range(words.shape[0]):
+        total = 0
+        for row in range(seeds.size):
+            total += _hash(seeds[row], words[place, 0], words[place, 1], count) == answers[row]
+        out[place] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def split_rows(seeds, count, fresh, highs, lows):  # type: ignore[no-untyped-def]
+    """Every report's rows in two: the lowest ``fresh`` bits, and the rest as words."""
+    mask = (np.uint64(1) << np.uint64(fresh)) - np.uint64(1)
+    for person in range(seeds.size):
+        for place in range(count):
+            high = keyed_hash(seeds[person], np.uint64(2 * place))
+            low = keyed_hash(seeds[person], np.uint64(2 * place + 1))
+            lows[person, place] = low & mask
+            highs[person, place, 0], highs[person, place, 1] = right(high, low, fresh)
+
+
+@njit(cache=True, nogil=True)
+def scatter_wide(highs, lows, answers, high, low, table):  # type: ignore[no-untyped-def]
+    """What the reports say of every way in which the prefix (high, low) goes on, before the transform.
+
+    For each report and each non-empty subset of its rows: table[xor of their low bits] += (-1)^<subset, answer>,
+    where the prefix's share of the hash is taken off the answer.
+    """
+    count = lows.shape[1]
+    for person in range(answers.size):
+        answer = np.int64(answers[person])
+        for place in range(count):
+            ones = (highs[person, place, 0] & high) ^ (highs[person, place, 1] & low)
+            answer ^= np.int64(_parity(ones)) << place
+        where = np.uint64(0)
+        sign = np.int64(1)
+        for step in range(1, 1 << count):
+            place = 0  # Gray code: the row that enters or leaves is the lowest set bit of the step
+            while (step >> place) & 1 == 0:
+                place += 1
+            where ^= lows[person, place]
+            if (answer >> place) & 1:
+                sign = -sign
+            table[where] += sign
+
+
+def extend_wide(
+    seeds: NDArray[np.uint64],
+    answers: NDArray[np.uint64],
+    prefixes: NDArray[np.uint64],
+    fresh: int,
+    count: int,
+    keep: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(prefix, suffix, score) of the ``keep`` best ways in which any of the prefixes goes on by ``fresh`` bits.
+
+    A score is 2^b times the reports that support the longer prefix, less the number of reports.
+    """
+    highs = np.empty((seeds.size, count, 2), np.uint64)
+    lows = np.empty((seeds.size, count), np.uint64)
+    split_rows(seeds, count, fresh, highs, lows)
+    kept = min(keep, 1 << fresh)
+    suffixes = np.empty((len(prefixes), kept), np.int64)
+    scores = np.empty((len(prefixes), kept), np.int64)
+
+    def one(place: int) -> None:
+        table = np.zeros(1 << fresh, np.int64)
+        scatter_wide(highs, lows, answers, prefixes[place, 0], prefixes[place, 1], table)
+        heard = narrow_transform(table)
+        best = np.argpartition(heard, len(heard) - kept)[len(heard) - kept :]
+        suffixes[place], scores[place] = best, heard[best]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(one, range(len(prefixes))):
+            pass
+    order = np.argsort(-scores.ravel(), kind="stable")[:keep]
+    return order // kept, suffixes.ravel()[order], scores.ravel()[order]

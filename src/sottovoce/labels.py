@@ -1,0 +1,52 @@
+"""Values as people read them. What was found under privacy may be noise, or a stranger's prank: nothing of it reaches
+a terminal or a picture but characters that can be seen."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+_SEEN_TOGETHER = "\u200c\u200d"  # joiners inside words and pictures: harmless, and needed to read them
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # controls, formats, halves of pairs, private, unassigned, breaks
+_PLAIN = re.compile(r"[ -~]*")
+
+
+def written(label: Any) -> str:
+    r"""A label with every character that cannot be seen written out; the parts of a tuple with commas between.
+
+    >>> written("tea\x1b[2J\u202e"), written(("milk", 7)), written("")
+    ('tea\\x1b[2J\\u202e', 'milk, 7', "''")
+    """
+    if isinstance(label, tuple):
+        return ", ".join(map(written, label))
+    return visible(str(label)) or "''"
+
+
+def visible(text: str) -> str:
+    """Text with every character that cannot be seen written out."""
+    return text if _PLAIN.fullmatch(text) else "".join(_escape(each) if _is_hidden(each) else each for each in text)
+
+
+def json_visible(text: str) -> str:
+    r"""JSON text with the same characters as JSON escapes: the document stays what it was.
+
+    >>> json_visible('"\x9b\u202e"')
+    '"\\u009b\\u202e"'
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(_json_escape(each) if _is_hidden(each) and each not in "\n\t" else each for each in text)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN and character not in _SEEN_TOGETHER
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
