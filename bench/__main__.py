@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import collector, marginal_speed, pages, peers, processes, speed, store
+from bench import collector, marginal_speed, pages, peers, popular_speed, processes, speed, store
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
 
@@ -26,6 +26,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "device": speed.device,
     "likelihood": speed.likelihood,
     "marginals": marginal_speed.marginals,
+    "popular": popular_speed.popular,
     "store": store.store,
     "collector": collector.collector,
     "pages": pages.pages,

@@ -13,8 +13,8 @@ import numpy as np
 
 from bench.marginal_sources import SOURCES
 from bench.marginals import COARSE_EPSILONS, read_lines
+from bench.page import write_section
 
-START, END = "<!-- bench.marginals: start -->", "<!-- bench.marginals: end -->"
 ALLOWED = 1.05  # a ratio that is not held against a method
 MOST_LISTED = 12  # of the worst points
 Line = dict[str, Any]
@@ -325,17 +325,8 @@ def report(results: Path, docs: Path | None, ours: str, base: str) -> int:
     text = sentences(lines, ours, base)
     print("\n".join(text))
     if docs is not None and lines:
-        from sottovoce.plots import save
-
-        folder = docs.parent / "pictures"
-        folder.mkdir(parents=True, exist_ok=True)
-        charts = pictures(lines, ours)
-        for name, chart in charts.items():
-            save(chart, str(folder / name))
-        links = [f"![{_caption(name)}](pictures/{name})" for name in charts]
-        body = "\n".join([START, *text, *(part for link in links for part in (link, "")), END])
-        before = docs.read_text(encoding="utf-8") if docs.exists() else "# Marginals\n"
-        docs.write_text(placed(before, body), encoding="utf-8")
+        charts = {name: (_caption(name), chart) for name, chart in pictures(lines, ours).items()}
+        write_section(docs, "bench.marginals", text, charts)
     return 0
 
 
@@ -344,15 +335,3 @@ def _caption(name: str) -> str:
         return "Share of cells inside their 95% interval, against epsilon"
     what = name.removesuffix(".svg").removeprefix("marginals-").replace("-", " ")
     return f"Squared error against epsilon, {what} people"
-
-
-def placed(page: str, body: str) -> str:
-    """The page with the body between its marks, or at its end if it has none.
-
-    >>> placed(f"a {START}old{END} b", f"{START}new{END}") == f"a {START}new{END} b"
-    True
-    """
-    if START in page and END in page:
-        head, _, rest = page.partition(START)
-        return head + body + rest.partition(END)[2]
-    return f"{page.rstrip()}\n\n{body}\n"

@@ -79,7 +79,7 @@ def exponential(values: int = 400, scale: float = 0.05) -> Holdings:
 def _held(source: str) -> Holdings:
     if source.startswith("exponential"):
         return exponential()
-    size = int(source.split(",")[0].split("-")[1])
+    size = int(source.split(",", maxsplit=1)[0].split("-")[1])
     alphabet = LETTERS if source.endswith("a to z") else None
     return read_holdings(DATA / "english_words.parquet", "word", "count", bytes=size, alphabet=alphabet)
 

@@ -38,8 +38,8 @@ class Guarantee:
         return 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
 
     def __str__(self) -> str:
-        failing = f" except with probability {self.delta:.2g}," if self.delta else ""
+        budget = f"({self.per_report:.4g}, {self.delta:.2g})" if self.delta else f"{self.per_report:.4g}"
         return (
-            f"{self.per_report:.4g}-LDP per report,{failing} {self.lifetime:.4g} over a lifetime "
+            f"{budget}-LDP per report, {self.lifetime:.4g} over a lifetime "
             f"(a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from bench import marginal_speed, plain, processes, speed
+from bench import marginal_speed, plain, popular, popular_speed, processes, speed
 from bench.__main__ import RUNNERS, main
 from bench.published import IMPORTS, PUBLISHED
 from bench.resident import Above
@@ -116,6 +117,27 @@ def test_marginals_are_timed_down_to_the_last_table() -> None:
     assert {found.group for found in rows} == {"marginals"}
     assert [found.unit for found in rows[-2:]] == ["s", "MiB"]
     assert all(found.limit is not None for found in rows)  # they hold for the default shape; here a start counts most
+
+
+def test_what_is_popular_is_timed_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: popular_speed.CASES[name] for name in ("pem-48", "svim")}
+    monkeypatch.setattr(popular_speed, "CASES", few)
+    rows = list(popular_speed.popular(None, {}, people=3000, baskets=2000))
+    assert {found.group for found in rows} == {"popular"}
+    assert [(found.unit, found.limit) for found in rows] == [("s", 20.0), ("MiB", 2048.0), ("s", 5.0)]
+
+
+def test_popular_values_are_measured_point_by_point(tmp_path: Path) -> None:
+    tasks = [popular.Task("values", "exponential-64", top, ("2", "4"), ("pem", "genie"), 1, 3000) for top in (16, 32)]
+    out = tmp_path / "points.jsonl"
+    said: list[str] = []
+    popular.run(out, said.append, tasks)
+    assert len(said) == len(out.read_text().splitlines()) == 8
+    popular.run(out, said.append, tasks)
+    assert len(said) == 8  # nothing is measured twice
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {line["source"] for line in lines} == {"exponential-64"}
+    assert all(line["runs"] == 1 and line["people"] == 3000 for line in lines)
 
 
 def test_measure_warms_up_and_repeats() -> None:

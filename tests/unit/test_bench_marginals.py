@@ -13,6 +13,7 @@ import pytest
 
 from bench import marginal_report, marginal_sources, marginals
 from bench.marginal_report import points_of, ratio_of, sentences
+from bench.page import marks
 from bench.marginals import COARSE_EPSILONS, Grid, Task, key_of, prepared, read_lines, work
 from sottovoce.compare import Population, compare_marginals
 
@@ -170,7 +171,7 @@ def test_the_report_says_what_the_lines_say(tiny: Any, tmp_path: Path, capsys: p
         assert words in text
     assert "1 points lie outside 92% to 98%" in text
     assert text.startswith("# Marginals\n\nbefore\n")
-    assert text.count(marginal_report.START) == text.count(marginal_report.END) == 1
+    assert [text.count(mark) for mark in marks("bench.marginals")] == [1, 1]
     for name in ("marginals-binary-65536.svg", "marginals-held-out-65536.svg", "marginals-coverage.svg"):
         assert f"(pictures/{name})" in text
         assert (page.parent / "pictures" / name).read_text().startswith("<svg")
