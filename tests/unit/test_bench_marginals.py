@@ -13,8 +13,8 @@ import pytest
 
 from bench import marginal_report, marginal_sources, marginals
 from bench.marginal_report import points_of, ratio_of, sentences
-from bench.page import marks
 from bench.marginals import COARSE_EPSILONS, Grid, Task, key_of, prepared, read_lines, work
+from bench.page import marks
 from sottovoce.compare import Population, compare_marginals
 
 
