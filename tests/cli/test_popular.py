@@ -90,7 +90,7 @@ def made(folder: Path, sottovoce: Command, kind: str, method: str) -> Path:
 def test_a_plan_says_how_frequent_a_value_must_be(here: Path, sottovoce: Command) -> None:
     shown = sottovoce("plan", here / "survey.toml").out
     assert "the 5 most frequent values of word" in shown
-    assert "found with an even chance" in shown
+    assert "found with about an even chance" in shown
 
 
 def test_every_kind_of_question_has_a_survey(baskets: Path, sottovoce: Command) -> None:

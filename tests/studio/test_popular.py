@@ -72,7 +72,7 @@ def test_a_form_asks_what_is_popular(collector: Collector, browser: httpx.Client
     found = browser.post("/new/preview", data=FORM).json()
     assert found["wrong"] is None
     assert found["method"] == "windows"
-    assert "found with an even chance" in found["words"]
+    assert "found with about an even chance" in found["words"]
     assert found["errors"][0]["what"] == "a popular value"
     answer = browser.post("/new", data=FORM)
     assert answer.status_code == 303

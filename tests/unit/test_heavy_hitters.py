@@ -115,7 +115,7 @@ def test_text_and_alphabets_and_short_words() -> None:
 def test_an_alphabet_lowers_the_threshold_that_a_plan_states() -> None:
     def stated(attribute: Any) -> float:
         plan = sv.plan(sv.Schema(x=attribute), sv.HeavyHitters("x", top=16), epsilon=1.0, people=10**6)
-        assert "with an even chance if" in str(plan)
+        assert "with about an even chance if" in str(plan)
         return float(plan.question._method(plan.schema).threshold(plan))  # type: ignore[attr-defined]
 
     plain, letters = stated(sv.Text(bytes=6)), stated(sv.Text(bytes=6, alphabet="abcdefghijklmnopqrstuvwxyz"))
@@ -232,6 +232,22 @@ def test_a_larger_budget_means_fewer_groups() -> None:
     assert groups(queries=1 << 24) < 5 < groups(queries=1 << 16)
     assert groups(seconds=100) < groups(seconds="0.5")
     assert groups(lengths=[16, 32, 48, 64]) == 4
+
+
+def test_more_must_hold_a_value_to_find_it_more_surely_and_with_more_groups() -> None:
+    def stated(chance: float, **options: Any) -> float:
+        question = sv.HeavyHitters("x", top=16, **options)
+        plan = sv.plan(sv.Schema(x=sv.Integer(bits=48)), question, epsilon=1.0, people=10**6)
+        return float(plan.question._method(plan.schema).threshold(plan, chance))  # type: ignore[attr-defined]
+
+    for options in ({}, {"method": "pem"}, {"method": "tree-hist"}):
+        assert stated(0.1, **options) < stated(0.5, **options) < stated(0.9, **options)
+    assert stated(0.5) < stated(0.5, method="pem") < stated(0.5, method="tree-hist") < stated(0.5, method="pem1")
+    # one round: the corrected threshold of the thesis, which 16 of all values pass by noise alone
+    whole = sv.HeavyHitters("x", top=16, method="pem", lengths=[20])
+    plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), whole, epsilon=1.0, people=10**6)
+    alone = plan.question._method(plan.schema).threshold(plan)  # type: ignore[attr-defined]
+    assert alone == pytest.approx(sensitivity(plan.cohorts[0].asks[0].oracle.std_error(1), 2.0**20, 10**6, 16))
 
 
 @pytest.mark.parametrize("method", ["windows", "pem", "pem1", "tree-hist"])

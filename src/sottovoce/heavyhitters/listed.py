@@ -65,7 +65,7 @@ class _Listed(Method):
         source = oracle(self.name, size=size, epsilon=epsilon, **{"salt": self._salt, **options})
         return Cohorts([Cohort((Ask(Cells((name,), (size,)), source),))])
 
-    def threshold(self, plan: Plan) -> float | None:
+    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
         return None  # it depends on the list
 
     def explain(self, plan: Plan) -> list[str]:

@@ -69,13 +69,8 @@ class Method(ABC):
         """What is popular, from the crowd's integers."""
 
     @abstractmethod
-    def threshold(self, plan: Plan) -> float | None:
-        """How frequent a value must be for an even chance to be found; None if that is not known."""
-
-    def deviation(self, plan: Plan) -> float:
-        """The standard deviation of a rare value's estimated frequency."""
-        source = plan.cohorts[len(plan.cohorts) - 1].asks[0].oracle
-        return float(source.std_error(plan.cohort_people(len(plan.cohorts) - 1)))
+    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
+        """How frequent a value must be to be found with this chance; None if that is not known."""
 
     def explain(self, plan: Plan) -> list[str]:
         """Further lines for a person who wants to know what will be asked."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from math import ceil
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Window
@@ -92,15 +94,23 @@ class _Prefixes(Method):
         windows = [Window(self.target.name, self.target.bits, 0, each, scrambled=scrambled) for each in self._lengths]
         return Cohorts([Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=epsilon)),)) for each in windows])
 
-    def threshold(self, plan: Plan) -> float:
-        """The largest of the rounds' own: a value must pass them all."""
-        source = _source(plan, 0)
+    def threshold(self, plan: Plan, chance: float = 0.5) -> float:
+        """A value must pass all rounds, each by its own people."""
+        deviation = deviation_of(_source(plan, 0))
         people = plan.people / len(self._lengths)
         kept = [1, *(min(self.given["keep"], 1 << length) for length in self._lengths)]
-        return max(
-            sensitivity(deviation_of(source), before * 2.0**fresh, people, self.target.top)
-            for before, fresh in zip(kept, self._fresh, strict=False)
+        limits = np.array(
+            [
+                sensitivity(deviation, before * 2.0**fresh, people, self.given["keep"])
+                for before, fresh in zip(kept, self._fresh, strict=False)
+            ]
         )
+
+        def missing(frequency: float) -> float:
+            return float(np.prod(ndtr((frequency - limits) * sqrt(people) / deviation))) - chance
+
+        widest = float(limits.max()) + 12 * deviation / sqrt(people)
+        return float(brentq(missing, -widest, widest))
 
     def explain(self, plan: Plan) -> list[str]:
         told = ", ".join(map(str, self._lengths))

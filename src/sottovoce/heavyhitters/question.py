@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
 
 MOST_TOP = 4096
-NINE_TENTHS = 1.2816  # standard deviations that nine of ten normal draws do not fall short by
 
 
 @dataclass(frozen=True, init=False)
@@ -117,9 +116,9 @@ class HeavyHitters(Question):
             f"People: {plan.round_people:,} in {len(plan.cohorts)} cohort{'s' if len(plan.cohorts) > 1 else ''}",
             *method.explain(plan),
         ]
-        threshold = method.threshold(plan)
-        if threshold is not None:
-            lines.append(_found_at(threshold, method.deviation(plan), plan.people))
+        even, likely = method.threshold(plan), method.threshold(plan, 0.9)
+        if even is not None and likely is not None:
+            lines.append(_found_at(even, likely, plan.people))
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -136,11 +135,10 @@ class HeavyHitters(Question):
         return cls(data["attribute"], top=data["top"], above=data["above"], method=data["method"], **data["options"])
 
 
-def _found_at(threshold: float, deviation: float, people: int) -> str:
+def _found_at(even: float, likely: float, people: int) -> str:
     """How frequent a value must be to be found here."""
-    even = f"A value is found with an even chance if {threshold:.2%} of people hold it"
-    count = f"{threshold * people:,.0f} of {people:,}"
-    return f"{even} ({count}), with a chance of 90% from {threshold + NINE_TENTHS * deviation:.2%}"
+    line = f"A value is found with about an even chance if {even:.2%} of people hold it ({even * people:,.0f} of {people:,})"
+    return f"{line}, and with one of about 90% from {likely:.2%}"
 
 
 def _above(value: Any) -> str:

@@ -87,7 +87,7 @@ class _Tested(Method):
         """The first ask of such a cohort that is about a part."""
         return 1 if self.split == BUDGET else 0
 
-    def threshold(self, plan: Plan) -> float | None:
+    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
         return None  # it depends on how the parts of other values are spread
 
     def explain(self, plan: Plan) -> list[str]:

@@ -165,7 +165,7 @@ class PrivTrie(Method):
         """Short prefixes are frequent ones, for which fewer people suffice: half as many a step up."""
         return 1 << min(length // self.step, MOST_DOUBLED)
 
-    def threshold(self, plan: Plan) -> float | None:
+    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
         return None  # how many people are asked for a prefix depends on what is found
 
     def explain(self, plan: Plan) -> list[str]:

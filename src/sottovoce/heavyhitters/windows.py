@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from math import ceil, log
+from math import ceil, log, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Window
@@ -104,13 +105,11 @@ class Windows(Method):
     def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
         return Cohorts([Cohort((Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),)) for each in self.windows])
 
-    def threshold(self, plan: Plan) -> float:
+    def threshold(self, plan: Plan, chance: float = 0.5) -> float:
         # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every value
-        source = self._oracle(plan)
-        return sensitivity(deviation_of(source), self.target.attribute.spellings, plan.people, self.target.top)
-
-    def deviation(self, plan: Plan) -> float:
-        return float(self._oracle(plan).std_error(plan.people))
+        deviation = deviation_of(self._oracle(plan))
+        limit = sensitivity(deviation, self.target.attribute.spellings, plan.people, self.target.top)
+        return limit + float(ndtri(chance)) * deviation / sqrt(plan.people)
 
     @staticmethod
     def _oracle(plan: Plan, index: int = 0) -> LocalHashing:
