@@ -137,7 +137,8 @@ class HeavyHitters(Question):
 
 def _found_at(even: float, likely: float, people: int) -> str:
     """How frequent a value must be to be found here."""
-    line = f"A value is found with about an even chance if {even:.2%} of people hold it ({even * people:,.0f} of {people:,})"
+    count = f"{even * people:,.0f} of {people:,}"
+    line = f"A value is found with about an even chance if {even:.2%} of people hold it ({count})"
     return f"{line}, and with one of about 90% from {likely:.2%}"
 
 
