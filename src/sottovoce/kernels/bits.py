@@ -101,17 +101,22 @@ def add_grouped_columns(payload: Payload, groups: NDArray[np.int64], counts: NDA
     counts += found[:, : counts.shape[1]]
 
 
+@njit(inline="always", nogil=True)
+def ones(word):  # type: ignore[no-untyped-def]
+    """How many bits of a word are set: sums of pairs, nibbles, bytes, then of the bytes."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
 @njit(cache=True, nogil=True)
-def _ones(words, out):  # type: ignore[no-untyped-def]
-    """How many bits are set in every row of 64-bit words: sums of pairs, nibbles, bytes, then of a word's bytes."""
+def _ones_per_row(words, out):  # type: ignore[no-untyped-def]
+    """How many bits are set in every row of 64-bit words."""
     for row in range(words.shape[0]):
         total = np.uint64(0)
         for place in range(words.shape[1]):
-            bits = words[row, place]
-            bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
-            bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
-            bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-            total += (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+            total += ones(words[row, place])
         out[row] = total
 
 
@@ -119,5 +124,5 @@ def ones_per_row(payload: Payload) -> NDArray[np.int64]:
     """How many bits are set in every row."""
     out = np.zeros(len(payload), np.int64)
     for start in range(0, len(payload), _ROWS):
-        _ones(_words(payload[start : start + _ROWS]), out[start : start + _ROWS])
+        _ones_per_row(_words(payload[start : start + _ROWS]), out[start : start + _ROWS])
     return out

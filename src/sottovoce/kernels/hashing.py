@@ -122,28 +122,34 @@ def whisper_linear(values, rows, answers, width, truth, state):  # type: ignore[
         answers[person] = answer
 
 
-@njit(cache=True, nogil=True)
-def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def]
-    """For each report and each non-empty subset of its rows: table[xor of them] += (-1)^<subset, answer>."""
+@njit(inline="always", nogil=True)
+def unpack_linear(payload, person, width, count, rows):  # type: ignore[no-untyped-def]
+    """One report's rows into ``rows``; returns its answer."""
     mask = np.uint64((np.uint64(1) << np.uint64(width)) - np.uint64(1))
-    rows = np.zeros(count, np.uint64)
-    for person in range(payload.shape[0]):
-        held = np.uint64(0)
-        holds = np.uint64(0)
-        byte = 0
-        for place in range(count):
-            while holds < np.uint64(width):
-                held |= np.uint64(payload[person, byte]) << holds
-                holds += np.uint64(8)
-                byte += 1
-            rows[place] = held & mask
-            held >>= np.uint64(width)
-            holds -= np.uint64(width)
-        while holds < np.uint64(count):
+    held = np.uint64(0)
+    holds = np.uint64(0)
+    byte = 0
+    for place in range(count):
+        while holds < np.uint64(width):
             held |= np.uint64(payload[person, byte]) << holds
             holds += np.uint64(8)
             byte += 1
-        answer = np.int64(held & ((np.uint64(1) << np.uint64(count)) - np.uint64(1)))
+        rows[place] = held & mask
+        held >>= np.uint64(width)
+        holds -= np.uint64(width)
+    while holds < np.uint64(count):
+        held |= np.uint64(payload[person, byte]) << holds
+        holds += np.uint64(8)
+        byte += 1
+    return held & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
+
+
+@njit(cache=True, nogil=True)
+def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def]
+    """For each report and each non-empty subset of its rows: table[xor of them] += (-1)^<subset, answer>."""
+    rows = np.zeros(count, np.uint64)
+    for person in range(payload.shape[0]):
+        answer = np.int64(unpack_linear(payload, person, width, count, rows))
         where = np.uint64(0)
         sign = np.int64(1)
         for step in range(1, 1 << count):

@@ -9,44 +9,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sottovoce.kernels.hashing import _parity, keyed_hash, scramble
-
-
-@njit(inline="always", nogil=True)
-def _ones(word):  # type: ignore[no-untyped-def]
-    """How many bits of a word are set."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+from sottovoce.kernels.bits import ones
+from sottovoce.kernels.hashing import _parity, keyed_hash, scramble, unpack_linear
 
 
 @njit(cache=True, nogil=True)
 def _supported(payload, width, count, points, out):  # type: ignore[no-untyped-def]
     """out[pattern]: a bit for each report of a linear hash, set if it supports the (scrambled) pattern."""
-    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     rows = np.zeros(count, np.uint64)
     for person in range(payload.shape[0]):
-        held = np.uint64(0)
-        holds = np.uint64(0)
-        byte = 0
-        for place in range(count):
-            while holds < np.uint64(width):
-                held |= np.uint64(payload[person, byte]) << holds
-                holds += np.uint64(8)
-                byte += 1
-            rows[place] = held & mask
-            held >>= np.uint64(width)
-            holds -= np.uint64(width)
-        while holds < np.uint64(count):
-            held |= np.uint64(payload[person, byte]) << holds
-            holds += np.uint64(8)
-            byte += 1
+        told = unpack_linear(payload, person, width, count, rows)
         for pattern in range(points.size):
-            answer = held
+            answer = told
             for place in range(count):
                 answer ^= _parity(rows[place] & points[pattern]) << np.uint64(place)
-            if (answer & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))) == np.uint64(0):
+            if answer == np.uint64(0):
                 out[pattern, person >> 6] |= np.uint64(1) << np.uint64(person & 63)
 
 
@@ -57,7 +34,7 @@ def _together(first, second, out):  # type: ignore[no-untyped-def]
         for other in range(second.shape[0]):
             total = np.uint64(0)
             for place in range(first.shape[1]):
-                total += _ones(first[one, place] & second[other, place])
+                total += ones(first[one, place] & second[other, place])
             out[one, other] = np.int64(total)
 
 

@@ -55,8 +55,26 @@ class _HashedResponse(PureOracle):
         return self.exact_p * self.buckets / (1 - chance(self.truth))
 
 
+class _ToBits(_HashedResponse):
+    """Hashes by parities, one for each of ``hash_bits`` bits."""
+
+    hash_bits: int
+
+    def options(self) -> dict[str, Any]:
+        return {"hash_bits": self.hash_bits}
+
+    @property
+    def buckets(self) -> int:
+        return 1 << self.hash_bits
+
+    @cached_property
+    def width(self) -> int:
+        """Bits of a value."""
+        return (self.size - 1).bit_length()
+
+
 @dataclass(frozen=True)
-class LocalHashing(_HashedResponse):
+class LocalHashing(_ToBits):
     """Hash by parities of random subsets of the value's bits, to 2^b values; decode all values by one transform.
 
     Guarantee: epsilon-LDP for one report, for every hash function.
@@ -77,18 +95,6 @@ class LocalHashing(_HashedResponse):
         best = best_hash_bits(epsilon)
         count = best if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
         return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
-
-    def options(self) -> dict[str, Any]:
-        return {"hash_bits": self.hash_bits}
-
-    @property
-    def buckets(self) -> int:
-        return 1 << self.hash_bits
-
-    @cached_property
-    def width(self) -> int:
-        """Bits of a value."""
-        return (self.size - 1).bit_length()
 
     @cached_property
     def layout(self) -> Layout:
@@ -271,7 +277,7 @@ class SeededLocalHashing(_KeptReports):
 
 
 @dataclass(frozen=True)
-class WideLocalHashing(_KeptReports):
+class WideLocalHashing(_ToBits, _KeptReports):
     """Hash values of up to 128 bits by parities, whose rows a 64-bit seed gives; decode by prefixes.
 
     The hash of a value is the sum of the hashes of its parts, so that all ways in which a prefix may go on are
@@ -294,18 +300,6 @@ class WideLocalHashing(_KeptReports):
         """``hash_bits``: b, for hashes to 2^b values; the best b by default."""
         count = best_hash_bits(epsilon) if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
         return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
-
-    def options(self) -> dict[str, Any]:
-        return {"hash_bits": self.hash_bits}
-
-    @property
-    def buckets(self) -> int:
-        return 1 << self.hash_bits
-
-    @cached_property
-    def width(self) -> int:
-        """Bits of a value."""
-        return (self.size - 1).bit_length()
 
     @cached_property
     def layout(self) -> Layout:
