@@ -179,7 +179,8 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     codes = plan.schema.encode_table(table, plan.cohorts.attributes, plan.cohorts.form, mine)
     cohorts = np.zeros(count, np.uint32)
     if plan.cohorts.weight > 1:
-        cohorts = plan.cohorts.at_column(_draws(seed, 1).integers(0, plan.cohorts.weight, count))
+        tickets = _draws(seed, 1, *_round(number)).integers(0, plan.cohorts.weight, count)
+        cohorts = plan.cohorts.at_column(tickets)
     payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
     for batch in plan.cohorts.batches(cohorts):
         columns = plan.cohorts.values(batch, cohorts, codes, _subseed(seed, 3, *_round(number), batch.number))
@@ -197,8 +198,8 @@ def _round(number: int) -> tuple[int, ...]:
     return (1 << 32 | number,) if number else ()
 
 
-def _draws(seed: int, purpose: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), purpose]))
+def _draws(seed: int, *purpose: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), *purpose]))
 
 
 def _subseed(seed: int, *purpose: int) -> int:

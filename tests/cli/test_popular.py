@@ -433,3 +433,12 @@ def test_a_store_of_a_series_estimates_too(here: Path, sottovoce: Command) -> No
         opened.append(plan, ids, reports)
     expected = sottovoce("estimate", here / "plan.json", here / "reports.parquet", "--json").out
     assert sottovoce("estimate", here / "plan.json", url, "--json").out == expected
+
+
+def test_people_with_nothing_to_say_answer_too(tmp_path: Path, sottovoce: Command) -> None:
+    """A blank line is a person whose set is empty: who answers must not depend on the answer."""
+    (tmp_path / "survey.toml").write_text(BASKETS.format(kind="top-items", method="psfo"))
+    assert sottovoce("plan", tmp_path / "survey.toml", "-o", tmp_path / "plan.json").code == 0
+    (tmp_path / "people.csv").write_text("basket\n" + "\nmilk;tea\n" * 200)
+    whisper = ("whisper", tmp_path / "plan.json", tmp_path / "people.csv", "-o", tmp_path / "reports.parquet")
+    assert "400 reports" in sottovoce(*whisper, "--seed", "1").out

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
+from scipy.stats import norm, poisson
 
 import sottovoce as sv
 from sottovoce.attributes import Sets
@@ -135,7 +135,8 @@ def test_combined_rounds_expect_their_false_ones() -> None:
         names = tuple((place,) for place in range(kept))
         heard = [Heard(name, float(value), first, 1.0) for name, value in zip(names, told, strict=True)]
         values = draws.normal(0, second**0.5, kept)
-        reading = Reading(names, values, np.full(kept, second), np.ones(kept), Noise(second, 0.0), False, "base")
+        noise, many = Noise(second, 0.0), (10**9, 0.5)  # a support that is as good as normal
+        reading = Reading(names, values, np.full(kept, second), np.ones(kept), noise, many, False, "base")
         false += int((combined(reading, heard, 1.2, everything).chance <= 0.5).sum())
         mutant += int((combined(reading, heard, 1.2, kept).chance <= 0.5).sum())
     limit = poisson.isf(ALPHA, 0.5 * rounds)
@@ -224,3 +225,19 @@ def test_intervals_cover() -> None:
             inside += low[place] < exact[found.table.labels[place]] < high[place]
     assert total >= 12
     assert inside >= 0.8 * total
+
+
+def test_items_that_few_support_by_chance_are_not_starred() -> None:
+    """Everybody holds nothing, and a report supports one of 1,000 items: the support is binomial, far from normal."""
+    schema = sv.Schema(basket=sv.Items(range(1000)))
+    question = sv.TopItems("basket", top=20, method="psfo", length=4, oracle="grr")
+    plan = sv.plan(schema, question, epsilon=2.0, people=1000)
+    runs, stars, normal = 20, 0, 0
+    for seed in range(runs):
+        answer = sv.simulate_rounds(plan, {"basket": [[]] * 1000}, seed)
+        assert isinstance(answer, sv.Findings)
+        stars += int(answer.significant().sum())
+        scores = answer.table.values / np.sqrt(answer.table.noise.floor)
+        normal += int((1000 * norm.sf(scores) <= 0.05).sum())
+    limit = poisson.isf(ALPHA, 0.05 * runs)
+    assert stars <= limit < normal  # a normal tail would star far too many

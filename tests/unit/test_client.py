@@ -201,3 +201,17 @@ def test_bad_seeds_are_refused() -> None:
     for seed in (-1, 1.5, True, "x"):
         with pytest.raises(sv.InvalidInput, match="seed"):
             sv.simulate(plan(), {"x": [1]}, seed=seed)  # type: ignore[arg-type]
+
+
+def test_every_round_of_a_series_has_coins_of_its_own() -> None:
+    """Cohorts and answers of a later round are not those of the one before: what rounds add up to errs less."""
+    schema = sv.Schema(x=sv.Boolean(), y=sv.Boolean())
+    question = sv.Frequencies("x", "y", oracle="rr")
+    first = sv.plan(schema, question, epsilon=1.0, people=4000, rounds=(1, 1))
+    second = sv.plan(schema, question, epsilon=1.0, people=4000, after=first)
+    table = {"x": [True] * 4000, "y": [True] * 4000}
+    one, two = (sv.simulate(plan, table, seed=5) for plan in (first, second))
+    count = min(len(one), len(two))
+    for part in ("cohorts", "payload"):
+        same = np.mean(getattr(one, part)[:count].ravel() == getattr(two, part)[:count].ravel())
+        assert abs(same - 0.5) < 0.1 if part == "cohorts" else same < 0.75

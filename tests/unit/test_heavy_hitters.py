@@ -90,6 +90,19 @@ def test_what_is_chosen_is_taken_out_of_the_cells_it_shares() -> None:
     assert totals[2] == pytest.approx(400 - 10 - 820 / 2)
 
 
+def test_ghosts_of_strong_values_do_not_crowd_out_weaker_ones() -> None:
+    """Whatever shares a window with a strong value looks strong itself, until that value is taken out."""
+    draws = np.random.default_rng(8)
+    values = draws.integers(0, 1 << 40, 30, dtype=np.uint64)
+    counts = np.repeat([3000, 900], [22, 8])  # the weaker stand 13 standard deviations above nothing
+    table = {"x": np.repeat(values, counts)}
+    hits = 0
+    for seed in range(3):
+        answer = found(sv.HeavyHitters("x", top=30, width=22), sv.Integer(bits=40), table, epsilon=4.0, seed=seed)
+        hits += len(set(answer.table.labels) & set(values.tolist()))
+    assert hits >= 89
+
+
 @pytest.mark.parametrize(("bits", "width"), [(12, 24), (22, None), (30, 16), (64, 20), (128, 20), (77, None)])
 def test_windows_find_what_was_planted(bits: int, width: int | None) -> None:
     values = [(7 * (1 << bits) // 11) % (1 << bits), (1 << bits) - 1, 0]
@@ -139,8 +152,9 @@ def test_a_list_given_afterwards_finds_what_was_too_rare() -> None:
     assert answer.chance[answer.table.labels.index(5)] < 1e-6
     with pytest.raises(InvalidInput, match="64 bits"):
         aggregate.estimate(candidates=[-1])
-    with pytest.raises(InvalidInput, match="candidates"):
-        aggregate.estimate(candidates=[])
+    for bad in ([], [["x"]], 5):
+        with pytest.raises(InvalidInput, match="candidates"):
+            aggregate.estimate(candidates=bad)
 
 
 def test_above_a_frequency() -> None:
@@ -290,6 +304,14 @@ def test_a_plan_is_read_back_and_keeps_its_promise(method: str) -> None:
 def test_questions_that_make_no_sense_are_refused(options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InvalidInput, match=rule):
         sv.plan(sv.Schema(x=sv.Text(bytes=6)), sv.HeavyHitters("x", **options), epsilon=1.0, people=1000)
+
+
+@pytest.mark.parametrize("attribute", [sv.Boolean(), sv.Integer(bits=1), sv.Categorical(["a", "b", "c"])])
+def test_attributes_of_few_values_are_asked_too(attribute: Any) -> None:
+    labels = list(attribute.labels())[:2]
+    table = {"x": np.array([labels[0]] * 300 + [labels[1]] * 700, object)}
+    answer = found(sv.HeavyHitters("x", top=2), attribute, table, epsilon=4.0)
+    assert answer.table.labels == [labels[1], labels[0]]
 
 
 def test_attributes_that_make_no_sense_are_refused() -> None:

@@ -113,6 +113,7 @@ def _csv(path: Path, plan: Plan) -> Iterator[Any]:
     parse = csv.ParseOptions(newlines_in_values=True)
     with csv.open_csv(path, parse_options=parse) as header:
         names = header.schema.names
+    parse.ignore_empty_lines = len(names) > 1  # of one column a blank line is a person who says nothing
     wanted = _checked_columns(path, names, plan)
     convert = csv.ConvertOptions(
         column_types={name: pa.string() for name in wanted}, include_columns=wanted, strings_can_be_null=False

@@ -144,7 +144,10 @@ def read_holdings(
 
 
 def _count(name: str, number: Any) -> int:
-    return whole(f"table: column {name!r}", number, 0, 1 << 60)
+    try:
+        return whole("count", number, 0, 1 << 60)
+    except InvalidInput:
+        raise InvalidInput(f"table: column {name!r} must hold whole numbers of people") from None
 
 
 def largest(random: np.random.Generator, many: int, top: int) -> Floats:

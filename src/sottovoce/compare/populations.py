@@ -237,7 +237,9 @@ def read_arrow(path: Path, as_text: bool) -> Any:
         else:
             parse = csv.ParseOptions(newlines_in_values=True)
             with csv.open_csv(path, parse_options=parse) as header:
-                types = {name: pa.string() for name in header.schema.names} if as_text else None
+                names = header.schema.names
+            parse.ignore_empty_lines = len(names) > 1  # of one column a blank line is a person who says nothing
+            types = {name: pa.string() for name in names} if as_text else None
             convert = csv.ConvertOptions(column_types=types)
             table = csv.read_csv(path, parse_options=parse, convert_options=convert)
     except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row

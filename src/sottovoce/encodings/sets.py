@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import comb
+from functools import lru_cache
+from math import ceil, comb, lgamma, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -271,13 +272,23 @@ def _hash_size(epsilon: Decimal, length: int, together: int) -> int:
     return -(-exact.numerator // exact.denominator)
 
 
+def _log_chance(epsilon: Decimal, length: int, together: int) -> float:
+    """The logarithm of the bound on the chance that more than ``together`` items share a hash value."""
+    ways = lgamma(length + 1) - lgamma(together + 2) - lgamma(length - together)
+    return ways - together * log(ceil(length / together * (float(exp(epsilon)) - 1) + 2))
+
+
+@lru_cache(maxsize=64)
 def most_together(epsilon: Decimal, length: int, delta: Fraction) -> int:
     """The least l' such that more than l' of l items share a hash value with a chance of at most ``delta``.
 
     >>> most_together(Decimal(1), 10, Fraction(1, 1000))
     7
     """
-    for together in range(1, length):
+    first = 1  # by logarithms, less a little; then exactly
+    while first < length and _log_chance(epsilon, length, first) > log(delta) + 1e-6:
+        first += 1
+    for together in range(max(1, first - 1), length):
         # C(l, l' + 1) / g^l' <= delta                                      wang2021thesis, theorem 5.5.1
         if comb(length, together + 1) <= delta * _hash_size(epsilon, length, together) ** together:
             return together

@@ -194,7 +194,8 @@ def survivors(tables: Tables, known: Known, top: int) -> Candidates:
     """The most promising whole values, by a beam through the windows."""
     scores = tables.scores(0)
     with known.taken_out(0, scores):
-        cells = scores.largest(max(FIRST_KEPT, 64 * top), tables.people[0] * (tables.buckets - 1))
+        first = max(FIRST_KEPT, 64 * top) if len(tables.windows) > 1 else max(LAST_KEPT, 8 * top)
+        cells = scores.largest(first, tables.people[0] * (tables.buckets - 1))
         heard = scores.at(cells).astype(float)[:, None]
     words = np.stack([np.zeros(len(cells), np.uint64), cells.astype(np.uint64)], axis=1)
     roots = np.arange(len(cells))
@@ -231,23 +232,30 @@ def _promise(nats: Floats, roots: Integers, limit: float) -> Floats:
     return nats - np.maximum(whole, limit)[roots]
 
 
-def peel(tables: Tables, found: Candidates, count: int) -> tuple[Integers, Floats]:
-    """(rows, totals): again and again the candidate of the largest score, which is then taken out of its cells."""
+def peel(tables: Tables, found: Candidates, count: int, prior: Floats | None = None) -> tuple[Integers, Floats]:
+    """(rows, totals): again and again the candidate of the largest evidence, which is then taken out of its cells.
+
+    ``prior``: nats for each candidate, beside its evidence. What shares cells with a stronger value looks strong until
+    that one is taken out, so that no candidate may be dropped before.
+    """
     cells = tables.cells(found.words)
     shares = np.array(tables.people) / tables.total
     left = found.scores.copy()
     totals = left.sum(axis=1)
+    base = np.zeros(len(totals)) if prior is None else prior.copy()
+    weights = evidence(totals, tables.total, tables.buckets) + base
     rows: list[int] = []
     sums: list[float] = []
     for _ in range(min(count, len(totals))):
-        row = int(np.argmax(totals))
+        row = int(np.argmax(weights))
         rows.append(row)
         sums.append(float(totals[row]))
+        base[row] = -np.inf
         same = cells == cells[row]
-        left -= same * (totals[row] * shares)
-        touched = same.any(axis=1)
+        touched = np.flatnonzero(same.any(axis=1))
+        left[touched] -= same[touched] * (totals[row] * shares)
         totals[touched] = left[touched].sum(axis=1)
-        totals[rows] = -np.inf
+        weights[touched] = evidence(totals[touched], tables.total, tables.buckets) + base[touched]
     return np.array(rows, np.int64), np.array(sums)
 
 

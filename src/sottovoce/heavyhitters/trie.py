@@ -15,7 +15,6 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from sottovoce.attributes import Text
 from sottovoce.cohorts import LARGEST_JSON_INTEGER, Cohort, Cohorts
@@ -38,6 +37,7 @@ FACTOR = "4"  # of the threshold, as the paper has it
 SYMBOL = 8  # bits by which whole numbers go on
 LEAST_GROWN = 16  # prefixes of one depth that may go on, however few values are wanted
 MOST_DOUBLED = 10  # depths over which the people asked double
+UNJUDGED = "prefixes are asked until they look frequent, so no chance of error is stated, and nothing is starred"
 PROMISING = 1.0  # standard deviations from which a prefix is looked at for the first time
 MOST_CARRIED = 256  # prefixes not yet accepted whose evidence goes into the next round
 
@@ -247,6 +247,7 @@ class PrivTrie(Method):
     ) -> Findings:
         accepted = [node for node in kept if node.accepted]
         source = aggregate.plan.cohorts[0].asks[0].oracle
+        slope = max(source.noise(1).slope, 0.0)
         values = [node for node in accepted if complete(self.target, node.place)]
         # people were asked for some more than for others, so that the largest frequencies are not the surest
         values = sorted(values, key=lambda node: -node.score)[: self.target.top]
@@ -255,23 +256,23 @@ class PrivTrie(Method):
         return self.findings(
             [node.number << bits for node, bits in zip(values, rest, strict=True)],
             np.array([node.frequency for node in values]),
-            np.array([self._variance(node) for node in values]),
-            tested * ndtr(-np.array([node.score for node in values])),
+            np.array([self._variance(node, slope) for node in values]),
+            np.full(len(values), float(self.target.attribute.spellings)),
             max((node.asked for node in values), default=aggregate.people),
             floor,
             heard=aggregate.people,
             next=following,
-            steps=self._steps(accepted),
-            notes=notes,
+            steps=self._steps(accepted, slope),
+            notes=[*notes, UNJUDGED],
         )
 
     @staticmethod
-    def _variance(node: Node) -> float:
-        """That of the whispers, and of the people asked as a sample of all."""
+    def _variance(node: Node, slope: float) -> float:
+        """That of the whispers, larger for those who hold a value, and of the people asked as a sample of all."""
         share = min(max(node.frequency, 0.0), 1.0)
-        return node.spread / node.asked**2 + share * (1 - share) / node.asked
+        return node.spread / node.asked**2 + share * (slope + 1 - share) / node.asked
 
-    def _steps(self, accepted: Sequence[Node]) -> list[Step]:
+    def _steps(self, accepted: Sequence[Node], slope: float) -> list[Step]:
         """The trie: every accepted prefix, and the one that it extends."""
         order = {node.place: number for number, node in enumerate(accepted)}
         steps = []
@@ -280,7 +281,7 @@ class PrivTrie(Method):
             parent = order.get((length, node.number >> (node.length - length)))
             rest = self.target.bits - node.length if complete(self.target, node.place) else 0
             label = self.target.attribute.prefix_label(node.number << rest, node.length + rest)
-            steps.append(Step(node.length, label, parent, node.frequency, sqrt(self._variance(node))))
+            steps.append(Step(node.length, label, parent, node.frequency, sqrt(self._variance(node, slope))))
         return steps
 
 

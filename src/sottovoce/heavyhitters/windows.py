@@ -75,7 +75,7 @@ class Windows(Method):
     def width(self) -> int:
         """Bits of a window."""
         given = self.given.get("width")
-        return _width(self.target.bits) if given is None else whole("width", given, 4, WIDTH)
+        return _width(self.target.bits) if given is None else whole("width", given, min(4, self.target.bits), WIDTH)
 
     @property
     def fresh(self) -> list[int]:
@@ -135,14 +135,12 @@ class Windows(Method):
         rows = found.firsts
         # the chance is shared out equally among the lists, and within a list among its values
         prior = log(target.top) - 1 - np.log(tested * len(sources))
-        odds = evidence(found.totals, tables.total, tables.buckets) + prior
-        rows = rows[np.argsort(-odds[rows], kind="stable")[: 64 + 8 * target.top]]
         found, tested, prior = found[rows], tested[rows], prior[rows]
-        rows, totals = peel(tables, found, len(rows))
+        rows, totals = peel(tables, found, 64 + 2 * target.top, prior)
         order = _by_odds(totals, evidence(totals, tables.total, tables.buckets) + prior[rows])[: target.top]
         rows, totals = rows[order], totals[order]
         numbers = [unpermuted(high << 64 | low, target.bits) for high, low in found.words[rows].tolist()]
-        return self._findings(tables, self._oracle(aggregate.plan), numbers, totals, tested[rows])
+        return self._findings(tables, self._oracle(aggregate.plan), numbers, totals, tested[rows] * len(sources))
 
     def _sources(self, tables: Tables, candidates: Sequence[Any] | None) -> list[tuple[int, Candidates]]:
         """What may be popular, and among how many it stands: whatever can be spelled, what is short, what is listed."""
@@ -180,7 +178,10 @@ class Windows(Method):
         return found[[place for place, number in enumerate(numbers) if attribute.spelled(number) is not None]]
 
     def _listed(self, candidates: Sequence[Any]) -> list[int]:
-        listed = list(dict.fromkeys(candidates))
+        try:
+            listed = list(dict.fromkeys(candidates))
+        except TypeError:
+            raise InvalidInput("candidates must be a list of single values") from None
         if not 1 <= len(listed) <= MOST_CANDIDATES:
             raise InvalidInput(f"candidates ({len(listed)}) must be 1 to {MOST_CANDIDATES} different values")
         try:

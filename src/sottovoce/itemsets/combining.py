@@ -44,7 +44,9 @@ def combined(reading: Reading, heard: Sequence[Heard], factor: float, tested: in
     floors = np.full(len(joint), reading.noise.floor)
     floors[both] = weight**2 * noise.min() + (1 - weight) ** 2 * reading.noise.floor
     law = Noise(float(floors.min()), reading.noise.slope)
-    chance = expected_false(joint, floors, tested)
+    people, support = reading.support
+    alike = np.round(people * np.maximum(reading.noise.floor / floors, 1))  # people whose support strays as little
+    chance = expected_false(joint, floors, tested, alike, support)
     return replace(reading, values=joint, variances=joint_variance, chance=chance, noise=law, method="combined")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import betainc
 
 from sottovoce.aggregate import Aggregate
 from sottovoce.encodings import Drawn, Held, Padded
@@ -32,6 +32,7 @@ class Reading:
     variances: Floats
     chance: Floats
     noise: Noise
+    support: tuple[int, float]  # people, and the chance that one of them supports a candidate she does not hold
     is_unbiased: bool
     method: str  # how the values were repaired
 
@@ -63,12 +64,15 @@ class Reading:
         )
 
 
-def expected_false(values: Floats, floor: float | Floats, tested: int) -> Floats:
+def expected_false(values: Floats, floor: float | Floats, tested: int, people: float | Floats, q: float) -> Floats:
     """For each estimate, how many of ``tested`` candidates that nobody holds are expected to look as frequent.
 
-    ``floor``: the variance of the estimate of such a candidate.
+    ``floor``: the variance of the estimate of such a candidate, which each of ``people`` supports with chance ``q``:
+    the support is binomial, and far from normal where it is rare.
     """
-    return np.asarray(tested * ndtr(-values / np.sqrt(floor)))
+    support = people * q + values / np.sqrt(floor) * np.sqrt(people * q * (1 - q))
+    least = np.clip(np.round(support), 1, people)  # P[at least so many] = I_q(least, people - least + 1)
+    return np.asarray(tested * betainc(least, people - least + 1, q))
 
 
 def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Reading:
@@ -81,6 +85,7 @@ def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Readin
     if sizes is not None:
         factor, variance = sizes.update_factor(encoding.length), sizes.update_variance(encoding.length)
     told = counted(ask, states[0], people, factor or 1.0, variance or 0.0)
+    chance = ask.oracle.q if isinstance(ask.oracle, PureOracle) else 0.5
     candidates = encoding.candidates
     if candidates is None:
         candidates = tuple((item,) for item in range(encoding.items))
@@ -89,8 +94,9 @@ def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Readin
         candidates,
         told.values,
         told.variances,
-        expected_false(told.values, told.noise.floor, encoding.count),
+        expected_false(told.values, told.noise.floor, encoding.count, people, chance),
         told.noise,
+        (people, chance),
         is_unbiased,
         "base" if is_unbiased else "length-limit" if factor is None else "update-factor",
     )
@@ -113,7 +119,10 @@ def sizes_found(attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Seque
     noise = Noise(sizes.variance, 0.0)
     values, variances = sizes.shares[order], np.full(len(order), sizes.variance)
     table = Table((attribute,), labels, values, variances, aggregate.people, noise)
-    return Findings({(attribute,): table}, aggregate.people, expected_false(values, noise.floor, len(order)), (), notes)
+    source = aggregate.plan.cohorts[0].asks[0].oracle
+    assert isinstance(source, PureOracle)
+    chances = expected_false(values, noise.floor, len(order), aggregate.people, source.q)
+    return Findings({(attribute,): table}, aggregate.people, chances, (), notes)
 
 
 def frequencies_found(

@@ -41,7 +41,11 @@ class Survey:
             "coin": plan.coin,
             "question": plan.question.kind,
             "attributes": list(plan.cohorts.attributes),
-            "guarantee": {"per_report": plan.guarantee.per_report, "lifetime": plan.guarantee.lifetime},
+            "guarantee": {
+                "per_report": plan.guarantee.per_report,
+                "lifetime": plan.guarantee.lifetime,
+                "delta": plan.guarantee.delta,
+            },
         }
 
 
