@@ -347,3 +347,10 @@ def test_rules_between_what_was_found() -> None:
     assert json.dumps(rule.to_json())
     with pytest.raises(InvalidInput, match="least_confidence"):
         sv.rules(found, least_confidence=2)
+
+
+@pytest.mark.parametrize("name", ["she", "rappor", "olh-sets", "magic"])
+def test_sizes_are_told_through_an_oracle_that_can_be_read(name: str) -> None:
+    question = sv.TopItems("basket", top=4, method="svim", sizes_oracle=name)
+    with pytest.raises(InvalidInput, match="sizes_oracle"):
+        sv.plan(sv.Schema(basket=sv.Items(range(20))), question, epsilon=1.0, people=1000)

@@ -106,6 +106,8 @@ def _settle_phases(
         chosen[f"{phase}_oracle"] = _oracle_name(f"{phase}_oracle", chosen[f"{phase}_oracle"])
         if chosen[f"{phase}_length"] not in words:
             chosen[f"{phase}_length"] = whole(f"{phase}_length", chosen[f"{phase}_length"], 1, MOST_CANDIDATES)
+    if chosen["sizes_oracle"] not in (known := ("adaptive", "grr", *PLAIN)):
+        raise InvalidInput(f"sizes_oracle ({chosen['sizes_oracle']}) must be one of {', '.join(known)}")
     for name in ("update", "combine"):
         if not isinstance(chosen[name], bool):
             raise InvalidInput(f"{name} ({chosen[name]}) must be true or false")
