@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from sottovoce.cohorts import LARGEST_JSON_INTEGER, Cohort, Cohorts
+from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Cells
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, PureLaw, Table
 from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
+from sottovoce.oracles.options import named_salt, plain_option
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
 from sottovoce.plans import Plan, Question
@@ -57,7 +55,7 @@ class Frequencies(Question):
             ("attributes", attributes),
             ("oracle", oracle),
             ("split", split),
-            ("options", {key: _plain(option) for key, option in options.items()}),
+            ("options", {key: plain_option(option) for key, option in options.items()}),
         ):
             object.__setattr__(self, name, value)
 
@@ -76,7 +74,7 @@ class Frequencies(Question):
             raise InvalidInput(f"attribute {name!r} is public; only sensitive attributes are whispered")
         options = dict(self.options)
         if "salt" in options_of(self.oracle) and "salt" not in options:
-            options["salt"] = _salt(schema, name)
+            options["salt"] = named_salt(schema.to_json(), name)
         return Ask(Cells.of(schema, name), oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options))
 
     def estimate(
@@ -183,18 +181,3 @@ def _encoding(source: PureOracle) -> str:
     if isinstance(source, GeneralizedRandomizedResponse):
         return "direct"
     return "bits" if isinstance(source, UnaryEncoding) else "other"
-
-
-def _salt(schema: Schema, name: str) -> str:
-    """A salt that a survey always gets again, and another survey does not share."""
-    text = json.dumps([schema.to_json(), name], ensure_ascii=False)
-    return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
-
-
-def _plain(option: Any) -> Any:
-    """An option as a plan can hold it: no floats, no integers above 2^53, nothing of numpy's."""
-    if isinstance(option, list | tuple):
-        return [_plain(part) for part in option]
-    option = option.item() if isinstance(option, np.generic) else option
-    large = isinstance(option, int) and abs(option) > LARGEST_JSON_INTEGER
-    return str(option) if large or isinstance(option, float | Decimal | Fraction) else option

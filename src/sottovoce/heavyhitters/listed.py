@@ -5,8 +5,6 @@ Nothing is found that is not on the list; the list may be made after people were
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -16,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sottovoce.attributes import OPEN
-from sottovoce.cohorts import LARGEST_JSON_INTEGER, Cohort, Cohorts
+from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Cells
 from sottovoce.errors import InvalidInput
 from sottovoce.findings import Findings
@@ -24,6 +22,7 @@ from sottovoce.heavyhitters.method import Method
 from sottovoce.oracles import CohortOracle, oracle
 from sottovoce.oracles.cohorts import DECODERS
 from sottovoce.oracles.decoding import MOST_CANDIDATES
+from sottovoce.oracles.options import named_salt
 from sottovoce.plans import Plan, Question
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ class _Listed(Method):
 
     def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
         salt = str(self.given.get("salt", self._salt))
-        settled = {key: _plain(value) for key, value in self.given.items()}
-        return {**settled, "salt": salt, "decoder": self.decoder}
+        return {**self.given, "salt": salt, "decoder": self.decoder}
 
     @property
     def decoder(self) -> str:
@@ -54,8 +52,7 @@ class _Listed(Method):
     def _salt(self) -> str:
         """A salt that the attribute always gets again, and another one does not share."""
         attribute = self.target.attribute
-        text = json.dumps([attribute.kind, attribute.options(), self.target.name], ensure_ascii=False)
-        return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
+        return named_salt(attribute.kind, attribute.options(), self.target.name)
 
     def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
         name, size = self.target.name, self.target.attribute.size
@@ -103,14 +100,6 @@ def _source(plan: Plan) -> CohortOracle:
     source = plan.cohorts[0].asks[0].oracle
     assert isinstance(source, CohortOracle)
     return source
-
-
-def _plain(option: Any) -> Any:
-    """An option as a plan can hold it."""
-    if isinstance(option, list | tuple):
-        return [_plain(part) for part in option]
-    large = isinstance(option, int) and abs(option) > LARGEST_JSON_INTEGER
-    return str(option) if large or isinstance(option, float | Decimal) else option
 
 
 class RapporList(_Listed):

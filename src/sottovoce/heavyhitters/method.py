@@ -119,6 +119,13 @@ class Method(ABC):
         return Findings(tables, heard or people, chances[order], tuple(steps), tuple(notes), next=next)
 
 
+def sampled_variances(noise: Noise, frequencies: Floats, people: int, everybody: int) -> Floats:
+    """Variances of frequencies that some people's whispers say of everybody: theirs, and that of the sample."""
+    share = np.clip(frequencies, 0, 1)
+    # drawn without replacement, so that asking everybody leaves none
+    return noise.variance(share) + share * (1 - share) * (1 / people - 1 / everybody)
+
+
 def _short(target: Target, found: int) -> list[str]:
     if target.above is None and found < target.top:
         return [f"only {found} of the {target.top} values asked for were found"]

@@ -6,6 +6,7 @@ go on are decoded by one transform.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
@@ -20,7 +21,7 @@ from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Window
 from sottovoce.errors import InvalidInput
 from sottovoce.findings import Findings, Step
-from sottovoce.heavyhitters.method import Method
+from sottovoce.heavyhitters.method import Method, sampled_variances
 from sottovoce.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
 from sottovoce.kernels.mixing import unpermuted
 from sottovoce.oracles import oracle
@@ -56,9 +57,9 @@ class _Prefixes(Method):
 
     options: ClassVar[tuple[str, ...]] = ("lengths", "keep", "scramble")
 
+    @abstractmethod
     def lengths(self, epsilon: Decimal, people: int) -> list[int]:
         """The length of each group's prefix, if it was not given."""
-        raise NotImplementedError
 
     def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
         lengths = self.given.get("lengths")
@@ -144,10 +145,7 @@ class _Prefixes(Method):
             words = append_bits(words[parents], suffixes, fresh)
             # E[score] = n f (2^b p - 1), and 2^b q = 1
             frequencies = scores / (people * (source.buckets * source.p - 1))
-            share = np.clip(frequencies, 0, 1)
-            # the group's own people stand for everybody: a sample without replacement
-            sampling = share * (1 - share) * (1 / people - 1 / aggregate.people)
-            variances = source.noise(people).variance(share) + sampling
+            variances = sampled_variances(source.noise(people), frequencies, people, aggregate.people)
             first = len(steps)
             steps += [
                 Step(self._lengths[index], label, before[parent], float(frequency), float(np.sqrt(variance)))

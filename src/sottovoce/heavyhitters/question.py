@@ -14,7 +14,7 @@ from sottovoce.errors import InvalidInput
 from sottovoce.findings import Findings
 from sottovoce.heavyhitters.method import Method, Target
 from sottovoce.heavyhitters.methods import AUTO, DEFAULT, METHODS
-from sottovoce.oracles.options import share, whole
+from sottovoce.oracles.options import plain_option, share, whole
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Items, Schema
 
@@ -56,7 +56,7 @@ class HeavyHitters(Question):
             ("top", None if top is None else whole("top", top, 1, MOST_TOP)),
             ("above", None if above is None else _above(above)),
             ("method", method),
-            ("options", {key: _plain(value) for key, value in options.items()}),
+            ("options", {key: plain_option(value) for key, value in options.items()}),
         ):
             object.__setattr__(self, name, value)
         known = self._method_class.options
@@ -147,7 +147,3 @@ def _above(value: Any) -> str:
     if not 0 < exact < 1:
         raise InvalidInput(f"above ({value}) must lie between 0 and 1")
     return str(value)
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -20,7 +20,7 @@ from sottovoce.encodings import Ask, Window
 from sottovoce.errors import InvalidInput
 from sottovoce.families import Together
 from sottovoce.findings import Findings
-from sottovoce.heavyhitters.method import Floats, Method
+from sottovoce.heavyhitters.method import Floats, Method, sampled_variances
 from sottovoce.heavyhitters.sensitivity import expected_false
 from sottovoce.ledgers import Joint
 from sottovoce.oracles import oracle
@@ -110,20 +110,15 @@ class _Tested(Method):
         self, aggregate: Aggregate, numbers: Sequence[int], answers: Sequence[Any], notes: Sequence[str]
     ) -> Findings:
         """The candidates with what people told of whole values: ``answers`` holds the states of those who did."""
-        from sottovoce.kernels.segments import count_many
         from sottovoce.kernels.spelling import to_words
 
         source = _wide(aggregate.plan)
         state = np.concatenate(answers)
         people = self._heard(len(state), "the whole value")
-        seeds, said = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
-        support = count_many(seeds, said, to_words(list(numbers)), source.hash_bits)
+        support = source.support_of(state, to_words(list(numbers)))
         frequencies = source.from_support(support, people)
         noise = source.noise(people)
-        share = np.clip(frequencies, 0, 1)
-        # those who tell the whole value stand for everybody: a sample without replacement
-        sampling = share * (1 - share) * (1 / people - 1 / aggregate.people)
-        variances = noise.variance(share) + sampling
+        variances = sampled_variances(noise, frequencies, people, aggregate.people)
         # its coins are not those of the parts, so that only the candidates themselves were looked at
         scores = source.buckets * support.astype(float) - people
         chances = expected_false(float(len(numbers)), scores, people, source.buckets)

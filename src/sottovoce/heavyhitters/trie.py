@@ -179,17 +179,15 @@ class PrivTrie(Method):
         self.no_candidates(candidates)
         plan = aggregate.plan
         nodes = {node.place: node for node in self.known}
-        tested = 0
         for index in range(len(plan.cohorts)):
             people, (state,) = aggregate.cohort(index)
             ask = plan.cohorts[index].asks[0]
-            tested += ask.encoding.size - 1
             if people:
                 nodes.update((each.place, each) for each in self._heard(ask, people, state, nodes, plan.epsilon))
         kept, notes = self._kept(nodes.values())
         is_last = plan.series.number == len(plan.series.shares) - 1
         following = None if is_last else self._following(question, kept)
-        return self._findings(aggregate, kept, tested, following, notes)
+        return self._findings(aggregate, kept, following, notes)
 
     def _heard(self, ask: Ask, people: int, state: Any, nodes: Mapping[Place, Node], epsilon: Decimal) -> list[Node]:
         """The children of a cohort's prefixes that are known or promising, with all evidence so far."""
@@ -243,7 +241,7 @@ class PrivTrie(Method):
         return type(question).from_json(data)
 
     def _findings(
-        self, aggregate: Aggregate, kept: Sequence[Node], tested: int, following: Question | None, notes: Sequence[str]
+        self, aggregate: Aggregate, kept: Sequence[Node], following: Question | None, notes: Sequence[str]
     ) -> Findings:
         accepted = [node for node in kept if node.accepted]
         source = aggregate.plan.cohorts[0].asks[0].oracle

@@ -144,22 +144,28 @@ def unpack_linear(payload, person, width, count, rows):  # type: ignore[no-untyp
     return held & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
 
 
+@njit(inline="always", nogil=True)
+def scatter_signs(rows, answer, table):  # type: ignore[no-untyped-def]
+    """For each non-empty subset of a report's rows: table[xor of them] += (-1)^<subset, answer>."""
+    where = np.uint64(0)
+    sign = np.int64(1)
+    for step in range(1, 1 << rows.size):
+        place = 0  # Gray code: the row that enters or leaves is the lowest set bit of the step
+        while (step >> place) & 1 == 0:
+            place += 1
+        where ^= rows[place]
+        if (answer >> place) & 1:
+            sign = -sign
+        table[where] += sign
+
+
 @njit(cache=True, nogil=True)
 def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def]
-    """For each report and each non-empty subset of its rows: table[xor of them] += (-1)^<subset, answer>."""
+    """Every report's signs into the table."""
     rows = np.zeros(count, np.uint64)
     for person in range(payload.shape[0]):
         answer = np.int64(unpack_linear(payload, person, width, count, rows))
-        where = np.uint64(0)
-        sign = np.int64(1)
-        for step in range(1, 1 << count):
-            place = 0  # Gray code: the row that enters or leaves is the lowest set bit of the step
-            while (step >> place) & 1 == 0:
-                place += 1
-            where ^= rows[place]
-            if (answer >> place) & 1:
-                sign = -sign
-            table[where] += sign
+        scatter_signs(rows, answer, table)
 
 
 @njit(cache=True, nogil=True)

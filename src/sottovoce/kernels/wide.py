@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sottovoce.kernels.draws import next_word
-from sottovoce.kernels.hashing import _parity, keyed_hash
+from sottovoce.kernels.hashing import _parity, keyed_hash, scatter_signs
 from sottovoce.kernels.spelling import right
 from sottovoce.kernels.transform import narrow_transform
 
@@ -40,14 +40,38 @@ def whisper_wide(words, seeds, answers, count, truth, state):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def count_wide(seeds, answers, words, count):  # type: ignore[no-untyped-def]
-    """How many reports support each value."""
-    out = np.zeros(words.shape[0], np.int64)
-    for place in range(words.shape[0]):
-        total = 0
-        for row in range(seeds.size):
-            total += _hash(seeds[row], words[place, 0], words[place, 1], count) == answers[row]
-        out[place] = total
+def _count_wide(seeds, answers, words, count, out):  # type: ignore[no-untyped-def]
+    rows = np.zeros((count, 2), np.uint64)
+    for person in range(seeds.size):
+        for place in range(count):
+            rows[place, 0] = keyed_hash(seeds[person], np.uint64(2 * place))
+            rows[place, 1] = keyed_hash(seeds[person], np.uint64(2 * place + 1))
+        for value in range(words.shape[0]):
+            agrees = True
+            for place in range(count):
+                ones = (rows[place, 0] & words[value, 0]) ^ (rows[place, 1] & words[value, 1])
+                if _parity(ones) != (answers[person] >> np.uint64(place)) & np.uint64(1):
+                    agrees = False
+                    break
+            out[value] += agrees
+
+
+def count_wide(
+    seeds: NDArray[np.uint64], answers: NDArray[np.uint64], words: NDArray[np.uint64], count: int
+) -> NDArray[np.int64]:
+    """How many reports of a wide linear hash support each value; a report's rows are made once for all values."""
+    parts = max(1, min(os.cpu_count() or 1, seeds.size >> 14))
+    sums = np.zeros((parts, len(words)), np.int64)
+    ends = np.linspace(0, seeds.size, parts + 1).astype(int).tolist()
+
+    def one(part: int) -> None:
+        rows = slice(ends[part], ends[part + 1])
+        _count_wide(seeds[rows], answers[rows], words, count, sums[part])
+
+    with ThreadPoolExecutor(parts) as pool:
+        for _ in pool.map(one, range(parts)):
+            pass
+    out: NDArray[np.int64] = sums.sum(axis=0)
     return out
 
 
@@ -70,22 +94,12 @@ def scatter_wide(highs, lows, answers, high, low, table):  # type: ignore[no-unt
     For each report and each non-empty subset of its rows: table[xor of their low bits] += (-1)^<subset, answer>,
     where the prefix's share of the hash is taken off the answer.
     """
-    count = lows.shape[1]
     for person in range(answers.size):
         answer = np.int64(answers[person])
-        for place in range(count):
+        for place in range(lows.shape[1]):
             ones = (highs[person, place, 0] & high) ^ (highs[person, place, 1] & low)
             answer ^= np.int64(_parity(ones)) << place
-        where = np.uint64(0)
-        sign = np.int64(1)
-        for step in range(1, 1 << count):
-            place = 0  # Gray code: the row that enters or leaves is the lowest set bit of the step
-            while (step >> place) & 1 == 0:
-                place += 1
-            where ^= lows[person, place]
-            if (answer >> place) & 1:
-                sign = -sign
-            table[where] += sign
+        scatter_signs(lows[person], answer, table)
 
 
 def extend_wide(

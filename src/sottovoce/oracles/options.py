@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import operator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from sottovoce.attributes.base import LARGEST_INTEGER
 from sottovoce.errors import InvalidInput
 
 
@@ -20,6 +26,21 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise InvalidInput(f"{name} ({value}) must lie between {least} and {most}")
     return number
+
+
+def plain_option(option: Any) -> Any:
+    """An option as a plan can hold it: no floats, no integers above 2^53, nothing of numpy's."""
+    if isinstance(option, list | tuple):
+        return [plain_option(part) for part in option]
+    option = option.item() if isinstance(option, np.generic) else option
+    large = isinstance(option, int) and abs(option) > LARGEST_INTEGER
+    return str(option) if large or isinstance(option, float | Decimal | Fraction) else option
+
+
+def named_salt(*parts: Any) -> str:
+    """A salt that what is so described always gets again, and nothing else shares."""
+    text = json.dumps(parts, ensure_ascii=False)
+    return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
 
 
 def power_of_two(name: str, value: Any, least: int, most: int) -> int:
