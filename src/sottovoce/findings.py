@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate import Estimate, Floats, Table
+from sottovoce.labels import visible
 
 SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 
@@ -62,7 +63,7 @@ class Findings(Estimate):
         }
 
     def __str__(self) -> str:
-        return "\n".join([_marked(self.table, self.significant()), *self.notes])
+        return "\n".join([_marked(self.table, self.significant()), *map(visible, self.notes)])
 
 
 def _marked(table: Table, significant: NDArray[np.bool_]) -> str:

@@ -34,12 +34,16 @@ class Guarantee:
         )
 
     def best_guess(self, prior: float) -> float:
-        """The most that a lifetime of reports can raise a guess that was right with probability ``prior``."""
+        """The most that a lifetime of reports can raise a guess that was right with probability ``prior``.
+
+        A delta is the chance that what makes this hold fails to come about, such as a hash that tells items apart.
+        """
         return 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
 
     def __str__(self) -> str:
         budget = f"({self.per_report:.4g}, {self.delta:.2g})" if self.delta else f"{self.per_report:.4g}"
+        but = f"but for a chance of {self.delta:.2g} " if self.delta else ""
         return (
             f"{budget}-LDP per report, {self.lifetime:.4g} over a lifetime "
-            f"(a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
+            f"({but}a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
         )

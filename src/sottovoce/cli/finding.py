@@ -81,7 +81,7 @@ def with_steps(found: Any) -> Findings:
     if not isinstance(found, Findings):
         raise InvalidInput("tree: only popular values are found by prefixes")
     if not found.steps:
-        raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1 and tree-hist do")
+        raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1, tree-hist and priv-trie do")
     return found
 
 

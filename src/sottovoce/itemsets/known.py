@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sottovoce.encodings.sets import Candidates
-from sottovoce.itemsets.sizes import DIGITS, Sizes
+from sottovoce.encodings.sets import MOST_LENGTH, Candidates
+from sottovoce.itemsets.sizes import DIGITS, Sizes, finite
+from sottovoce.oracles.options import whole
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Heard:
     @classmethod
     def from_json(cls, data: Any) -> Self:
         candidate, *numbers = data
-        frequency, variance, chance = (float(number) for number in numbers)
+        frequency, variance, chance = (finite("estimates", number) for number in numbers)
         return cls(tuple(candidate), frequency, variance, chance)
 
 
@@ -61,8 +62,8 @@ class Known:
         return cls(
             None if candidates is None else tuple(tuple(each) for each in candidates),
             None if sizes is None else Sizes.from_json(sizes),
-            data["length"],
+            None if data["length"] is None else whole("plan: known length", data["length"], 1, MOST_LENGTH),
             tuple(Heard.from_json(each) for each in data["heard"]),
-            None if data["factor"] is None else float(data["factor"]),
-            tuple(data["notes"]),
+            None if data["factor"] is None else finite("factor", data["factor"]),
+            tuple(str(note) for note in data["notes"]),
         )

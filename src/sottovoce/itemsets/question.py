@@ -254,7 +254,7 @@ class Popular(Question):
             f"Method: {self.method} ({about}), {source}",
         ]
         if self._is_split(self.options):
-            lines.append("Phases: two plans; everybody answers both, each with half of epsilon")
+            lines.append(f"Phases: two plans of half of epsilon; everybody answers both, at {plan.epsilon} in all")
         elif len(planned) > 1:
             total = sum(step.share for step in planned)
             shares = ", ".join(f"{step.name} {step.share / total:.0%}" for step in planned)

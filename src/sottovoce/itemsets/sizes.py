@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite, nan
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.errors import InvalidInput
+from sottovoce.findings import SIGNIFICANT
 from sottovoce.postprocessing.simplex import norm_sub
 
 Floats = NDArray[np.float64]
-SIGNIFICANT = 0.05  # sizes that nobody has, expected among those kept
 PERCENTILE = 0.9
 DIGITS = 9
 
@@ -80,8 +84,19 @@ class Sizes:
 
     @classmethod
     def from_json(cls, data: Sequence[str]) -> Sizes:
-        variance, *shares = (float(number) for number in data)
+        variance, *shares = (finite("sizes", number) for number in data)
         return cls(np.array(shares), variance)
+
+
+def finite(part: str, number: Any) -> float:
+    """A number that an earlier round's estimate wrote into a plan."""
+    try:
+        found = float(Decimal(number))
+    except (ArithmeticError, TypeError, ValueError):
+        found = nan
+    if not isfinite(found):
+        raise InvalidInput(f"plan: known {part} must be decimal numbers")
+    return found
 
 
 def _short(number: float) -> str:
