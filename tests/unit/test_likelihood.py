@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from sottovoce.postprocessing.likelihood import (
 from sottovoce.postprocessing.simplex import norm_sub
 
 Floats = NDArray[np.float64]
-PEER_SECONDS = 107.0  # a general optimizer's maximum likelihood at d = 1024 from n = 1e5
 
 
 def table_of(support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str) -> sv.Table:
@@ -119,10 +117,8 @@ def large_table() -> sv.Table:
     return sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=5)).estimate().table
 
 
-def test_water_filling_is_a_thousand_times_faster_than_the_peer(large_table: sv.Table) -> None:
-    start = perf_counter()
+def test_water_filling_of_a_thousand_values(large_table: sv.Table) -> None:
     filled = sv.postprocess(large_table, "maximum-likelihood").values
-    assert perf_counter() - start < PEER_SECONDS / 1000
     assert meets_the_conditions(large_table, filled)
 
 
