@@ -59,9 +59,9 @@ export interface Attribute {
 /** What a person should know before answering. */
 export interface Explanation {
   readonly epsilon: number;
-  /** The chance that the promise does not hold; 0 for most plans. */
+  /** The chance that a report tells more than epsilon allows; 0 for most plans, and at most 1/1000. */
   readonly delta: number;
-  /** What a 50% guess about a person can rise to, by whatever they will ever send under the plan. */
+  /** What a 50% guess about a person can rise to, by whatever they will ever send under the plan, delta counted in. */
   readonly guess: number;
   /** The same in words. */
   readonly sentence: string;
@@ -83,7 +83,7 @@ export class Plan {
   readonly id: string;
   readonly coin: "device" | "assigned";
   readonly epsilon: number;
-  /** The chance that epsilon does not hold; 0 for most plans. */
+  /** The chance that a report tells more than epsilon allows; 0 for most plans, and at most 1/1000. */
   readonly delta: number;
   /** How many are expected to take part. */
   readonly people: number;

@@ -35,7 +35,8 @@ class Assignment:
     """One person's public coins: whoever holds it reads cohort and hashes off its signature.
 
     The signature is an HMAC-SHA256 under the collector's key, so that a device can neither make nor alter one; and
-    any signature is as private as another, since public coins tell nothing of an answer.
+    any signature is as private as another, since public coins tell nothing of an answer. A plan with a
+    delta takes none: there a chosen hash would tell more.
 
     >>> from sottovoce import front, frequencies, schema
     >>> made = front.plan(schema.Schema(x=schema.Boolean()), frequencies.Frequencies("x"), epsilon=1.0, people=1000,
@@ -63,6 +64,10 @@ class Assignment:
         """Refuse what this key did not sign, and what has expired."""
         if not hmac.compare_digest(self.signature, _signature(key, self.plan_id, self.id, self.expires)):
             raise BadAssignment("assignment: this collector did not sign it")
+        self.check_time(now)
+
+    def check_time(self, now: float) -> None:
+        """Refuse what has expired."""
         if now > self.expires:
             raise BadAssignment("assignment: it has expired; ask for another one")
 

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from time import time
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ class Client:
 
     def report(self, record: Mapping[str, Any]) -> Report:
         """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
+        if self._assignment is not None:
+            self._assignment.check_time(time())  # before any coin: what is drawn too late is drawn for nothing
         self._join_round()
         plan = self.plan
         memo = self.state.memos.get(plan.id) if self.state is not None else None

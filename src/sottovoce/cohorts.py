@@ -43,6 +43,11 @@ class Cohort:
         """What its asks cost in all, as they were asked for, exactly."""
         return sum((ask.requested for ask in self.asks), Fraction(0))
 
+    @property
+    def delta(self) -> Fraction:
+        """The chance that any of its asks' guarantees fails, at most, exactly."""
+        return sum((ask.encoding.delta or Fraction(0) for ask in self.asks), Fraction(0))
+
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for ask in self.asks for name in ask.encoding.attributes))
@@ -183,6 +188,11 @@ class Cohorts(Sequence[Cohort]):
     def requested(self) -> Fraction:
         """The most that a cohort's asks cost, as they were asked for, exactly."""
         return max(cohort.requested for cohort in self.kinds)
+
+    @property
+    def delta(self) -> Fraction:
+        """The largest of its cohorts, exactly."""
+        return max(cohort.delta for cohort in self.kinds)
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:

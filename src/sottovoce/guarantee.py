@@ -17,11 +17,13 @@ class Guarantee:
     Guarantee(per_report=1.5, lifetime=3.0, delta=0.0)
     >>> Guarantee(1.0, 1.0).best_guess(0.5)
     0.7310585786300049
+    >>> print(Guarantee(1.0, 1.0, 0.001))
+    (1, 0.001)-LDP per report, (1, 0.001) over a lifetime (a 50% guess about a person rises to at most 73%)
     """
 
     per_report: float
     lifetime: float
-    delta: float = 0.0  # what chances may exceed their bound by; 0 unless a plan says otherwise
+    delta: float = 0.0  # the chance that the bound fails; 0 unless a plan says otherwise
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Both are revealed: the losses add."""
@@ -36,14 +38,18 @@ class Guarantee:
     def best_guess(self, prior: float) -> float:
         """The most that a lifetime of reports can raise a guess that was right with probability ``prior``.
 
-        A delta is the chance that what makes this hold fails to come about, such as a hash that tells items apart.
+        Of two records, reports are at best as if with chance delta they told which it is, and else kept epsilon.
         """
-        return 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
+        # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)                  kairouz2017composition
+        kept = 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
+        return self.delta + (1 - self.delta) * kept
 
     def __str__(self) -> str:
-        budget = f"({self.per_report:.4g}, {self.delta:.2g})" if self.delta else f"{self.per_report:.4g}"
-        but = f"but for a chance of {self.delta:.2g} " if self.delta else ""
+        one, all_ = (
+            f"({cost:.4g}, {self.delta:.4g})" if self.delta else f"{cost:.4g}"
+            for cost in (self.per_report, self.lifetime)
+        )
         return (
-            f"{budget}-LDP per report, {self.lifetime:.4g} over a lifetime "
-            f"({but}a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
+            f"{one}-LDP per report, {all_} over a lifetime "
+            f"(a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
         )

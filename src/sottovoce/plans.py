@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 COINS = ("device", "assigned")
+MOST_DELTA = Fraction(1, 1000)
 _ID = re.compile("[0-9a-f]{64}")
 
 
@@ -139,6 +140,12 @@ class Plan:
         return self.cohorts.guarantee
 
     @property
+    def cost(self) -> str:
+        """What it asks of a person, in words: its epsilon, and its delta if it has one."""
+        delta = self.guarantee.delta
+        return f"epsilon {self.epsilon}, delta {delta:.4g}" if delta else f"epsilon {self.epsilon}"
+
+    @property
     def round_people(self) -> int:
         """How many people this round expects."""
         return max(1, self.people * self.series.shares[self.series.number] // sum(self.series.shares))
@@ -176,6 +183,7 @@ class Plan:
         question = question.settled(schema, exact, people)
         cohorts = question.cohorts(schema, exact, people)
         _affordable(cohorts, exact)
+        _check_delta(cohorts.delta, people, coin)
         body = {
             "sottovoce": FORMAT,
             "schema": schema.to_json(),
@@ -231,6 +239,7 @@ class Plan:
             _check_coin(body["coin"]),
         )
         _affordable(plan.cohorts, plan.epsilon)
+        _check_delta(plan.cohorts.delta, plan.people, plan.coin)
         derived = plan.question.cohorts(schema, plan.epsilon, plan.people).to_json()
         if derived != body["cohorts"]:
             raise InvalidInput("plan: its cohorts are not those of its question")
@@ -248,6 +257,18 @@ def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:
     cost = cohorts.requested
     if cost > Fraction(epsilon):
         raise InvalidInput(f"plan: its asks cost epsilon {float(cost):.6g}, more than the {epsilon} it promises")
+
+
+def _check_delta(delta: Fraction, people: int, coin: str) -> None:
+    """Refuse a delta that is no small chance: too large, or one that whoever assigns the hashes can make certain."""
+    if not delta:
+        return
+    if delta > MOST_DELTA or delta * people >= 1:
+        raise InvalidInput(f"delta ({delta}) must be at most {MOST_DELTA} and below 1/people (1/{people})")
+    if coin == "assigned":
+        raise InvalidInput(
+            "coin (assigned) is not for a plan with a delta: its promise needs hashes that nobody chooses"
+        )
 
 
 def _no_float(text: str) -> Any:

@@ -49,7 +49,7 @@ def crash(folder: Path, kills: int, seed: int, batch: int = 1, url: str | None =
     """Kill it so often while a crowd sends; then let nobody wait and count."""
     url = url or f"sqlite:///{folder}/survey.db"
     (folder / "plan.json").write_bytes(PLAN.to_json().encode())
-    rows = 500_000
+    rows = 3_000 * (kills + 2) * (1 if batch == 1 else 10)  # more than it can send meanwhile
     (folder / "people.csv").write_text("x\n" + "a\nb\nc\n" * (rows // 3))
     log, port, draws = folder / "acknowledged.txt", free_port(), random.Random(seed)
     target = ["--to", f"http://127.0.0.1:{port}", "--batch", str(batch), "--connections", "8", "--log", str(log)]

@@ -127,6 +127,21 @@ def found_sets() -> Findings:
     return Findings({("basket",): sets}, 1000, plain.chance[:2], (), ("a note\x1b",), next=question)
 
 
+def test_every_page_says_its_delta(collector: Collector, browser: httpx.Client) -> None:
+    question = sv.TopItems("basket", top=2, method="psfo", length=2, delta="1/5000")
+    plan = collector.survey(question, people=1000, epsilon=1.0, schema=BASKET, title="Baskets by chance")
+    cost = "epsilon 1.0, delta 0.0002"
+    assert cost in browser.get("/").text
+    watched = " ".join(browser.get(f"/watch/{plan.id}").text.split())
+    assert cost in watched
+    assert "delta 0.0002, the chance that a report tells more, is counted in" in watched
+    taken = " ".join(browser.get(f"/take/{plan.id}").text.split())
+    assert f"E{cost[1:]}: someone who sees your report" in taken
+    assert "at most 73%, with the chance of 0.0002 that it tells more counted in." in taken
+    pure = collector.survey(sv.TopItems("basket", top=2, method="psfo"), people=1000, epsilon=1.0, schema=BASKET)
+    assert "delta" not in browser.get(f"/take/{pure.id}").text
+
+
 def test_sets_of_items_are_drawn_and_taken_away() -> None:
     found = found_sets()
     (picture,) = figures.singles(found)

@@ -26,7 +26,7 @@ ITEMS = 40
 SCHEMA = sv.Schema(basket=sv.Items(range(ITEMS)), age=sv.Ordinal(0, 9))
 QUESTIONS: list[Question] = [
     sv.TopItems("basket", top=4, method="psfo", length=3),
-    sv.TopItems("basket", top=4, method="psfo", length=3, delta="0.001"),
+    sv.TopItems("basket", top=4, method="psfo", length=12, delta="0.0001"),
     sv.TopItems("basket", top=4, method="psfo", length=3, oracle="grr"),
     sv.TopItems("basket", top=4, method="ldpminer"),
     sv.TopItems("basket", top=4, method="ldpminer", first_oracle="olh", first_length=1, second_oracle="adaptive"),

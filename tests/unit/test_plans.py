@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -173,6 +174,54 @@ def test_cohorts_of_unequal_cost_promise_the_larger() -> None:
     assert one | two == sv.Guarantee(2.0, 3.0)
     assert one + two == sv.Guarantee(3.0, 5.0)
     assert one.best_guess(0.5) == pytest.approx(1 / (1 + np.exp(-3.0)))  # of a lifetime
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.1, 0.9])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.001), (0.1, 0.5), (3.0, 0.0)])
+def test_a_guess_is_bounded_with_delta(prior: float, epsilon: float, delta: float) -> None:
+    """Tight: a device that tells all with chance delta, and else keeps epsilon, raises a guess just so far."""
+    truth = np.exp(epsilon) / (1 + np.exp(epsilon))
+    secret = [delta, (1 - delta) * truth, (1 - delta) * (1 - truth), 0.0]  # of each report, if the guess is right
+    other = [0.0, (1 - delta) * (1 - truth), (1 - delta) * truth, delta]
+    excess = sum(max(0.0, one - np.exp(epsilon) * two) for one, two in zip(secret, other, strict=True))
+    assert excess == pytest.approx(delta)  # so it is (epsilon, delta)-LDP, and no better
+    told = 1.0  # by its first report
+    kept = prior * secret[1] / (prior * secret[1] + (1 - prior) * other[1])  # by the likeliest of the others
+    promise = sv.Guarantee(epsilon, epsilon, delta)
+    assert promise.best_guess(prior) == pytest.approx(delta * told + (1 - delta) * kept)
+    if delta:
+        assert promise.best_guess(prior) > sv.Guarantee(epsilon, epsilon).best_guess(prior)
+        assert f"({epsilon:g}, {delta:g})-LDP per report, ({epsilon:g}, {delta:g}) over a lifetime" in str(promise)
+
+
+def _sampled(delta: object, people: int = 900) -> sv.Plan:
+    question = sv.TopItems("basket", top=2, method="psfo", length=12, delta=delta)
+    return sv.plan(sv.Schema(basket=sv.Items(range(40))), question, epsilon=1.0, people=people)
+
+
+def test_a_delta_is_a_small_chance() -> None:
+    assert _sampled("1/1000").guarantee.delta == 0.001
+    assert _sampled(0.001).cost == "epsilon 1.0, delta 0.001"
+    assert _sampled("0.0005", 1999).cohorts.delta == Fraction(1, 2000)
+    for delta, people in (("1/1000", 1000), ("1/999", 10), (0.999, 1), ("1/1000", 10**9)):
+        with pytest.raises(sv.InvalidInput, match=r"delta \(\d+/\d+\) must be at most 1/1000 and below 1/people"):
+            _sampled(delta, people)
+    for wrong in (0, 1, "1e-20", 1 / 3000, "1/1e400", "little", -0.1):
+        with pytest.raises(sv.InvalidInput, match="delta"):
+            _sampled(wrong)
+
+
+def test_a_plan_is_read_with_its_delta_as_it_was_written() -> None:
+    made = _sampled("1/1000")
+    assert sv.Plan.from_json(made.to_json()).guarantee == made.guarantee
+    for other in ("2/2000", "0.001", "1/1000 ", "01/1000", "1/1e3", "1/1_000"):
+        text = made.to_json().replace('"1/1000"', f'"{other}"')
+        assert text != made.to_json()
+        with pytest.raises(sv.InvalidInput, match=r"delta .* in lowest terms"):
+            sv.Plan.from_json(text)
+    for people in (1000, 10**6):
+        with pytest.raises(sv.InvalidInput, match="below 1/people"):
+            sv.Plan.from_json(made.to_json().replace('"people": 900', f'"people": {people}'))
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import sottovoce as sv
+from sottovoce.encodings import Ask, Padded
 from tests.oracles import NAMES
 
 Body = dict[str, Any]
@@ -210,6 +213,7 @@ def _padding(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         body["cohorts"]["cohorts"] = [copy.deepcopy(cohorts[name][index])]
         body["cohorts"]["cohorts"][0]["asks"][0]["encoding"] = encoding
         yield why, _text(body)
+    yield from _deltas(plans)
     for name in ("oue", "olh"):
         body = _body(plans[grr])
         oracle = cohorts[grr][1]["asks"][0]["oracle"]
@@ -224,3 +228,54 @@ def _padding(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     made = sv.oracle("olh-seeded", size=int(oracle["size"]), epsilon=oracle["epsilon"], hash_size=2).to_json()
     body["cohorts"]["cohorts"][15]["asks"][0]["oracle"] = made
     yield "a hash to so few values that too many items share one", _text(body)
+
+
+SPELLINGS = (  # of what is at best 1/1001
+    "2/2002", "01/1001", "1/01001", "+1/1001", "1 / 1001", "1/1001 ", "1/1001\n", "1/1001/1", "1/-1001", "0x1/1001",
+    "1/1001.0", "1/1e400", "1e-400/1", "1e0/1001", "0.000999", "1_0/10010", "\u0661/1001", "0/1001", "1/0", "",
+    "9007199254740993/9016206453995733741", "1/9007199254740993", 1, ["1", "1001"],
+)  # fmt: skip
+
+
+def _deltas(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
+    """Deltas that are no small chance, that somebody can bring about, or that two readers may read in two ways."""
+    name = "amplified sets with a delta"
+
+    def plan(*asks: Ask, people: int = 1000, coin: str = "device") -> Body:
+        body = _body(plans[name]) | {"people": people, "coin": coin}
+        body["cohorts"]["cohorts"] = [{"weight": 1, "asks": [ask.to_json() for ask in asks]}]
+        return body
+
+    def padded(length: int, epsilon: str, delta: Fraction) -> Ask:
+        encoding = Padded("tags", 43, None, length, Decimal(epsilon), delta)
+        return Ask(encoding, encoding.oracle(Decimal(epsilon)))
+
+    small = padded(30, "1.2", Fraction(1, 1001))
+    yield "assigned coins and a delta", _text(plan(small, coin="assigned"))
+    yield "a delta of one in all people", _text(plan(small, people=1001))
+    yield "a delta above the ceiling", _text(plan(padded(30, "1.2", Fraction(1, 999)), people=10))
+    half = padded(30, "0.6", Fraction(1, 1999))
+    yield "two deltas that are too large together", _text(plan(half, half, people=10))
+    yield "a delta near one", _text(plan(padded(30, "1.2", Fraction(999, 1000)), people=1))
+    for why, delta in (("near one", "999999999/1000000000"), ("of a tenth", "1/10"), ("of nothing", "1/1e400")):
+        body = plan(padded(1, "0.1", Fraction(1, 10)), people=1)
+        ask = body["cohorts"]["cohorts"][0]["asks"][0]
+        ask["encoding"]["delta"] = delta
+        ask["oracle"] = sv.oracle("olh-seeded", size=44, epsilon=20, hash_size=60_000).to_json()
+        yield f"a set of one that tells nearly all, with a delta {why}", _text(body)
+    body = plan(padded(2, "1.2", Fraction(1, 2**53)))  # which needs coins that nothing amplifies
+    body["cohorts"]["cohorts"][0]["asks"][0]["encoding"]["delta"] = "1/1e400"
+    yield "a delta that is nothing as a float", _text(body)
+    for hash_size in (5, 200):  # one that is too small, and one that is too large
+        body = plan(small)
+        oracle = body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]
+        made = sv.oracle("olh-seeded", size=73, epsilon=oracle["epsilon"], hash_size=hash_size).to_json()
+        body["cohorts"]["cohorts"][0]["asks"][0]["oracle"] = made
+        yield f"a hash of {hash_size} values, which its delta does not give", _text(body)
+    for delta in SPELLINGS:
+        body = plan(small)
+        body["cohorts"]["cohorts"][0]["asks"][0]["encoding"]["delta"] = delta
+        yield f"a delta written as {delta!r}", _text(body)
+    body = plan(small)
+    body["cohorts"]["cohorts"][0]["asks"][0]["encoding"]["epsilon"] = None
+    yield "a delta beside no epsilon", _text(body)

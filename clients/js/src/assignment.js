@@ -18,9 +18,13 @@ export class Assignment {
     Object.freeze(Object.assign(this, { plan, id, expires, signature }));
   }
 
-  async entropy(plan, own) {
+  check(plan) {
     need(this.plan === plan.id, "assignment: it belongs to another plan", PlanMismatch);
     need(this.expires * 1000 > Date.now(), "assignment: it has expired; ask for another one");
+  }
+
+  async entropy(plan, own) {
+    this.check(plan);
     const asks = Math.max(...plan.cohorts.kinds.map((oracles) => oracles.length));
     return new Assigned(await stream(fromHex("signature", this.signature), BLOCKS + BLOCKS_PER_ASK * asks), own);
   }

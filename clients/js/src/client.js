@@ -60,9 +60,10 @@ export class Client {
 
   async #draw(record) {
     const plan = this.#plan;
+    const given = this.#assignment;
+    given?.check?.(plan); // before any coin
     const answered = await this.#joinRound();
     const read = await encode(plan, record);
-    const given = this.#assignment;
     const assignment = typeof given === "function" ? await given() : given;
     need(plan.coin === "device" || assignment, "assignment is required for a plan whose coin is assigned");
     const entropy = assignment ? await assignment.entropy(plan, this.#entropy) : this.#entropy;

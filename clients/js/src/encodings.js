@@ -1,7 +1,7 @@
-import { bitLength, option, parity } from "./bytes.js";
+import { bitLength, LARGEST, option, parity } from "./bytes.js";
 import { need, only } from "./errors.js";
 import { permuted, tagOf } from "./hashes.js";
-import { keeps, promised, readEpsilon } from "./oracles.js";
+import { promised, readEpsilon, SLACK } from "./oracles.js";
 
 export const fullMask = (schema, name) => (1n << BigInt(bitLength(schema.get(name).size - 1n))) - 1n;
 
@@ -75,19 +75,42 @@ function holding({ candidates }, { size }) {
   return [BigInt(listed.length), places];
 }
 
+export const ratioOf = ([top, bottom]) => Number(top) / Number(bottom);
+const gcd = (one, two) => (two ? gcd(two, one % two) : one);
+
+/** Two integers, as exact as they are written. */
+function readDelta(text) {
+  const delta = (/^[1-9]\d{0,15}\/[1-9]\d{0,15}$/.test(text) ? text : "0/0").split("/").map(BigInt);
+  const [top, bottom] = delta;
+  need(top < bottom && bottom <= LARGEST && gcd(top, bottom) === 1n, "plan: delta must be a fraction in lowest terms");
+  return delta;
+}
+
 /** What a sampled set costs, and the chance that it costs more. */
 function amplified(data, length, { name, ratio, buckets }) {
-  if (data.epsilon === null) return {};
+  if (data.epsilon === null) {
+    need(data.delta === null, "plan: delta must stand beside an epsilon");
+    return {};
+  }
+  const epsilon = readEpsilon(data.epsilon);
   const isPure = data.delta === null;
   need(name === (isPure ? "grr" : "olh-seeded"), `plan: '${name}' cannot be amplified`);
-  const epsilon = readEpsilon(data.epsilon);
-  const [top, bottom] = isPure ? [0, 1] : data.delta.split("/");
-  const delta = top / bottom;
-  need(delta >= 0 && delta < 1, "plan: delta must be a fraction below 1");
-  // the least l' with C(l, l' + 1) / g^l' <= delta
-  let [alike, chance] = [0, length];
-  for (; alike < length && !keeps(chance, delta); alike++) {
-    chance *= (length - alike - 1) / (alike + 2) / (isPure ? Infinity : Number(buckets));
+  const delta = isPure ? undefined : readDelta(data.delta);
+  let alike = 1;
+  if (delta) {
+    // g = ceil(l/l' (e^eps - 1) + 2): the oracle's own if floats cannot tell
+    const own = Number(buckets);
+    const size = () => {
+      const exact = (length / alike) * Math.expm1(epsilon) + 2;
+      return Math.abs(own - exact - 0.5) < 0.5 + SLACK ? own : Math.ceil(exact);
+    };
+    // the least l' with C(l, l' + 1) / g^l' <= delta, by logarithms
+    const rare = Math.log(ratioOf(delta)) + SLACK;
+    let ways = Math.log((length * (length - 1)) / 2);
+    for (; alike < length && ways - alike * Math.log(size()) > rare; alike++) {
+      ways += Math.log((length - alike - 1) / (alike + 2));
+    }
+    need(own === size(), "plan: the hash of a padded set is not the one that its delta needs");
   }
   promised(name, 1 + (alike / length) * (ratio - 1), epsilon);
   return { epsilon, delta };

@@ -6,7 +6,7 @@ import { WHOLE } from "./entropy.js";
 import { need, only } from "./errors.js";
 import * as vectors from "./vectors.js";
 
-const SLACK = 1e-9; // of floats; coins are integers
+export const SLACK = 1e-9; // of floats; coins are integers
 
 // how it is built, and log2 of its largest size
 const ORACLES = {

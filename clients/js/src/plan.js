@@ -1,5 +1,6 @@
 import { readSchema } from "./attributes.js";
 import { LARGEST, sha256, toHex, utf8, whole } from "./bytes.js";
+import { ratioOf } from "./encodings.js";
 import { InvalidInput, need, only, PlanMismatch, SottovoceError } from "./errors.js";
 import { readCohorts } from "./families.js";
 import { keeps, readEpsilon } from "./oracles.js";
@@ -18,6 +19,18 @@ function readSeries({ shares, round, origin, parent }) {
 /** The most that a cohort's asks have of something. */
 const largest = ({ kinds }, what) =>
   Math.max(...kinds.map((asks) => asks.reduce((total, ask) => total + (ask[what] ?? 0), 0)));
+
+/** The largest sum of a cohort's deltas, if it is a small chance that nobody can bring about. */
+function readDelta({ kinds }, people, coin) {
+  const sums = kinds.map((asks) =>
+    asks.reduce(([a, b], { delta: [c, d] = [0n, 1n] }) => [a * d + c * b, b * d], [0n, 1n]),
+  );
+  for (const [top, bottom] of sums) {
+    need(1000n * top <= bottom && top * people < bottom, "plan: delta must be at most 1/1000 and below 1/people");
+    need(!top || coin === "device", "plan: coin must be the device's in a plan with a delta");
+  }
+  return Math.max(...kinds.map((asks) => asks.reduce((sum, { delta }) => sum + (delta ? ratioOf(delta) : 0), 0)));
+}
 
 export class Plan {
   static async fetch(url, { id }) {
@@ -42,12 +55,12 @@ export class Plan {
     this.id = id;
     this.coin = coin;
     this.epsilon = readEpsilon(epsilon);
-    this.people = people;
+    this.people = Number(whole("plan: people", people, 1n, LARGEST));
     this.series = readSeries(series);
     this.schema = readSchema(schema);
     this.cohorts = readCohorts(cohorts, this.schema);
     need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
-    this.delta = largest(this.cohorts, "delta");
+    this.delta = readDelta(this.cohorts, BigInt(this.people), coin);
     this.attributes = [...this.schema.values()].map(({ read, ...shown }) => ({
       ...shown,
       asked: this.cohorts.attributes.includes(shown.name),
@@ -56,18 +69,18 @@ export class Plan {
   }
 
   bestGuess(prior = 0.5) {
-    return 1 / (1 + ((1 - prior) / prior) * Math.exp(-this.epsilon));
+    return this.delta + (1 - this.delta) / (1 + ((1 - prior) / prior) * Math.exp(-this.epsilon));
   }
 
   explain() {
     const { epsilon, delta, cohorts } = this;
     const guess = this.bestGuess();
-    const most = `${Math.round(100 * guess)}%${delta ? `, but for a chance of ${Number(delta.toPrecision(2))}` : ""}`;
+    const chance = delta ? `, with the chance of ${Number(delta.toPrecision(4))} that it tells more counted in` : "";
     return {
       epsilon,
       delta,
       guess,
-      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${most}.`,
+      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${Math.round(100 * guess)}%${chance}.`,
       asked: cohorts.attributes,
       cohorts: Number(cohorts.count),
       rounds: this.series.shares.length,

@@ -21,7 +21,10 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code: 0 well, 1 an audit failed, 2 bad input, 130 interrupted."""
+    """Run one command line and return its exit code.
+
+    0 well, 1 an audit failed or reports were lost, 2 bad input, 130 interrupted.
+    """
     try:
         outcome = app(args=list(arguments) or ["--help"], prog_name="sottovoce", standalone_mode=False)
     except KeyboardInterrupt:

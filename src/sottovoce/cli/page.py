@@ -172,6 +172,7 @@ def _facts(plan: Plan) -> str:
         (f"{plan.people:,}", "people, each sending one report"),
         (f"{len(plan.schema)}", "attributes, any of which can be asked for together"),
         (f"{plan.guarantee.per_report:.3g}", "epsilon, the most a report can cost"),
+        *([(f"{plan.guarantee.delta:.3g}", "delta, the chance that it costs more")] if plan.guarantee.delta else []),
         (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
         (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
     )
@@ -181,12 +182,13 @@ def _facts(plan: Plan) -> str:
 def _promise(plan: Plan) -> str:
     guarantee = plan.guarantee
     times = math.exp(guarantee.per_report)
+    but = f", but for a chance of {guarantee.delta:.4g} that is counted in below" if guarantee.delta else ""
     return (
         f"<p>Whatever you answer, each report that your device might send could also come from any other answer, and "
-        f"is at most <b>{times:.2f} times</b> likelier under yours. Somebody who gave your secret a 50% chance and "
-        f"then reads your report is at most <b>{guarantee.best_guess(0.5):.0%}</b> sure; from 10% they get to at most "
-        f"{guarantee.best_guess(0.1):.0%}. This holds whatever else they know, for whoever receives the reports, and "
-        f"cannot be undone later.</p>"
+        f"is at most <b>{times:.2f} times</b> likelier under yours{but}. Somebody who gave your secret a 50% chance "
+        f"and then reads your report is at most <b>{guarantee.best_guess(0.5):.0%}</b> sure; from 10% they get to at "
+        f"most {guarantee.best_guess(0.1):.0%}. This holds whatever else they know, for whoever receives the reports, "
+        f"and cannot be undone later.</p>"
         f"<p>The coins are tossed on the device against integer thresholds, so the number above is proved, not "
         f"measured: <code>sottovoce audit plan.json</code> lists every report and its exact chance.</p>"
     )

@@ -38,7 +38,7 @@ class Posted:
 @contextmanager
 def collector(folder: Path) -> Iterator[str]:
     """`sottovoce studio` on a new store in the folder, with the folder's plan; gives the collector's address."""
-    for old in folder.glob(f"{STORE}*"):
+    for old in (*folder.glob(f"{STORE}*"), *folder.glob("*.journal")):  # a new store has heard nobody
         old.unlink()
     command = [sys.executable, "-m", "sottovoce.cli", "studio", str(folder / "plan.json"), "--port", "0"]
     command += ["--store", f"sqlite:///{folder / STORE}"]
@@ -61,8 +61,8 @@ def post(plan: Plan, people: Path, url: str, advance: Advance) -> Posted:
     from sottovoce.cli.sending import send_people
 
     start = perf_counter()
-    count = send_people(plan, people, url, 1, CONNECTIONS, None, advance)
-    return Posted(count, perf_counter() - start, f"{url}/studio")
+    sent = send_people(plan, people, url, 1, CONNECTIONS, None, advance)
+    return Posted(sent.now, perf_counter() - start, f"{url}/studio")
 
 
 def wait_for_interrupt() -> None:

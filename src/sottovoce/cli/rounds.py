@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.cli.journal import sync_folder
 from sottovoce.errors import InvalidInput
 from sottovoce.files import replacing
 
@@ -65,6 +67,23 @@ class Membership:
         self._answered[rows] |= mine
         return mine
 
+    def prepare(self, count: int) -> None:
+        """Draw the rounds of the first ``count`` rows, for good."""
+        if count > len(self._rounds) or not self.path.exists():
+            self._draw(count)
+            self.save()
+
+    def answers(self, row: int) -> bool:
+        """Whether a row (from 1) of those that were prepared belongs to this round and has not answered."""
+        return bool(self._rounds[row - 1] == self._series.number and not self._answered[row - 1])
+
+    def mark(self, rows: Iterable[int]) -> None:
+        """From here on these rows (from 1) have answered."""
+        places = np.fromiter(rows, np.int64) - 1
+        if not self._answered[places].all():
+            self._answered[places] = True
+            self.save()
+
     def _draw(self, count: int) -> None:
         from sottovoce.entropy import System
 
@@ -93,6 +112,9 @@ class Membership:
         table = table.replace_schema_metadata({KEY: json.dumps(self._about()).encode()})
         with replacing(self.path) as draft:
             pq.write_table(table, draft, compression="zstd")
+            with draft.open("rb") as written:
+                os.fsync(written.fileno())
+        sync_folder(self.path)
 
 
 def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Membership | None:

@@ -1,22 +1,41 @@
-"""A file of people as devices that send their reports, several at once."""
+"""A file of people as devices that send their reports, several at once, each drawn once whatever happens."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from time import time
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from sottovoce.cli.journal import Drawn, Journal, journal_beside
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from sottovoce.assignments import Assignment
     from sottovoce.cli.progress import Advance
     from sottovoce.cli.rounds import Membership
     from sottovoce.front import Plan
 
-Rows = list[tuple[int, dict[str, Any]]]  # (row of the file, record)
+Row = tuple[int, dict[str, Any]]  # (row of the file, record)
+DRAWN_AT_ONCE = 10_000  # rows that one write makes durable
+ASSIGNED_AT_ONCE = 64  # if each of them must first ask the collector
+MOST_NAMED = 5  # rows in an error
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """How it went: reports acknowledged now and in earlier runs, and the rows whose assignment came to nothing."""
+
+    now: int
+    before: int
+    lost: tuple[int, ...]
 
 
 def send_people(
@@ -28,60 +47,151 @@ def send_people(
     log: Path | None,
     advance: Advance,
     members: Membership | None = None,
-) -> int:
-    """Everybody's report to a collector, or of ``members`` theirs whose round this is; returns how many arrived."""
-    devices = _Devices(plan, url, str(people))
-    done = 0
+    journal: Path | None = None,
+) -> Sent:
+    """Everybody's report to a collector, or of ``members`` theirs whose round this is.
+
+    All rows are checked before anything is drawn. What is drawn is in the journal before it leaves; if there is one
+    already, its reports are sent as they are, under their ids, and only rows that it does not have are drawn.
+    """
+    from sottovoce.service.sender import NotSent
+
     with ExitStack() as stack:
-        file = stack.enter_context(log.open("a", encoding="utf-8")) if log is not None else None
+        devices = _Devices(plan, url)  # a bad address is met before anything else
         stack.callback(devices.close)
-        pool = stack.enter_context(ThreadPoolExecutor(connections))  # ends before the connections do
-        under_way: set[Future[int]] = set()
-        for rows in _groups(plan, people, batch, members):
-            under_way.add(pool.submit(devices.send, rows, file))
+        book = stack.enter_context(Journal(journal or journal_beside(people, plan), plan))
+        count = _check(plan, people, book)
+        drawing = _Drawing(plan, people, book, members)
+        drawing.begin(count)
+        devices.journal = book
+        if log is not None:
+            devices.log = stack.enter_context(log.open("a", encoding="utf-8"))
+        try:
+            return _send(devices, drawing, batch, connections, advance)
+        except NotSent as wrong:
+            raise NotSent(f"{wrong}; the same command goes on from {book.path}, and draws nothing again") from None
+
+
+def _send(devices: _Devices, drawing: _Drawing, batch: int, connections: int, advance: Advance) -> Sent:
+    before = len(drawing.journal.acknowledged)
+    now = 0
+    pool = ThreadPoolExecutor(connections)
+    under_way: set[Future[int]] = set()
+    try:
+        for work in devices.work(drawing, batch):
+            under_way.add(pool.submit(work))
             if len(under_way) >= 2 * connections:
                 ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                done += sum(future.result() for future in ended)
-                advance(done)
+                now += sum(future.result() for future in ended)
+                advance(before + now)
         for future in under_way:
-            done += future.result()
-            advance(done)
-    return done
+            now += future.result()
+            advance(before + now)
+    except BaseException:
+        devices.stop.set()  # whoever waits for a collector gives up now
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)  # before the connections are closed
+    return Sent(now, before, tuple(sorted(devices.lost)))
 
 
-def _groups(plan: Plan, people: Path, size: int, members: Membership | None) -> Iterator[Rows]:
+def _records(plan: Plan, people: Path) -> Iterator[Row]:
     from sottovoce.cli.people import batches
 
-    group: Rows = []
-    row = 0
+    before = 0
     for table in batches(people, plan):
-        mine = None
-        if members is not None:
-            mine = members.answering(row, table.num_rows)
-            members.save()  # now, so that no interruption lets a row answer twice
-        for place, record in enumerate(table.to_pylist()):
-            row += 1
-            if mine is not None and not mine[place]:
-                continue
-            group.append((row, record))
-            if len(group) == size:
-                yield group
-                group = []
-    if group:
-        yield group
+        yield from enumerate(table.to_pylist(), start=before + 1)
+        before += table.num_rows
+
+
+def _check(plan: Plan, people: Path, journal: Journal) -> int:
+    """Refuse a file with rows that do not fit the plan, or that were drawn as they no longer are; returns its rows."""
+    count, first = 0, ""
+    bad: list[int] = []
+    changed: list[int] = []
+    for count, record in _records(plan, people):
+        try:
+            codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+        except InvalidInput as wrong:
+            first = first or str(wrong)
+            (changed if count in journal.digests else bad).append(count)
+            continue
+        if count in journal.digests and journal.digests[count] != journal.digest(codes):
+            changed.append(count)
+    changed += [row for row in journal.digests if row > count]
+    if changed:
+        raise InvalidInput(
+            f"people ({people}): {named_rows(changed)} changed or went since a report was drawn there; put back "
+            f"what it was, or give other people a file of their own: to draw again would cost a person epsilon again"
+        )
+    if bad:
+        more = f"; {named_rows(bad)} in all" if len(bad) > 1 else ""
+        raise InvalidInput(f"people ({people}): row {bad[0]}: {first}{more}; nothing was drawn or sent")
+    return count
+
+
+def named_rows(rows: Sequence[int]) -> str:
+    """row 3, or rows 3, 4, 8"""
+    listed = sorted(set(rows))
+    shown = ", ".join(map(str, listed[:MOST_NAMED]))
+    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
+    return f"row{'s' if len(listed) > 1 else ''} {shown}{more}"
+
+
+class _Drawing:
+    """Who is to be drawn, and the drawing."""
+
+    def __init__(self, plan: Plan, people: Path, journal: Journal, members: Membership | None) -> None:
+        self.plan, self.journal = plan, journal
+        self._people, self._members = people, members
+
+    def begin(self, count: int) -> None:
+        """Give every row its round, for good; those that were drawn have answered."""
+        if self._members is not None:
+            self._members.prepare(count)
+            self._members.mark(self.journal.digests)
+
+    def rows(self) -> Iterator[Row]:
+        """Those that were not drawn, of this round."""
+        known = frozenset(self.journal.digests)
+        for row, record in _records(self.plan, self._people):
+            if row not in known and (self._members is None or self._members.answers(row)):
+                yield row, record
+
+    def keep(self, draws: Sequence[Drawn]) -> None:
+        """From here on they have answered, and may be sent."""
+        self.journal.write(draws)
+        if self._members is not None:
+            self._members.mark([drawn.row for drawn in draws])
+
+    def draw(self, row: int, record: dict[str, Any], given: Assignment | None = None) -> Drawn:
+        from sottovoce.assignments import new_id
+        from sottovoce.cli.rounds import state_of
+        from sottovoce.client import Client
+
+        plan = self.plan
+        digest = self.journal.digest(plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form))
+        state = state_of(plan) if len(plan.series.shares) > 1 else None
+        report = Client(plan, state, assignment=given).report(record)
+        return Drawn(row, digest, given.id if given else new_id(), report, given)
 
 
 class _Devices:
     """Devices that share connections, one for each thread."""
 
-    def __init__(self, plan: Plan, url: str, source: str) -> None:
+    journal: Journal
+    log: TextIO | None = None
+
+    def __init__(self, plan: Plan, url: str) -> None:
         from sottovoce.service.sender import Sender
 
-        self._plan, self._source = plan, source
+        self._plan = plan
+        self.stop = threading.Event()
+        self.lost: list[int] = []
         self._own = threading.local()
         self._lock = threading.Lock()
-        self._make: Callable[[], Any] = lambda: Sender(url)
-        self._senders = [self._make()]  # a bad address is met before the first report
+        self._make: Callable[[], Any] = lambda: Sender(url, stop=self.stop)
+        self._senders = [self._make()]
         self._unused = list(self._senders)
 
     def _sender(self) -> Any:
@@ -94,34 +204,75 @@ class _Devices:
                     self._senders.append(self._own.sender)
         return self._own.sender
 
-    def send(self, rows: Rows, log: TextIO | None) -> int:
-        from sottovoce.assignments import Assignment, new_id
-        from sottovoce.cli.rounds import state_of
-        from sottovoce.client import Client
+    def work(self, drawing: _Drawing, batch: int) -> Iterator[Callable[[], int]]:
+        """What the threads are to do: send what was drawn before, then draw and send the others."""
+        waiting = self.journal.waiting()
+        if self._plan.coin == "assigned":
+            for group in _batched(waiting, batch):
+                yield partial(self._send, group, batch)
+            for rows in _batched(drawing.rows(), max(batch, ASSIGNED_AT_ONCE)):
+                yield partial(self._draw_and_send, drawing, rows, batch)
+            return
+        draws = chain.from_iterable(_kept(drawing, rows) for rows in _batched(drawing.rows(), DRAWN_AT_ONCE))
+        for group in _batched(chain(waiting, draws), batch):
+            yield partial(self._send, group, batch)
 
+    def _draw_and_send(self, drawing: _Drawing, rows: Sequence[Row], batch: int) -> int:
+        """Ask for coins, draw with them, and keep both before anything of it is sent."""
         sender = self._sender()
-        ids, reports, given = [], [], []
-        for row, record in rows:
-            assigned: Assignment | None = None
-            if self._plan.coin == "assigned":
-                assigned = sender.assignment(self._plan.id)
-                given.append(assigned)
-            try:
-                state = state_of(self._plan) if len(self._plan.series.shares) > 1 else None
-                reports.append(Client(self._plan, state, assignment=assigned).report(record))
-            except InvalidInput as wrong:
-                raise InvalidInput(f"people ({self._source}): row {row}: {wrong}") from None
-            ids.append(assigned.id if assigned else new_id())
-        sender.send(ids, reports, given)
-        self._acknowledged(ids, log)
-        return len(reports)
+        draws = [drawing.draw(row, record, sender.assignment(self._plan.id)) for row, record in rows]
+        with self._lock:
+            drawing.keep(draws)
+        return self._send(draws, batch)
 
-    def _acknowledged(self, ids: Sequence[bytes], log: TextIO | None) -> None:
-        if log is not None:
-            with self._lock:
-                log.write("".join(f"{id.hex()}\n" for id in ids))
-                log.flush()
+    def _send(self, draws: Sequence[Drawn], batch: int) -> int:
+        now = time()
+        late = [each for each in draws if each.assignment is not None and now > each.assignment.expires]
+        self._lose(late)
+        good = [each for each in draws if each not in late]
+        return sum(self._send_one(group) for group in _batched(good, batch))
+
+    def _send_one(self, draws: Sequence[Drawn]) -> int:
+        """One request. If an assignment in it is refused, each goes by itself, and those refused are lost."""
+        from sottovoce.service.sender import NotSent
+
+        given = [each.assignment for each in draws if each.assignment is not None]
+        try:
+            self._sender().send([each.id for each in draws], [each.report for each in draws], given)
+        except NotSent as wrong:
+            if wrong.problem != "bad-assignment":
+                raise
+            if len(draws) > 1:
+                return sum(self._send_one([each]) for each in draws)
+            self._lose(draws)
+            return 0
+        self._acknowledged(draws)
+        return len(draws)
+
+    def _lose(self, draws: Iterable[Drawn]) -> None:
+        with self._lock:
+            self.lost += [each.row for each in draws]
+
+    def _acknowledged(self, draws: Sequence[Drawn]) -> None:
+        with self._lock:
+            if self.log is not None:
+                self.log.write("".join(f"{each.id.hex()}\n" for each in draws))
+                self.log.flush()
+            self.journal.acknowledge([each.row for each in draws])
 
     def close(self) -> None:
         for sender in self._senders:
             sender.close()
+
+
+def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of ``size`` items, and a shorter last one."""
+    source = iter(items)
+    while group := list(islice(source, size)):
+        yield group
+
+
+def _kept(drawing: _Drawing, rows: Sequence[Row]) -> list[Drawn]:
+    draws = [drawing.draw(row, record) for row, record in rows]
+    drawing.keep(draws)
+    return draws

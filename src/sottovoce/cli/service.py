@@ -32,6 +32,7 @@ Proxies = Annotated[
     str | None, typer.Option("--proxy", metavar="ADDRESS", help="A proxy that is believed about addresses.")
 ]
 Plans = Annotated[list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")]
+REPORTS_LOST = 1  # exit code
 DEFAULT_STORE = "sqlite:///sottovoce.db"
 
 
@@ -121,6 +122,9 @@ def send(
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Reports in one request.")] = 1,
     connections: Annotated[int, typer.Option(min=1, max=64, help="Requests under way at once.")] = 4,
     log: Annotated[Path | None, typer.Option(help="A file for the id of every acknowledged report.")] = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The journal; by default beside the people's file.")
+    ] = None,
     series: SeriesFile = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -129,6 +133,10 @@ def send(
 
     Each row is a device of its own: it randomises here, sends its report, and sends it again with the same id until
     it is acknowledged, for up to five minutes.
+
+    All rows are checked first. What is drawn is kept in a journal before it leaves: after an interruption, or with
+    rows added to the file, the same command goes on from there, and nobody's report is drawn again. The journal is as
+    secret as the file itself; without it a later run would draw, and count, everybody anew.
 
     In a plan of several rounds a row is drawn into one of them and answers only there. --series FILE keeps who that
     is: give the same file, and the same people in the same order, in every round. Whoever has begun to answer never
@@ -139,14 +147,22 @@ def send(
     from sottovoce.cli.people import row_count
     from sottovoce.cli.progress import progress
     from sottovoce.cli.rounds import needed
-    from sottovoce.cli.sending import send_people
+    from sottovoce.cli.sending import named_rows, send_people
     from sottovoce.cli.survey import read_plan
 
     made = read_plan(plan_file, plan_id)
     members = needed(made, series)
     with progress("sending", row_count(people), quiet) as advance:
-        count = send_people(made, people, to, batch, connections, log, advance, members)
-    typer.echo(f"{count:,} reports acknowledged")
+        sent = send_people(made, people, to, batch, connections, log, advance, members, journal)
+    line = f"{sent.now:,} reports acknowledged" + (f", {sent.before:,} before" if sent.before else "")
+    if not sent.lost:
+        typer.echo(line)
+        return
+    typer.echo(
+        f"{line}, {len(sent.lost):,} lost ({named_rows(sent.lost)}): the collector no longer takes their assignments, "
+        f"and nothing is drawn again"
+    )
+    raise typer.Exit(REPORTS_LOST)
 
 
 @app.command()

@@ -252,7 +252,7 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
             each["id"][:16],
             escape(each["title"]),
             each["question"],
-            each["epsilon"],
+            each["epsilon"] + (f", delta {delta:.4g}" if (delta := each["guarantee"]["delta"]) else ""),
             f"{each['people']:,}",
             f"{each['people_expected']:,}",
             "closed" if each["closed"] else "open",

@@ -17,7 +17,7 @@ from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
 from sottovoce.guarantee import Guarantee
 from sottovoce.oracles import Oracle, oracle
-from sottovoce.oracles.options import share, whole
+from sottovoce.oracles.options import fraction, whole
 from sottovoce.oracles.sets import SetLocalHashing
 from sottovoce.oracles.thresholds import exp, log_down, log_ratio, parse_epsilon
 from sottovoce.schema import MEMBERS, Codes, Schema, Sets
@@ -173,7 +173,7 @@ class Padded(_OfSet):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Padded:
         epsilon = None if data["epsilon"] is None else parse_epsilon(data["epsilon"])
-        delta = None if data["delta"] is None else share("plan: delta", data["delta"])
+        delta = None if data["delta"] is None else fraction("plan: delta", data["delta"])
         return cls(*_parts(data, schema), data["length"], epsilon, delta)
 
 

@@ -40,7 +40,7 @@ from sottovoce.itemsets.padding import best_oracle, padded_ask
 from sottovoce.itemsets.prediction import HELD, least_frequency, rare_error
 from sottovoce.itemsets.sizes import Sizes
 from sottovoce.oracles import oracle
-from sottovoce.oracles.options import share, whole
+from sottovoce.oracles.options import fraction, whole
 from sottovoce.oracles.thresholds import shared
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Items, Label, Schema
@@ -133,7 +133,7 @@ class Popular(Question):
         candidates = self.known.candidates
         if self.method == "psfo":
             delta = self.options["delta"]
-            exact = None if delta is None else share("delta", delta)
+            exact = None if delta is None else fraction("delta", delta)
             length, name = self.options["length"], self.options["oracle"]
             return padded_ask(self.attribute, items, None, length, name, epsilon, exact)
         count = items if candidates is None else len(candidates)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
+import re
 from decimal import Decimal
 from fractions import Fraction
+from math import gcd
 from typing import Any
 
 import numpy as np
 
 from sottovoce.attributes.base import LARGEST_INTEGER
 from sottovoce.errors import InvalidInput
+
+_FRACTION = re.compile("([1-9][0-9]{0,15})/([1-9][0-9]{0,15})")  # 2^53 has 16 digits
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
@@ -60,3 +64,18 @@ def share(name: str, value: Any) -> Fraction:
     if not 0 <= number <= 1:
         raise InvalidInput(f"{name} ({value}) must lie between 0 and 1")
     return number
+
+
+def fraction(name: str, text: Any) -> Fraction:
+    """A fraction as a plan writes it: two decimal integers of at most 2^53, in lowest terms.
+
+    >>> fraction("delta", "1/1000")
+    Fraction(1, 1000)
+    """
+    found = _FRACTION.fullmatch(text) if isinstance(text, str) else None
+    parts = [int(part) for part in found.groups()] if found else []
+    if not parts or max(parts) > LARGEST_INTEGER or gcd(*parts) > 1:
+        raise InvalidInput(
+            f'{name} ({text}) must be a fraction of two whole numbers of at most 2^53 in lowest terms, such as "1/1000"'
+        )
+    return Fraction(*parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from sottovoce.assignments import Assignment
 from sottovoce.errors import InvalidInput, SottovoceError
 from sottovoce.reports import Report
 from sottovoce.service.envelopes import BINARY, JSON, write_binary, write_json
+from sottovoce.service.problems import TYPE
 
 FIRST_WAIT, LONGEST_WAIT, PATIENCE = 0.05, 1.0, 300.0  # seconds
 TIMEOUT = 60.0  # of one attempt
@@ -23,17 +25,22 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504, 507)
 class NotSent(SottovoceError):
     """Reports that a collector refuses, or that could not be sent in time."""
 
+    def __init__(self, message: str, problem: str | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem  # the name of what the collector said, if it said it
+
 
 class Sender:
-    """One connection to a collector, kept open."""
+    """One connection to a collector, kept open. Once ``stop`` is set it does not wait for the collector any more."""
 
-    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, patience: float = PATIENCE, stop: threading.Event | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InvalidInput(f"url ({url}) must be http://HOST[:PORT] or https://HOST[:PORT]")
         self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
         self._patience = patience
+        self._stop = stop or threading.Event()
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, ids: Sequence[bytes], reports: Sequence[Report], given: Sequence[Assignment] = ()) -> None:
@@ -68,11 +75,14 @@ class Sender:
             if status == 200:
                 return answer
             if status and status not in _AGAIN:
-                detail = answer.get("detail", "") if isinstance(answer, dict) else ""
-                raise NotSent(f"the collector refuses it ({status}): {detail}")
+                told = answer if isinstance(answer, dict) else {}
+                problem = str(told.get("type", "")).removeprefix(TYPE)
+                raise NotSent(f"the collector refuses it ({status}): {told.get('detail', '')}", problem)
             if time.monotonic() + wait > end:
                 raise NotSent(f"the collector did not take it within {self._patience:g} seconds: {why}")
-            time.sleep(wait * random.uniform(0.5, 1.0))  # so that many senders do not come back at once
+            # at random, so that many senders do not come back at once
+            if self._stop.wait(wait * random.uniform(0.5, 1.0)):
+                raise NotSent(f"the collector has not taken it: {why}")
             wait = min(2 * wait, LONGEST_WAIT)
 
     def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> tuple[int, Any]:
