@@ -80,7 +80,7 @@ def _oracles() -> Iterator[Case]:
             return _frequencies((asked,), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
 
         yield from each_coin(name, make, SIMPLE_RECORDS)
-    for epsilon in ("0.05", "12", "1E+1"):  # coins near the edges, and an epsilon in another spelling
+    for epsilon in ("0.05", "12", "2.5E-7"):  # coins near the edges, and an epsilon with an exponent
         for name in ("grr", "oue", "hr", "ss"):
             yield Case(
                 f"{name} at {epsilon}", _frequencies(("x",), epsilon, "device", SIMPLE, oracle=name), SIMPLE_RECORDS
@@ -176,7 +176,7 @@ def _signs() -> Iterator[Case]:
 def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> sv.Plan:
     """The same plan with blocks of signs as asked for."""
     body = json.loads(plan.to_json())
-    body["question"]["options"] = {"weights": weights, "blocks": blocks}
+    body["question"]["options"] = {"blocks": blocks, "weights": weights}
     question = sv.Marginals(2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks)
     body["cohorts"] = question.cohorts(plan.schema, plan.epsilon, plan.people).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")

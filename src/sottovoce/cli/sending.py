@@ -108,7 +108,7 @@ class _Devices:
                 given.append(assigned)
             try:
                 state = state_of(self._plan) if len(self._plan.series.shares) > 1 else None
-                reports.append(Client(self._plan, state, assignment=assigned).report(record))
+                reports.append(Client(self._plan, state, assignment=assigned, invalid="raise").report(record))
             except InvalidInput as wrong:
                 raise InvalidInput(f"people ({self._source}): row {row}: {wrong}") from None
             ids.append(assigned.id if assigned else new_id())
