@@ -237,7 +237,7 @@ def _amplified() -> Iterator[Case]:
     deltas = (Fraction(1, 1000), Fraction(3, 10**9), Fraction(1, 2), Fraction(45, 46), Fraction(1, 10**30))
     asked = [_padded(*shape, epsilon=epsilon, delta=delta) for shape in shapes for delta in deltas]
     make = _maker("amplified sets with a delta", _amplifying(*asked), "1.2")
-    yield from each_coin("amplified sets with a delta", make, BASKETS_RECORDS, 36)
+    yield from each_coin("amplified sets with a delta", make, BASKETS_RECORDS, 48)
 
     def two(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
         each = _padded(20, name="tags", epsilon=epsilon / 2, delta=Fraction(1, 10**6))
