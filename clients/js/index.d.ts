@@ -8,21 +8,23 @@ export class InvalidInput extends SottovoceError {}
 export class PlanMismatch extends SottovoceError {}
 /** This device was drawn into another round of the series and must stay silent in this one. */
 export class NotInThisRound extends SottovoceError {}
+/** The plan asks about an attribute on which this device would spend more than its cap. Nothing was drawn. */
+export class BudgetExceeded extends SottovoceError {}
 /** The collector said no, and why (RFC 9457). */
 export class Refused extends SottovoceError {
   readonly status: number;
   readonly type: string | undefined;
 }
-/** The collector did not acknowledge in time. The report is kept: send it again later. */
+/** The collector could not be reached, or did not acknowledge in time. A report is kept: send it again later. */
 export class Unreachable extends SottovoceError {}
 
 export type Value = string | number | boolean;
 
 /**
  * A person's true values by attribute. It stays on the device. Integers beyond 2^53 are BigInts or text; a set is an
- * iterable of its members, or text with semicolons between them.
+ * iterable of its members, or text with semicolons between them. Null is no value, as a missing one is.
  */
-export type PersonRecord = { readonly [attribute: string]: Value | bigint | Iterable<Value | bigint> };
+export type PersonRecord = { readonly [attribute: string]: Value | bigint | Iterable<Value | bigint> | null };
 
 /** What a page needs to ask for an attribute. */
 export interface Attribute {
@@ -51,7 +53,8 @@ export interface Attribute {
   readonly bytes?: number;
   /** text: the only characters there are, and the one of them that stands for all others. */
   readonly alphabet?: string;
-  readonly other?: string;
+  /** Else: the value that is reported for a person whose own is none of the schema's. */
+  readonly other?: Value;
   /** text: what becomes of longer text; it is refused unless this says "cut". */
   readonly longer?: "refuse" | "cut";
 }
@@ -85,6 +88,8 @@ export class Plan {
   readonly epsilon: number;
   /** The chance that a report tells more than epsilon allows; 0 for most plans, and at most 1/1000. */
   readonly delta: number;
+  /** What answering takes from the account of each attribute it asks about, in billionths. */
+  readonly cost: { readonly epsilon: number; readonly delta: number };
   /** How many are expected to take part. */
   readonly people: number;
   readonly attributes: readonly Attribute[];
@@ -169,6 +174,14 @@ export class Client {
       entropy?: Entropy;
       /** For a plan whose coin is assigned: an assignment, or what fetches one when it is needed. */
       assignment?: Assignment | (() => Assignment | Promise<Assignment>);
+      /**
+       * What becomes of a value that is missing or that the schema does not have: the attribute's `other` or a drawn
+       * one is reported ("draw", the default, since silence would tell), or `report` rejects ("raise").
+       */
+      invalid?: "draw" | "raise";
+      /** The most that all plans together may spend on one attribute, kept in the memory: epsilon (10), delta (0.01). */
+      cap?: number;
+      deltaCap?: number;
     },
   );
   /** The whisper for a record: drawn the first time, and the same one ever after, whatever the record is then. */

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
     from sottovoce.analysis import associate, dependency_tree, synthesize
     from sottovoce.assignments import Assignment
-    from sottovoce.client import Client, ClientState, PrivacyWarning, simulate
+    from sottovoce.client import Client, ClientState, InvalidValueWarning, PrivacyWarning, simulate
     from sottovoce.errors import (
         BadAssignment,
+        BudgetExceeded,
         CorruptReport,
         InvalidInput,
         NotEnumerable,
@@ -47,9 +48,10 @@ _HOMES = {
     "aggregate": ("Aggregate",),
     "analysis": ("associate", "dependency_tree", "synthesize"),
     "assignments": ("Assignment",),
-    "client": ("Client", "ClientState", "PrivacyWarning", "simulate"),
+    "client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning", "simulate"),
     "errors": (
         "BadAssignment",
+        "BudgetExceeded",
         "CorruptReport",
         "InvalidInput",
         "NotEnumerable",
@@ -80,8 +82,8 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Aggregate", "Estimate", "MarginalEstimate", "Findings", "Table", "postprocess", "choose_postprocess",
     "associate", "dependency_tree", "synthesize", "rules",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
-    "BadAssignment",
-    "PrivacyWarning",
+    "BadAssignment", "BudgetExceeded",
+    "InvalidValueWarning", "PrivacyWarning",
 ]  # fmt: skip
 
 

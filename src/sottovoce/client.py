@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.accounts import DEFAULT_CAP, DEFAULT_DELTA_CAP, Account, cost_of
 from sottovoce.assignments import Assignment, assigned_cohort
 from sottovoce.entropy import Entropy, System
 from sottovoce.errors import InvalidInput, NotInThisRound, PlanMismatch
 from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan
 from sottovoce.reports import Report, Reports
+
+INVALID = ("draw", "raise")  # what becomes of a value that the schema does not have
 
 
 @dataclass
@@ -32,25 +35,36 @@ class PrivacyWarning(UserWarning):
     """A report that costs epsilon anew, where the caller may not expect it."""
 
 
-class ClientState:
-    """What a device keeps between reports: its round in each series, and its memo for each plan. Never an answer.
+class InvalidValueWarning(UserWarning):
+    """A record has no valid value of an attribute, so that another one is reported in its place."""
 
-    >>> ClientState.from_json(ClientState().to_json()).to_json()
-    '{"rounds": {}, "memos": {}}'
+
+class ClientState:
+    """What a device keeps between reports: its round in each series, its memo for each plan, and its account.
+
+    It never holds an answer. The account says what was spent on each attribute by all plans together: a new plan that
+    would pass ``cap`` (of epsilon) or ``delta_cap`` is not answered (:class:`sottovoce.BudgetExceeded`).
+
+    >>> state = ClientState(cap=2)
+    >>> ClientState.from_json(state.to_json()).account.cap
+    Spent(epsilon=2000000000, delta=10000000)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cap: Any = DEFAULT_CAP, delta_cap: Any = DEFAULT_DELTA_CAP) -> None:
         self.rounds: dict[str, Membership] = {}
         self.memos: dict[str, tuple[int, list[str]]] = {}
+        self.account = Account.capped(cap, delta_cap)
 
     def to_json(self) -> str:
         rounds = {series: asdict(member) for series, member in self.rounds.items()}
-        return json.dumps({"rounds": rounds, "memos": self.memos})
+        return json.dumps({"rounds": rounds, "memos": self.memos, "account": self.account.to_json()})
 
     @classmethod
     def from_json(cls, text: str) -> ClientState:
         try:
             data = json.loads(text)
+            if set(data) != {"rounds", "memos", "account"}:
+                raise ValueError
             state = cls()
             state.rounds = {
                 str(series): Membership(tuple(part["shares"]), int(part["number"]), part["plan"])
@@ -60,6 +74,7 @@ class ClientState:
                 str(plan): (int(memo[0]), [bytes.fromhex(part).hex() for part in memo[1]])
                 for plan, memo in data["memos"].items()
             }
+            state.account = Account.from_json(data["account"])
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             raise InvalidInput("client state: it must be the JSON that to_json wrote") from None
         return state
@@ -72,6 +87,11 @@ class Client:
     lifetime of reports costs what the plan says. Without one every call draws fresh coins, as if it were
     another person, and costs epsilon again: call it once (a second call warns). A plan whose coin is assigned needs
     the ``assignment`` that the collector handed out.
+
+    A device that is asked always reports, since its silence would tell. With ``invalid="draw"`` a value that is
+    missing, or that the schema does not have, is reported as the attribute's ``other``, or as a drawn one if it has
+    none; members of a set that the schema does not list are left out, and what is no set is an empty one. With
+    ``invalid="raise"`` such a record raises :class:`sottovoce.InvalidInput`, and the caller knows why nothing is sent.
 
     >>> from sottovoce import front, frequencies, schema
     >>> plan = front.plan(
@@ -86,7 +106,10 @@ class Client:
         state: ClientState | None = None,
         entropy: Entropy | None = None,
         assignment: Assignment | None = None,
+        invalid: str = INVALID[0],
     ) -> None:
+        if invalid not in INVALID:
+            raise InvalidInput(f"invalid ({invalid}) must be one of {', '.join(INVALID)}")
         if (plan.coin == "assigned") != (assignment is not None):
             raise InvalidInput("assignment is required for a plan whose coin is assigned, and for no other")
         if assignment is not None and assignment.plan_id != plan.id:
@@ -95,10 +118,13 @@ class Client:
         self.state = state
         self._entropy = entropy or System()
         self._assignment = assignment
+        self._invalid = invalid
         self._fresh = 0
 
     def report(self, record: Mapping[str, Any]) -> Report:
         """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
+        if not isinstance(record, Mapping):
+            raise InvalidInput("record must be a mapping of attributes to values")
         if self._assignment is not None:
             self._assignment.check_time(time())  # before any coin: what is drawn too late is drawn for nothing
         self._join_round()
@@ -106,10 +132,13 @@ class Client:
         memo = self.state.memos.get(plan.id) if self.state is not None else None
         if memo is not None:
             return self._recalled(memo)
+        valid = self._read(record)
+        if self.state is not None:
+            self.state.account.charge(plan.cohorts.attributes, cost_of(plan.cohorts))
         entropy = self._assignment.entropy(self._entropy) if self._assignment else self._entropy
         index = assigned_cohort(plan, entropy)
         cohort = plan.cohorts[index]
-        codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+        codes = {name: self._value(name, valid, entropy) for name in plan.cohorts.attributes}
         self._count_fresh()
         if self.state is not None and len(plan.series.shares) > 1:
             self.state.rounds[plan.series.origin or plan.id].plan = plan.id
@@ -121,6 +150,24 @@ class Client:
             ask.oracle.pack(ask.oracle.recall(kept, entropy)) for ask, kept in zip(cohort.asks, memos, strict=True)
         )
         return Report(plan.id, index, payload)
+
+    def _read(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What the asks read, of all cohorts; without what is not valid, unless that is to raise."""
+        cohorts = self.plan.cohorts
+        if self._invalid == "raise":
+            return self.plan.schema.encode(record, cohorts.attributes, cohorts.form)
+        valid = self.plan.schema.encode_valid(record, cohorts.attributes, cohorts.form)
+        for name in cohorts.attributes:
+            if name not in valid:
+                message = f"attribute {name!r}: the record has no valid value of it, so another one is reported"
+                warnings.warn(message, InvalidValueWarning, stacklevel=3)
+        return valid
+
+    def _value(self, name: str, valid: Mapping[str, Any], entropy: Entropy) -> Any:
+        """What is reported of an attribute."""
+        if name in valid:
+            return valid[name]
+        return self.plan.schema[name].substitute(self.plan.cohorts.form, entropy)
 
     def _count_fresh(self) -> None:
         self._fresh += 1

@@ -31,6 +31,10 @@ class NotInThisRound(SottovoceError):
     """This person was drawn into another round of the series and must stay silent in this one."""
 
 
+class BudgetExceeded(SottovoceError):
+    """The plan asks about an attribute on which this device would spend more than its cap. Nothing was drawn."""
+
+
 class StoreError(SottovoceError):
     """A store cannot be used now: it is busy, out of reach or closed. What was being written is not there."""
 

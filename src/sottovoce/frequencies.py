@@ -133,7 +133,7 @@ class Frequencies(Question):
             "attributes": list(self.attributes),
             "oracle": self.oracle,
             "split": self.split,
-            "options": dict(self.options),
+            "options": dict(sorted(self.options.items())),
         }
 
     @classmethod

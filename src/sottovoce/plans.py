@@ -7,8 +7,8 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -184,22 +184,27 @@ class Plan:
         cohorts = question.cohorts(schema, exact, people)
         _affordable(cohorts, exact)
         _check_delta(cohorts.delta, people, coin)
-        body = {
-            "sottovoce": FORMAT,
-            "schema": schema.to_json(),
-            "question": {"kind": question.kind, **question.to_json()},
-            "epsilon": str(exact),
-            "people": people,
-            "coin": coin,
-            "series": series.to_json(),
-            "cohorts": cohorts.to_json(),
-        }
-        text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+        unwritten = cls("", schema, question, exact, people, cohorts, series, coin)
+        text = unwritten._canonical()
         try:
             text.encode()
         except UnicodeEncodeError:
             raise InvalidInput("plan: names and values must be text that UTF-8 can hold") from None
-        return cls(text, schema, question, exact, people, cohorts, series, coin)
+        return replace(unwritten, text=text)
+
+    def _canonical(self) -> str:
+        """The one text that a plan of these parts has."""
+        body = {
+            "sottovoce": FORMAT,
+            "schema": self.schema.to_json(),
+            "question": {"kind": self.question.kind, **self.question.to_json()},
+            "epsilon": str(self.epsilon),
+            "people": self.people,
+            "coin": self.coin,
+            "series": self.series.to_json(),
+            "cohorts": self.cohorts.to_json(),
+        }
+        return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def parse(cls, text: str | bytes, questions: Sequence[type[Question]], id: str | None = None) -> Self:
@@ -240,9 +245,13 @@ class Plan:
         )
         _affordable(plan.cohorts, plan.epsilon)
         _check_delta(plan.cohorts.delta, plan.people, plan.coin)
-        derived = plan.question.cohorts(schema, plan.epsilon, plan.people).to_json()
-        if derived != body["cohorts"]:
+        derived = plan.question.cohorts(schema, plan.epsilon, plan.people)
+        if derived.to_json() != body["cohorts"]:
             raise InvalidInput("plan: its cohorts are not those of its question")
+        _check_numbers(body["question"].get("options"))
+        # another spelling would be another id, for which every device draws again
+        if text != replace(plan, cohorts=derived)._canonical():
+            raise InvalidInput("plan: its text must be the one that sottovoce writes for it, byte for byte")
         return plan
 
 
@@ -250,6 +259,25 @@ def _check_coin(coin: Any) -> str:
     if coin not in COINS:
         raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
     return str(coin)
+
+
+def _check_numbers(options: Any) -> None:
+    """Refuse an option of a question that spells a number as a plan never does, such as "064"."""
+    for option in options.values() if isinstance(options, dict) else options if isinstance(options, list) else ():
+        if isinstance(option, dict | list):
+            _check_numbers(option)
+        elif isinstance(option, str) and option not in _spellings(option):
+            raise InvalidInput("plan: an option of its question is a number that is not written as plans write it")
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """How a plan writes the number that a text is, if it is one: as a fraction, a decimal or a float is written."""
+    try:
+        number, decimal = Fraction(text), Decimal(text) if "/" not in text else None
+        short = () if decimal is None else (str(decimal.normalize(Context(prec=100))), str(float(text)))
+    except (ValueError, ArithmeticError):
+        return (text,)
+    return (str(number), *short)
 
 
 def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import isnan
 from typing import Any
 
@@ -47,6 +48,8 @@ class Schema(Mapping[str, Attribute]):
         if not attributes:
             raise InvalidInput("a schema must have at least one attribute")
         for name, attribute in attributes.items():
+            if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0"):
+                raise InvalidInput(f"attribute {name!r}: a name must not be a number, which JavaScript would move")
             if not isinstance(attribute, Attribute):
                 raise InvalidInput(f"attribute {name!r} must be Boolean, Categorical, Ordinal, Integer, Text or Items")
         self._attributes = dict(attributes)
@@ -90,6 +93,19 @@ class Schema(Mapping[str, Attribute]):
             if name not in record:
                 raise InvalidInput(f"attribute {name!r} is missing from the record")
         return {name: self.read(name, record[name], form) for name in wanted}
+
+    def encode_valid(self, record: Mapping[str, Any], names: Iterable[str], form: str = CODE) -> dict[str, Any]:
+        """As :meth:`encode`, of whatever a record holds: attributes without a valid value are left out.
+
+        Of a set, the members that the schema lists are read, and what else it holds is left out.
+        """
+        found = {}
+        for name in names:
+            attribute = self[name]
+            reading = {CODE: attribute.code, SPELLING: attribute.spell, MEMBERS: attribute.known_members}[form]
+            with suppress(Exception):  # no value may make a device fail, whatever it is
+                found[name] = reading(record[name])
+        return found
 
     def encode_table(
         self, table: Any, names: Iterable[str], form: str = CODE, rows: NDArray[np.bool_] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -23,6 +24,7 @@ from tests.vectors.broken import bad_plans
 from tests.vectors.case import Case, Record
 from tests.vectors.plans import cases
 from tests.vectors.popular import TEXTS, TEXTS_RECORDS
+from tests.vectors.spellings import spellings
 
 PATH = Path(__file__).with_name("v1.json")
 KEY = hashlib.sha256(b"the collector's key").digest()
@@ -44,13 +46,13 @@ def assignment(plan: sv.Plan, label: str) -> sv.Assignment | None:
     return sv.Assignment.sign(KEY, plan.id, ID_TIME + tape(label, 32)[:10], EXPIRES)
 
 
-def drawn(plan: sv.Plan, record: Record, label: str) -> tuple[dict[str, Any], sv.Report | None]:
+def drawn(plan: sv.Plan, record: Record, label: str, invalid: str = "raise") -> tuple[dict[str, Any], sv.Report | None]:
     """A device that reads these bytes: the row of the vectors, and its report unless it must stay silent."""
     source = Tape(tape(label))
     given = assignment(plan, label)
     state = sv.ClientState() if len(plan.series.shares) > 1 else None
     try:
-        report = sv.Client(plan, state, entropy=source, assignment=given).report(record)
+        report = sv.Client(plan, state, entropy=source, assignment=given, invalid=invalid).report(record)
     except sv.NotInThisRound:
         report = None
     row: dict[str, Any] = {"record": record, "entropy": tape(label)[: source.position].hex()}
@@ -82,6 +84,18 @@ def rows(case: Case) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         if len(good) == case.rows:
             break
     return good, silent[:3]
+
+
+def substituted(case: Case, everything: bool) -> list[dict[str, Any]]:
+    """Records that are not valid, and what a device reports of them that must always report."""
+    listed = []
+    for place, bad in enumerate(bad_records(case, everything)):
+        for attempt in count():
+            row, report = drawn(case.plan, bad["record"], f"{case.name}/invalid/{place}/{attempt}", invalid="draw")
+            if report is not None:  # else it is of another round
+                listed.append({"why": bad["why"], **row, "report": report.to_bytes().hex()})
+                break
+    return listed
 
 
 def envelope(sent_id: bytes, report: bytes, signed: dict[str, Any]) -> bytes:
@@ -159,20 +173,21 @@ def outside(attribute: Attribute, form: str) -> list[Any]:
     return [*listed, "aXa"] if attribute.alphabet is not None and attribute.other is None else listed
 
 
-def bad_records(case: Case) -> list[dict[str, Any]]:
-    """Records that must be refused without a word of the answer: each with what an error may not contain."""
+def bad_records(case: Case, everything: bool) -> list[dict[str, Any]]:
+    """Records that are not valid, each with what an error may not contain that refuses them; a few, or all of them."""
     record, schema = case.records[0], case.plan.schema
     asked = case.plan.cohorts.attributes
     listed = [("an attribute is missing", {name: record[name] for name in record if name != asked[0]}, "")]
     listed.append(("an attribute that nobody knows", {**record, "mystery": 1}, ""))
     for name in asked:
         for value in outside(schema[name], case.plan.cohorts.form):
-            if value is True and name == "truths":  # which it knows
+            if value is True and name in ("truths", "number"):  # which it knows
                 continue
             secret = str(value) if isinstance(value, str | int) and len(str(value)) > 4 else ""
             secret = "mf-secret" if isinstance(value, list | dict) else secret
             listed.append((f"{name} outside the schema", {**record, name: value}, secret))
-    return [{"why": why, "record": wrong, "secret": secret} for why, wrong, secret in listed]
+    rows = [{"why": why, "record": wrong, "secret": secret} for why, wrong, secret in listed]
+    return rows if everything else rows[:3]
 
 
 def hashes() -> dict[str, Any]:
@@ -211,7 +226,8 @@ def _entry(case: Case, other: bytes, everything: bool) -> dict[str, Any]:
         "good": good,
         "silent": silent,
         "bad": bad_reports(case, other),
-        "bad_records": bad_records(case) if everything else bad_records(case)[:3],
+        "bad_records": bad_records(case, everything),
+        "substituted": substituted(case, everything),
     }
 
 
@@ -228,8 +244,10 @@ def vectors() -> dict[str, Any]:
         "hashes": hashes(),
         "plans": [_entry(case, others[case is made[0]], case.name in thorough) for case in made],
         "bad_plans": bad_plans({case.name: case.plan for case in made}),
+        "spellings": spellings({case.name: case.plan for case in made}),
     }
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", sv.InvalidValueWarning)
     PATH.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n")

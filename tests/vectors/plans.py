@@ -63,9 +63,24 @@ KINDS_RECORDS: tuple[Record, ...] = tuple(
 )
 
 
+OTHERS = sv.Schema(
+    flag=sv.Boolean(other=False),
+    colour=sv.Categorical(["red", "grey", "other"], other="other"),
+    number=sv.Categorical([3, "7", True], other=True),
+    level=sv.Categorical(range(10, 30, 5), other=20),
+    age=sv.Ordinal(18, 97, bins=4, other=60),
+    code=sv.Integer(bits=7, other=7),
+)
+OTHERS_RECORDS: tuple[Record, ...] = (
+    {"flag": True, "colour": "red", "number": 3, "level": 10, "age": 18, "code": 0},
+    {"flag": False, "colour": "other", "number": "7", "level": 25, "age": 97, "code": 127},
+)
+
+
 def cases() -> list[Case]:
     """Every plan there is."""
-    return [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds(), *popular()]
+    plain = [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
+    return [*plain, *_others(), *_characters(), *_questions(), *popular()]
 
 
 def _frequencies(names: tuple[str, ...], epsilon: str, coin: str, schema: sv.Schema, **options: Any) -> sv.Plan:
@@ -80,7 +95,7 @@ def _oracles() -> Iterator[Case]:
             return _frequencies((asked,), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
 
         yield from each_coin(name, make, SIMPLE_RECORDS)
-    for epsilon in ("0.05", "12", "1E+1"):  # coins near the edges, and an epsilon in another spelling
+    for epsilon in ("0.05", "12", "2.5E-7"):  # coins near the edges, and an epsilon with an exponent
         for name in ("grr", "oue", "hr", "ss"):
             yield Case(
                 f"{name} at {epsilon}", _frequencies(("x",), epsilon, "device", SIMPLE, oracle=name), SIMPLE_RECORDS
@@ -176,7 +191,7 @@ def _signs() -> Iterator[Case]:
 def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> sv.Plan:
     """The same plan with blocks of signs as asked for."""
     body = json.loads(plan.to_json())
-    body["question"]["options"] = {"weights": weights, "blocks": blocks}
+    body["question"]["options"] = {"blocks": blocks, "weights": weights}
     question = sv.Marginals(2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks)
     body["cohorts"] = question.cohorts(plan.schema, plan.epsilon, plan.people).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
@@ -192,3 +207,35 @@ def _rounds() -> Iterator[Case]:
     later = sv.plan(SIMPLE, both, epsilon="2", people=1000, after=even, coin="assigned")
     yield Case("the first of two rounds", even, SIMPLE_RECORDS, 4)
     yield Case("the last of two rounds", later, SIMPLE_RECORDS, 4)
+
+
+def _others() -> Iterator[Case]:
+    """Attributes that name the value which stands for all that they lack."""
+
+    def make(coin: str) -> sv.Plan:
+        return _frequencies(tuple(OTHERS), "9", coin, OTHERS, oracle="grr", split="budget")
+
+    yield from each_coin("values that stand for others", make, OTHERS_RECORDS)
+
+
+def _characters() -> Iterator[Case]:
+    """Names and values of every kind of character that JSON may write in its own way."""
+    odd = "".join(map(chr, [*range(0x20), 0x7F, 0x80, 0x9F, 0xAD, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F3B9]))
+    names = ["__proto__", "007", '\\"/\\ud800', odd]
+    schema = sv.Schema(**{name: sv.Categorical([odd, "\\", '"', "/", "</script>"]) for name in names})
+    records = ({name: "/" for name in names}, {name: odd for name in names})
+    plan = _frequencies(tuple(names), "2", "device", schema, oracle="grr", split="budget")
+    yield Case("every character", plan, records)
+
+
+def _questions() -> Iterator[Case]:
+    """Plans of questions about popular values and sets, as they are made."""
+    words = sv.Schema(word=sv.Text(bytes=8), code=sv.Integer(bits=16, other=99))
+    records = ({"word": "piano", "code": 5}, {"word": "", "code": 65_535})
+    for name in words:
+        plan = sv.plan(words, sv.HeavyHitters(name, top=4), epsilon="2", people=1000)
+        yield Case(f"heavy hitters: {name}", plan, records)
+    baskets = sv.Schema(basket=sv.Items(["milk", "bread", "tea", "salt"]))
+    sets = ({"basket": ["tea"]}, {"basket": []}, {"basket": "milk; salt"})
+    yield Case("top items", sv.plan(baskets, sv.TopItems("basket", top=2), epsilon="2", people=1000), sets)
+    yield Case("top itemsets", sv.plan(baskets, sv.TopItemsets("basket", top=2), epsilon="2", people=1000), sets)

@@ -28,11 +28,11 @@ TODAY = 1_800_000_000
 BY_HAND = popular()  # their cohorts are known from here on
 
 
-def client(plan: sv.Plan, row: dict[str, Any], source: Tape) -> sv.Client:
+def client(plan: sv.Plan, row: dict[str, Any], source: Tape, invalid: str = "raise") -> sv.Client:
     """The device of a row."""
     given = sv.Assignment.from_json(row["assignment"]) if "assignment" in row else None
     state = sv.ClientState() if len(plan.series.shares) > 1 else None
-    return sv.Client(plan, state, entropy=source, assignment=given)
+    return sv.Client(plan, state, entropy=source, assignment=given, invalid=invalid)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -78,6 +78,26 @@ def test_bad_records_are_refused_without_echo(name: str) -> None:
         with pytest.raises(sv.InvalidInput) as refused:
             client(plan, coins, Tape(bytes.fromhex(coins["entropy"]))).report(row["record"])
         assert not row["secret"] or row["secret"] not in str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore::sottovoce.client.InvalidValueWarning")
+@pytest.mark.parametrize("name", PLANS)
+def test_records_that_are_not_valid_are_reported_all_the_same(name: str) -> None:
+    entry = PLANS[name]
+    plan = Plan.from_json(entry["plan"])
+    assert len(entry["substituted"]) == len(entry["bad_records"])
+    for row in entry["substituted"]:
+        source = Tape(bytes.fromhex(row["entropy"]))
+        report = client(plan, row, source, invalid="draw").report(row["record"])
+        assert report.to_bytes().hex() == row["report"]
+        assert source.position == len(row["entropy"]) // 2
+
+
+def test_one_plan_has_one_spelling() -> None:
+    assert len({row["plan"] for row in VECTORS["spellings"]}) == len(VECTORS["spellings"]) > 101
+    for row in VECTORS["spellings"]:
+        with pytest.raises(sv.InvalidInput):
+            print(row["why"], Plan.from_json(row["plan"]).id)
 
 
 def test_bad_plans_are_refused() -> None:

@@ -1,6 +1,6 @@
 import { bitLength, option, parity, sorted, whole } from "./bytes.js";
 import { WHOLE } from "./entropy.js";
-import { need } from "./errors.js";
+import { need, only } from "./errors.js";
 import { bucket, keyedHash, scramble } from "./hashes.js";
 
 export const odds = (threshold) => Number(threshold) / Number(WHOLE - threshold);
@@ -104,7 +104,7 @@ function bitsOf(options, name, least, most) {
   return bitLength(found) - 1;
 }
 
-const readSalt = (options) => option(options, "salt", 0n, WHOLE - 1n);
+const readSalt = (options) => option(options, "salt", 0n, WHOLE - 1n, String);
 
 export function sketch(options) {
   const placeBits = bitsOf(options, "width", 2n, 1n << 20n);
@@ -129,7 +129,7 @@ export function hashed(size, options) {
   const buckets = option(options, "buckets", 2n, 1n << 16n);
   const hashes = option(options, "hashes", 1n, 16n);
   const salt = readSalt(options);
-  const isClosed = options.alphabet === "closed";
+  const isClosed = only("alphabet", options.alphabet, { closed: true, open: false });
   if (isClosed) whole("plan: a closed alphabet", size * hashes, 2n, 4096n);
   const places = (cohort, value) => {
     const keys = Array.from({ length: Number(hashes) }, (_, hash) => keyedHash(salt, cohort * hashes + BigInt(hash)));

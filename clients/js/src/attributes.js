@@ -1,5 +1,5 @@
 import { bitLength, LARGEST, option, sha256, sorted, toInteger, utf8, whole } from "./bytes.js";
-import { InvalidInput, need, only } from "./errors.js";
+import { keys, need, only } from "./errors.js";
 
 const MOST_LISTED = 4096n; // labels that a page may show
 const YES_NO = { false: 0n, true: 1n, no: 0n, yes: 1n, 0: 0n, 1: 1n };
@@ -8,14 +8,13 @@ const bounded = (value) => whole("plan: values", value, -LARGEST, LARGEST);
 const labels = (size, label) =>
   size > MOST_LISTED ? null : Array.from({ length: Number(size) }, (_, code) => label(BigInt(code)));
 
-const boolean = () => ({
-  size: 2n,
-  code: (value) => only("value", typeof value === "object" ? "" : String(value).trim().toLowerCase(), YES_NO),
-  labels: [false, true],
-});
+const yesOrNo = (value) => only("value", typeof value === "object" ? "" : String(value).trim().toLowerCase(), YES_NO);
+
+const boolean = () => ({ size: 2n, code: yesOrNo, labels: [false, true] });
 
 function range(ends) {
-  const [first, end, step] = ends.map(bounded);
+  keys(ends, "0,1,2");
+  const [first, end, step] = ends.map((_, place) => option(ends, place, -LARGEST, LARGEST));
   const size = (end - first + step - (step > 0n ? 1n : -1n)) / step;
   const code = (value) => {
     const offset = bounded(value) - first;
@@ -42,7 +41,7 @@ function categorical({ range: ends, values }) {
 
 function ordinal(options) {
   const { low, high, bins } = options;
-  const [first, last] = [bounded(low), bounded(high)];
+  const [first, last] = ["low", "high"].map((end) => option(options, end, -LARGEST, LARGEST));
   const count = last - first + 1n;
   const size = bins === null ? count : option(options, "bins", 2n, count);
   const start = (place) => first + (place * count + size - 1n) / size;
@@ -71,7 +70,9 @@ function integer(options) {
 function text(options) {
   const { alphabet, other, longer } = options;
   const most = Number(option(options, "bytes", 1n, LARGEST));
-  const letters = alphabet && [...alphabet];
+  const letters = alphabet?.split && [...alphabet];
+  need(letters ? !other || letters.includes(other) : alphabet === other, "plan: an alphabet must be text with its other");
+  need(longer === undefined || longer === "cut", "plan: longer must be cut, or not there");
   const known = (letter) => (letters.includes(letter) ? letter : (other ?? "\ud800")); // which no text may have
   const fitted = (value) => {
     need(typeof value === "string", "value");
@@ -104,36 +105,72 @@ function text(options) {
 function items(options) {
   const { code, ...each } = categorical(options);
   const split = (value) => (value.trim() ? value.split(";").map((part) => part.trim()) : []);
-  const members = (value) => sorted((typeof value === "string" ? split(value) : [...value]).map(code));
+  const members = (value, isStrict) => {
+    const known = (each) => {
+      try {
+        return [code(each)];
+      } catch (wrong) {
+        if (isStrict) throw wrong;
+        return []; // what the schema does not list is left out
+      }
+    };
+    return sorted((typeof value === "string" ? split(value) : [...value]).flatMap(known));
+  };
   return { ...each, members, rule: `value must be a set of the schema's ${each.size} values` };
 }
 
-const KINDS = { boolean, categorical, ordinal, integer, text, items };
+const LIST = "(values|range)";
+const OTHER = "(,other)?"; // the value that stands for those which the schema lacks
+const KINDS = {
+  boolean: [boolean, OTHER],
+  categorical: [categorical, `,${LIST}${OTHER}`],
+  ordinal: [ordinal, `,low,high,bins${OTHER}`],
+  integer: [integer, `,bits${OTHER}`],
+  text: [text, `,bytes(,alphabet)?${OTHER}(,longer)?`],
+  items: [items, `,${LIST}`],
+};
+
+/** The code of `other`, which is written as the labels are. */
+function otherCode({ kind, other, values }, code) {
+  if (other === undefined || kind === "text") return undefined;
+  const isWritten = values ? values.includes(other) : typeof other === (kind === "boolean" ? kind : "number");
+  need(isWritten, "plan: other must be one of the values");
+  return code(other);
+}
 
 export function readSchema(data) {
   const schema = new Map();
   for (const [name, options] of Object.entries(data)) {
-    const { code, spelling = code, members, ...kind } = only("kind", options.kind, KINDS)(options);
+    const [build, known] = only("kind", options.kind, KINDS);
+    keys(options, `kind,sensitive${known}`);
+    need(typeof options.sensitive === "boolean", "plan: sensitive must be true or false");
+    const { code, spelling, members, ...kind } = build(options);
     const { size } = kind;
     need(size > 1n, `plan: attribute '${name}' must have at least 2 values`);
     const bits = bitLength(size - 1n);
     const rule = `value is not one of the schema's ${size} values`;
-    schema.set(name, { ...options, name, bits, rule, ...kind, read: { code, spelling, members } });
+    const other = otherCode(options, code);
+    const limits = { code: size, spelling: spelling ? 1n << BigInt(kind.bits) : size };
+    const substitute = (form, entropy) => (form === "members" ? [] : (other ?? entropy.below(limits[form])));
+    const read = { code, spelling: spelling ?? code, members, substitute };
+    schema.set(name, { ...options, name, bits, rule, ...kind, read });
   }
   return schema;
 }
 
-/** Of all that any cohort is asked, so that a record does not tell the cohort. */
-export async function encode({ schema, cohorts: { attributes, form } }, record) {
-  for (const name of Object.keys(record)) need(schema.has(name), `attribute '${name}' is not in the schema`);
+/** Of all that any cohort is asked, so that a record does not tell the cohort; what is not valid is left out. */
+export async function encode({ schema, cohorts: { attributes, form } }, record, isStrict) {
+  need(record && typeof record === "object", "record must be an object of values by attribute");
+  for (const name of Object.keys(record)) need(!isStrict || schema.has(name), `attribute '${name}' is not in the schema`);
   const found = new Map();
   for (const name of attributes) {
-    need(Object.hasOwn(record, name), `attribute '${name}' is missing from the record`);
+    const isThere = Object.hasOwn(record, name);
+    need(isThere || !isStrict, `attribute '${name}' is missing from the record`);
     const { read, rule } = schema.get(name);
     try {
-      found.set(name, await read[form](record[name]));
+      if (isThere) found.set(name, await read[form](record[name], isStrict));
     } catch {
-      throw new InvalidInput(`attribute '${name}': ${rule}`); // not a word of the value
+      need(!isStrict, `attribute '${name}': ${rule}`); // not a word of the value
     }
   }
   return found;

@@ -1,7 +1,7 @@
 import { encode } from "./attributes.js";
 import { toHex } from "./bytes.js";
 import { System } from "./entropy.js";
-import { InvalidInput, need, NotInThisRound } from "./errors.js";
+import { BudgetExceeded, InvalidInput, need, NotInThisRound } from "./errors.js";
 import { shareOf } from "./families.js";
 import { PlainMemory } from "./memory.js";
 import { whispers } from "./oracles.js";
@@ -24,8 +24,12 @@ export class Client {
   #entropy;
   #assignment;
   #series;
+  #isStrict;
+  #caps;
 
-  constructor(plan, { memory, entropy = new System(), assignment } = {}) {
+  constructor(plan, { memory, entropy = new System(), assignment, invalid = "draw", cap = 10, deltaCap = 0.01 } = {}) {
+    need(["draw", "raise"].includes(invalid), "invalid must be draw or raise");
+    need(cap >= 0 && deltaCap >= 0, "cap and deltaCap must be numbers of at least 0");
     need(plan.series.shares.length === 1 || memory, "memory is required for a plan of several rounds");
     need(plan.coin === "assigned" || !assignment, "assignment is only for a plan whose coin is assigned");
     this.#plan = plan;
@@ -33,6 +37,8 @@ export class Client {
     this.#entropy = entropy;
     this.#assignment = assignment;
     this.#series = plan.series.origin ?? plan.id;
+    this.#isStrict = invalid === "raise";
+    this.#caps = { epsilon: cap, delta: deltaCap };
   }
 
   report(record) {
@@ -63,17 +69,40 @@ export class Client {
     const given = this.#assignment;
     given?.check?.(plan); // before any coin
     const answered = await this.#joinRound();
-    const read = await encode(plan, record);
+    const read = await encode(plan, record, this.#isStrict);
     const assignment = typeof given === "function" ? await given() : given;
     need(plan.coin === "device" || assignment, "assignment is required for a plan whose coin is assigned");
     const entropy = assignment ? await assignment.entropy(plan, this.#entropy) : this.#entropy;
+    await exclusive("sottovoce/account", () => this.#charge());
     await answered();
     const { cohort, asks } = plan.cohorts.at(entropy.public.below(plan.cohorts.weight));
+    const { attributes, form } = plan.cohorts;
+    for (const name of attributes.filter((each) => !read.has(each))) {
+      read.set(name, plan.schema.get(name).read.substitute(form, entropy));
+    }
     const payload = toHex(whispers(asks, read, entropy));
     const { id = newId(), ...signed } = assignment ?? {};
     const report = new Report({ id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload });
     await this.#set(plan.id, report.json);
     return report;
+  }
+
+  /** What a new plan costs is spent on every attribute that it reads, in billionths, or on none. */
+  async #charge() {
+    const { cost, cohorts } = this.#plan;
+    const spent = new Map(Object.entries((await this.#get("account")) ?? {}));
+    for (const name of cohorts.attributes) {
+      const total = {};
+      for (const part of ["epsilon", "delta"]) {
+        const before = spent.has(name) ? spent.get(name)?.[part] : 0;
+        need(Number.isSafeInteger(before) && before >= 0, "memory: its account is damaged");
+        total[part] = before + cost[part];
+        const why = `attribute '${name}': ${part} ${before / 1e9} was spent and ${cost[part] / 1e9} more would pass the cap`;
+        need(total[part] <= this.#caps[part] * 1e9, `${why} of ${this.#caps[part]}`, BudgetExceeded);
+      }
+      spent.set(name, total);
+    }
+    await this.#set("account", Object.fromEntries(spent));
   }
 
   /** A round is drawn once, and one plan of it is answered. */

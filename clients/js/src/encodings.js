@@ -1,5 +1,5 @@
-import { bitLength, LARGEST, option, parity } from "./bytes.js";
-import { need, only } from "./errors.js";
+import { billionths, bitLength, LARGEST, option, parity } from "./bytes.js";
+import { keys, need, only } from "./errors.js";
 import { permuted, tagOf } from "./hashes.js";
 import { promised, readEpsilon, SLACK } from "./oracles.js";
 
@@ -14,10 +14,15 @@ export function cells({ attributes }, schema) {
   };
 }
 
-export function parities({ attributes, products }, schema) {
-  const masks = products.map((row) =>
-    attributes.map((name, place) => option(row, place, 0n, fullMask(schema, name))),
-  );
+function parities({ attributes, products }, schema) {
+  const masks = products.map((row) => {
+    need(row.length === attributes.length, "plan: a product must have one mask per attribute");
+    return attributes.map((name, place) => option(row, place, 0n, fullMask(schema, name)));
+  });
+  return masked(attributes, masks);
+}
+
+export function masked(attributes, masks) {
   const sign = (row, codes) => row.reduce((odd, mask, place) => odd ^ parity(mask & codes.get(attributes[place])), 0n);
   return {
     attributes,
@@ -40,6 +45,7 @@ const window = ofOne("spelling", (data, attribute) => {
   const fresh = option(data, "fresh", 1n, bits - start);
   const tag = option(data, "tag", 0n, 32n);
   const tagged = option(data, "tagged", 0n, bits);
+  need(typeof data.scrambled === "boolean", "plan: scrambled must be true or false");
   return {
     size: 1n << (tag + fresh),
     encode(spelling) {
@@ -53,8 +59,9 @@ const extensions = ofOne("spelling", (data, attribute) => {
   const bits = BigInt(attribute.bits);
   const fresh = option(data, "fresh", 1n, 16n);
   const prefixes = data.prefixes.map((prefix) => {
+    keys(prefix, "0,1");
     const length = option(prefix, 0, 0n, bits - fresh);
-    return [length, option(prefix, 1, 0n, (1n << length) - 1n)];
+    return [length, option(prefix, 1, 0n, (1n << length) - 1n, String)];
   });
   const size = (BigInt(prefixes.length) << fresh) + 1n;
   return {
@@ -92,7 +99,7 @@ function amplified(data, length, { name, ratio, buckets }) {
     need(data.delta === null, "plan: delta must stand beside an epsilon");
     return {};
   }
-  const epsilon = readEpsilon(data.epsilon);
+  const priced = readEpsilon(data.epsilon);
   const isPure = data.delta === null;
   need(name === (isPure ? "grr" : "olh-seeded"), `plan: '${name}' cannot be amplified`);
   const delta = isPure ? undefined : readDelta(data.delta);
@@ -101,7 +108,7 @@ function amplified(data, length, { name, ratio, buckets }) {
     // g = ceil(l/l' (e^eps - 1) + 2): the oracle's own if floats cannot tell
     const own = Number(buckets);
     const size = () => {
-      const exact = (length / alike) * Math.expm1(epsilon) + 2;
+      const exact = (length / alike) * Math.expm1(priced.epsilon) + 2;
       return Math.abs(own - exact - 0.5) < 0.5 + SLACK ? own : Math.ceil(exact);
     };
     // the least l' with C(l, l' + 1) / g^l' <= delta, by logarithms
@@ -112,8 +119,8 @@ function amplified(data, length, { name, ratio, buckets }) {
     }
     need(own === size(), "plan: the hash of a padded set is not the one that its delta needs");
   }
-  promised(name, 1 + (alike / length) * (ratio - 1), epsilon);
-  return { epsilon, delta };
+  promised(name, 1 + (alike / length) * (ratio - 1), priced.epsilon);
+  return { ...priced, delta, deltaCost: delta ? billionths(...delta) : 0 };
 }
 
 const padded = ofOne("members", (data, attribute) => {
@@ -151,6 +158,19 @@ const drawn = ofOne("members", (data, attribute) => {
   };
 });
 
-const ENCODINGS = { cells, parities, window, extensions, padded, held, drawn };
+const OF_SET = "attribute,candidates";
+const ENCODINGS = {
+  cells: [cells, "attributes"],
+  parities: [parities, "attributes,products"],
+  window: [window, "attribute,start,fresh,tag,tagged,scrambled"],
+  extensions: [extensions, "attribute,fresh,prefixes"],
+  padded: [padded, `${OF_SET},length,epsilon,delta`],
+  held: [held, `${OF_SET},most`],
+  drawn: [drawn, `${OF_SET},length`],
+};
 
-export const readEncoding = (data, schema) => only("encoding", data.kind, ENCODINGS)(data, schema);
+export function readEncoding(data, schema) {
+  const [build, known] = only("encoding", data.kind, ENCODINGS);
+  keys(data, `kind,${known}`);
+  return build(data, schema);
+}

@@ -16,6 +16,10 @@ export class NotInThisRound extends SottovoceError {
   name = "NotInThisRound";
 }
 
+export class BudgetExceeded extends SottovoceError {
+  name = "BudgetExceeded";
+}
+
 export class Refused extends SottovoceError {
   name = "Refused";
 
@@ -35,6 +39,10 @@ export function need(holds, rule, Kind = InvalidInput) {
 }
 
 export function only(what, name, known) {
-  need(Object.hasOwn(known, name), `plan: ${what} must be one of ${Object.keys(known).join(", ")}`);
+  need(typeof name === "string" && Object.hasOwn(known, name), `plan: ${what} must be one of ${Object.keys(known).join(", ")}`);
   return known[name];
 }
+
+/** A part of a plan has these keys, in this order, and no others. */
+export const keys = (part, known) =>
+  need(new RegExp(`^${known}$`).test(Object.keys(part)), `plan: the keys of a part must be ${known}`);

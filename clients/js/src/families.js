@@ -1,7 +1,7 @@
 import { LARGEST, option } from "./bytes.js";
-import { cells, fullMask, parities, readEncoding } from "./encodings.js";
-import { need, only } from "./errors.js";
-import { readOracle } from "./oracles.js";
+import { cells, fullMask, masked, readEncoding } from "./encodings.js";
+import { keys, need, only } from "./errors.js";
+import { readEpsilon, readOracle } from "./oracles.js";
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0n);
 
@@ -18,9 +18,13 @@ function ask(encoding, oracle) {
 }
 
 function listed({ cohorts }, schema) {
-  const kinds = cohorts.map(({ asks }) =>
-    asks.map(({ encoding, oracle }) => ask(readEncoding(encoding, schema), readOracle(oracle))),
-  );
+  const kinds = cohorts.map((cohort) => {
+    keys(cohort, "weight,asks");
+    return cohort.asks.map((each) => {
+      keys(each, "encoding,oracle");
+      return ask(readEncoding(each.encoding, schema), readOracle(each.oracle));
+    });
+  });
   const weights = cohorts.map((cohort) => option(cohort, "weight", 1n, LARGEST));
   return {
     count: BigInt(cohorts.length),
@@ -70,6 +74,7 @@ function choices(data, digits, heavy) {
 
 function subsets(data, schema) {
   const { attributes } = data;
+  readEpsilon(data.epsilon);
   const ones = attributes.map(() => 1n);
   const { at, ...family } = choices(data, ones, ones);
   const oracles = data.oracles.map(readOracle);
@@ -93,13 +98,16 @@ const SHAPES = {
 };
 
 function readBlock(data, masks, heavy) {
+  keys(data, "shape,order,times,oracle");
   const block = choices(data, masks, heavy);
   const times = option(data, "times", 1n, LARGEST);
   const products = only("shape", data.shape, SHAPES)(block.order);
   return { ...block, times, products, oracle: readOracle(data.oracle) };
 }
 
-function signs({ attributes, weights, blocks }, schema) {
+function signs({ attributes, weights, epsilon, blocks }, schema) {
+  readEpsilon(epsilon);
+  need(weights.length === attributes.length, "plan: signs need a weight for each attribute");
   const masks = attributes.map((name) => fullMask(schema, name));
   const heavy = attributes.map((_, place) => option(weights, place, 1n, 1n << 20n));
   const parts = blocks.map((each) => readBlock(each, masks, heavy));
@@ -116,16 +124,23 @@ function signs({ attributes, weights, blocks }, schema) {
       const [rank, chosen] = at(left / times);
       const rows = products.map((has) => chosen.map(([, digit], slot) => (has(slot) ? digit + 1n : 0n)));
       const names = chosen.map(([member]) => attributes[member]);
-      const encoding = parities({ attributes: names, products: rows }, schema);
-      return { cohort: Number(sum(counts.slice(0, number)) + rank), asks: [ask(encoding, oracle)] };
+      const asks = [ask(masked(names, rows), oracle)];
+      return { cohort: Number(sum(counts.slice(0, number)) + rank), asks };
     },
   };
 }
 
-const FAMILIES = { listed, together: listed, subsets, signs };
+const FAMILIES = {
+  listed: [listed, "cohorts"],
+  together: [listed, "cohorts"],
+  subsets: [subsets, "attributes,order,oracle,epsilon,oracles"],
+  signs: [signs, "attributes,weights,epsilon,blocks"],
+};
 
 export function readCohorts(data, schema) {
-  const family = only("family", data.family, FAMILIES)(data, schema);
+  const [build, known] = only("family", data.family, FAMILIES);
+  keys(data, `family,${known}`);
+  const family = build(data, schema);
   need(family.weight > 0n && family.count < 1n << 32n, "plan: it has no cohorts, or too many");
   const [form = "code", ...others] = new Set(family.kinds.flat().map((ask) => ask.form));
   need(!others.length, "plan: its asks must read attributes in one form");

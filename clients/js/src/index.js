@@ -1,7 +1,15 @@
 export { Assignment } from "./assignment.js";
 export { Client } from "./client.js";
 export { Entropy, System, Tape } from "./entropy.js";
-export { InvalidInput, NotInThisRound, PlanMismatch, Refused, SottovoceError, Unreachable } from "./errors.js";
+export {
+  BudgetExceeded,
+  InvalidInput,
+  NotInThisRound,
+  PlanMismatch,
+  Refused,
+  SottovoceError,
+  Unreachable,
+} from "./errors.js";
 export { BrowserMemory, PlainMemory } from "./memory.js";
 export { Plan } from "./plan.js";
 export { newId, Report } from "./report.js";

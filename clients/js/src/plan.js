@@ -1,20 +1,35 @@
 import { readSchema } from "./attributes.js";
-import { LARGEST, sha256, toHex, utf8, whole } from "./bytes.js";
+import { LARGEST, option, sha256, toHex, utf8 } from "./bytes.js";
 import { ratioOf } from "./encodings.js";
-import { InvalidInput, need, only, PlanMismatch, SottovoceError } from "./errors.js";
+import { InvalidInput, keys, need, only, PlanMismatch, SottovoceError } from "./errors.js";
 import { readCohorts } from "./families.js";
 import { keeps, readEpsilon } from "./oracles.js";
 import { download } from "./send.js";
 
-const isId = (text) => /^[0-9a-f]{64}$/.test(text);
+const isId = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
 
-function readSeries({ shares, round, origin, parent }) {
-  const series = { shares: shares.map((share) => whole("plan: share", share, 1n, LARGEST)), round, origin };
-  whole("plan: round", round, 0n, BigInt(shares.length - 1));
+function readSeries(data) {
+  keys(data, "shares,round,origin,parent");
+  const { shares, round, origin, parent } = data;
+  const series = { shares: shares.map((_, place) => option(shares, place, 1n, LARGEST)), round, origin };
+  option(data, "round", 0n, BigInt(shares.length - 1));
   const named = [origin, parent].every((id) => (round ? isId(id) : id === null));
   need(named, "plan: origin and parent must be ids of plans in every round but the first");
   return series;
 }
+
+// what a question has; asks: of the test vectors
+const QUESTIONS = {
+  frequencies: "attributes,oracle,split,options",
+  marginals: "up_to,attributes,workload,method,options",
+  "heavy-hitters": "attribute,top,above,method,options",
+  "top-items": "attribute,top,method,options,round,known",
+  "top-itemsets": "attribute,top,method,options,round,known",
+  asks: "name",
+};
+
+/** One plan has one text, so that no other spelling of it is a new plan, and half a character has none. */
+const isWritten = (text, body) => text === `${JSON.stringify(body, null, 1)}\n` && !/(?<!\\)(\\\\)*\\ud/.test(text);
 
 /** The most that a cohort's asks have of something. */
 const largest = ({ kinds }, what) =>
@@ -43,24 +58,33 @@ export class Plan {
     const own = toHex(await sha256(bytes));
     need(id === undefined || own === id, "plan: its hash is not the id; it was changed", PlanMismatch);
     try {
-      return new Plan(own, JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)));
+      const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+      const body = JSON.parse(text);
+      const plan = new Plan(own, body);
+      need(isWritten(text, body), "plan: its text must be the one that sottovoce writes for it, byte for byte");
+      return plan;
     } catch (wrong) {
       throw wrong instanceof SottovoceError ? wrong : new InvalidInput("plan: a part is missing or malformed");
     }
   }
 
-  constructor(id, { sottovoce, coin, epsilon, people, series, schema, cohorts }) {
+  constructor(id, body) {
+    const { sottovoce, question, coin, epsilon, people, series, schema, cohorts } = body;
     need(sottovoce === 1, "plan: the format version must be 1");
+    keys(body, "sottovoce,schema,question,epsilon,people,coin,series,cohorts");
+    keys(question, `kind,${only("question", question.kind, QUESTIONS)}`);
+    option(body, "people", 1n, LARGEST);
     only("coin", coin, { device: 1, assigned: 1 });
     this.id = id;
     this.coin = coin;
-    this.epsilon = readEpsilon(epsilon);
-    this.people = Number(whole("plan: people", people, 1n, LARGEST));
+    this.epsilon = readEpsilon(epsilon).epsilon;
+    this.people = people;
     this.series = readSeries(series);
     this.schema = readSchema(schema);
     this.cohorts = readCohorts(cohorts, this.schema);
     need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
     this.delta = readDelta(this.cohorts, BigInt(this.people), coin);
+    this.cost = { epsilon: largest(this.cohorts, "cost"), delta: largest(this.cohorts, "deltaCost") };
     this.attributes = [...this.schema.values()].map(({ read, ...shown }) => ({
       ...shown,
       asked: this.cohorts.attributes.includes(shown.name),

@@ -5,9 +5,15 @@ const QUIETLY = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no
 
 export async function download(url, path, options) {
   const address = `${`${url}`.replace(/\/+$/, "")}/v1/${path}`;
-  const answer = await fetch(address, { ...QUIETLY, signal: AbortSignal.timeout(LONGEST), ...options });
-  if (!answer.ok) throw new Refused(answer.status, (await answer.json().catch(() => null)) ?? {});
-  return answer;
+  let answer, body;
+  try {
+    answer = await fetch(address, { ...QUIETLY, signal: AbortSignal.timeout(LONGEST), ...options });
+    body = new Response(await answer.arrayBuffer());
+  } catch (cause) {
+    throw new Unreachable(`collector: ${address} cannot be reached`, { cause });
+  }
+  if (!answer.ok) throw new Refused(answer.status, (await body.json().catch(() => null)) ?? {});
+  return body;
 }
 
 async function post(reports, url, milliseconds) {

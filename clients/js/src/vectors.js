@@ -1,5 +1,5 @@
 import { either, hashed, odds, sketch } from "./answers.js";
-import { option } from "./bytes.js";
+import { option, whole } from "./bytes.js";
 import { need } from "./errors.js";
 
 const GRID = 1024n; // steps of a count of one
@@ -62,8 +62,8 @@ function discreteLaplace(scale, rate, entropy) {
 
 /** she */
 export function histogram(size, _, coins) {
-  const scale = option(coins, "scale", 1n, 1n << 47n);
-  const rate = option(coins, "rate", 1n, scale);
+  const scale = whole("plan: scale", coins.scale, 1n, 1n << 47n);
+  const rate = whole("plan: rate", coins.rate, 1n, scale);
   return {
     widths: [32 * Number(size)],
     ratio: Math.exp((Number(2n * GRID) * Number(rate)) / Number(scale)),

@@ -14,10 +14,11 @@ async function failure(work) {
 }
 
 /** A report of a vector's row, and how many bytes of entropy it took. */
-async function drawn(sottovoce, plan, row) {
+async function drawn(sottovoce, plan, row, invalid = "raise") {
   const entropy = new sottovoce.Tape(bytesOf(row.entropy));
   const assignment = row.assignment && new sottovoce.Assignment(row.assignment);
-  const client = new sottovoce.Client(plan, { entropy, assignment, memory: new sottovoce.PlainMemory() });
+  const memory = new sottovoce.PlainMemory();
+  const client = new sottovoce.Client(plan, { entropy, assignment, memory, invalid, cap: 100, deltaCap: 9 });
   return { report: await client.report(row.record), used: entropy.position };
 }
 
@@ -53,6 +54,11 @@ async function onPlan(sottovoce, entry) {
     if (found?.name !== "InvalidInput") wrong.push(`${row.why}: ${found}`);
     if (row.secret && `${found?.message}`.includes(row.secret)) wrong.push(`${row.why}: the error tells the answer`);
   }
+  for (const row of entry.substituted) {
+    const { report, used } = await drawn(sottovoce, plan, row, "draw");
+    if (hex(report.bytes) !== row.report) wrong.push(`${row.why}: bytes ${hex(report.bytes)} are not ${row.report}`);
+    if (2 * used !== row.entropy.length) wrong.push(`${row.why}: ${used} bytes of entropy used`);
+  }
   return wrong.map((line) => `${entry.name}: ${line}`);
 }
 
@@ -66,6 +72,10 @@ export async function mismatches(sottovoce, vectors) {
   for (const row of vectors.bad_plans) {
     const found = await failure(() => sottovoce.Plan.parse(row.plan, { id: row.id }));
     if (found?.name !== row.error) wrong.push(`plan with ${row.why}: ${found}`);
+  }
+  for (const row of vectors.spellings ?? []) {
+    const found = await failure(() => sottovoce.Plan.parse(row.plan));
+    if (found?.name !== "InvalidInput") wrong.push(`spelling with ${row.why}: ${found}`);
   }
   return wrong;
 }

@@ -14,9 +14,15 @@ const FAR = 4_102_444_800;
 const planOf = (name) => Plan.parse(entryOf(name).plan, { id: entryOf(name).id });
 const given = (plan, expires = FAR) =>
   new Assignment({ plan: plan.id, id: newId(), expires, signature: "5a".repeat(32) });
+/** The memory of a device that belongs to a plan's round. */
+const inRound = ({ id, series }) => {
+  const memory = new PlainMemory();
+  memory.set(`sottovoce/round/${series.origin ?? id}`, JSON.stringify({ shares: `${series.shares}`, round: series.round }));
+  return memory;
+};
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 
-test("shipped files weigh less than 15 kB, and none asks Math for chance", () => {
+test("shipped files weigh less than 18 kB, and none asks Math for chance", () => {
   const shipped = readdirSync(SOURCE).sort().map((name) => readFileSync(new URL(name, SOURCE)));
   const weight = gzipSync(Buffer.concat(shipped), { level: 9 }).length;
   assert.ok(weight < 18_000, `${weight} bytes`);
@@ -57,7 +63,8 @@ test("what is kept holds no answer", async () => {
   const kept = new Map();
   const memory = { get: (key) => kept.get(key) ?? null, set: (key, value) => kept.set(key, value) };
   const report = await new Client(plan, { memory }).report({ word: "piano" });
-  assert.deepEqual([...kept], [[`sottovoce/${plan.id}`, JSON.stringify(report.json)]]);
+  const account = JSON.stringify({ word: { epsilon: 1_500_000_000, delta: 0 } });
+  assert.deepEqual([...kept], [["sottovoce/account", account], [`sottovoce/${plan.id}`, JSON.stringify(report.json)]]);
 });
 
 test("a report that could not be kept is not given", async () => {
@@ -74,7 +81,7 @@ test("another plan's memo and a damaged one are refused, not drawn anew", async 
 });
 
 test("text that is not well formed is refused", async () => {
-  const client = new Client(await planOf("olh-seeded, open"));
+  const client = new Client(await planOf("olh-seeded, open"), { invalid: "raise" });
   await assert.rejects(client.report({ word: "a\ud83c" }), { name: "InvalidInput" });
 });
 
@@ -83,7 +90,7 @@ test("integers of 128 bits come as BigInts, text or safe numbers, and no other n
   const plan = await planOf("codes of 128 bits");
   const drawn = (address, row) => {
     const entropy = new Tape(Buffer.from(entry.good[row].entropy, "hex"));
-    return new Client(plan, { entropy }).report({ ...entry.good[row].record, address });
+    return new Client(plan, { entropy, invalid: "raise" }).report({ ...entry.good[row].record, address });
   };
   const { address } = entry.good[1].record;
   assert.equal(BigInt(address), 2n ** 128n - 1n);
@@ -101,7 +108,7 @@ test("a set is any iterable or text, whatever its order", async () => {
   const row = entry.good.find(({ record }) => record.basket[0] === "eggs");
   const drawn = (basket) => {
     const entropy = new Tape(Buffer.from(row.entropy, "hex"));
-    return new Client(plan, { entropy }).report({ ...row.record, basket });
+    return new Client(plan, { entropy, invalid: "raise" }).report({ ...row.record, basket });
   };
   const items = row.record.basket;
   const same = [[...items].reverse(), new Set(items), [...items, ...items], items.join(" ; "), items.values()];
@@ -115,8 +122,68 @@ test("a set is any iterable or text, whatever its order", async () => {
 test("a refused record leaves nothing behind", async () => {
   const plan = await planOf("oue");
   const memory = new PlainMemory();
-  await assert.rejects(new Client(plan, { memory }).report({ x: "z" }), { name: "InvalidInput" });
+  const strict = { memory, invalid: "raise" };
+  await assert.rejects(new Client(plan, strict).report({ x: "z" }), { name: "InvalidInput" });
   assert.equal(await new Client(plan, { memory }).recall(), null);
+  assert.equal(memory.get("sottovoce/account"), null);
+});
+
+test("a device that is asked reports, whatever its person's value is", async () => {
+  const plan = await planOf("kinds of attributes");
+  const throws = { get word() { throw new Error("secret"); } };
+  const records = [{}, { flag: null, word: 5 }, { flag: {}, word: Symbol("x") }, { years: [], mystery: 1 }, throws];
+  for (const record of records) assert.equal((await new Client(plan).report(record)).json.plan, plan.id);
+  const sets = await planOf("top items");
+  for (const basket of [null, 5, ["mf-secret", ["tea"]], {}, "hemlock; tea"]) {
+    await new Client(sets, { memory: inRound(sets) }).report({ basket });
+  }
+  for (const record of [null, undefined, 5, "x"]) {
+    await assert.rejects(new Client(plan).report(record), { name: "InvalidInput", message: /^record must be/ });
+  }
+  assert.throws(() => new Client(plan, { invalid: "ignore" }), /draw or raise/);
+});
+
+test("an account keeps what was spent on an attribute, and its cap is not passed", async () => {
+  const { plan: text } = entryOf("oue"); // epsilon 1.5
+  const memory = new PlainMemory();
+  const answer = async (people, options) => {
+    const plan = await Plan.parse(text.replace('"people": 1000', `"people": ${people}`));
+    return new Client(plan, { memory, ...options }).report({ x: "a" });
+  };
+  const outcomes = await Promise.allSettled(Array.from({ length: 101 }, (_, place) => answer(1000 + place)));
+  const refused = outcomes.filter(({ status }) => status === "rejected");
+  assert.equal(refused.length, 101 - 6);
+  assert.ok(refused.every(({ reason }) => reason.name === "BudgetExceeded"));
+  const message = "attribute 'x': epsilon 9 was spent and 1.5 more would pass the cap of 10";
+  assert.equal(refused[0].reason.message, message);
+  assert.deepEqual(JSON.parse(memory.get("sottovoce/account")), { x: { epsilon: 9_000_000_000, delta: 0 } });
+  const first = outcomes.find(({ status }) => status === "fulfilled").value;
+  assert.equal((await answer(1000)).id, first.id); // the memo costs nothing
+  await answer(5000, { cap: 10.5 });
+  const nothing = new Tape(new Uint8Array(0));
+  await assert.rejects(answer(5001, { cap: 10.5, entropy: nothing }), { name: "BudgetExceeded" });
+  const yes = await planOf("rr");
+  await new Client(yes, { memory }).report({ yes: true }); // of another attribute
+  for (const damaged of ['{"x": 5}', '{"x": {"epsilon": -1, "delta": 0}}', '{"x": {"epsilon": 0.5, "delta": 0}}', "{"]) {
+    memory.set("sottovoce/account", damaged);
+    await assert.rejects(answer(6000), { name: "InvalidInput", message: /^memory/ });
+  }
+  assert.throws(() => new Client(yes, { cap: -1 }), /at least 0/);
+  assert.throws(() => new Client(yes, { cap: NaN }), /at least 0/);
+});
+
+test("what a delta adds up to is kept and capped too", async () => {
+  const plan = await planOf("two amplified sets");
+  assert.deepEqual(plan.cost, { epsilon: 1_200_000_000, delta: 1000 });
+  const memory = new PlainMemory();
+  await assert.rejects(new Client(plan, { memory, deltaCap: 1e-7 }).report({}), /delta 0 was spent and 0.000001 more/);
+  await new Client(plan, { memory, deltaCap: 1e-6 }).report({});
+  assert.deepEqual(JSON.parse(memory.get("sottovoce/account")).tags, { epsilon: 1_200_000_000, delta: 1000 });
+});
+
+test("escapes and characters that plans may hold are written as in Python", async () => {
+  const { id, plan } = entryOf("every character");
+  assert.equal((await Plan.parse(plan, { id })).id, id);
 });
 
 test("a round is drawn once, and one plan of it is answered", async () => {
@@ -232,7 +299,8 @@ test("a large report is drawn in good time", async () => {
   oracle.size = `${2 ** 20}`;
   oracle.options.chosen = 30_000;
   oracle.thresholds.include = `${30_000n << 44n}`;
-  const plan = await Plan.parse(JSON.stringify(body));
+  oracle.bits = 2 ** 20;
+  const plan = await Plan.parse(`${JSON.stringify(body, null, 1)}\n`);
   const start = performance.now();
   const { json } = await new Client(plan).report({ n: 2 ** 20 - 1 });
   const ones = BigInt(`0x${json.payload}`).toString(2).replaceAll("0", "").length;

@@ -104,6 +104,28 @@ test("a plan is fetched by its id, and refused if it hashes to another", async (
   });
 });
 
+test("a collector that is not there, that hangs up or breaks off is one clear error", async () => {
+  const { id, plan } = entryOf("grr");
+  const unreachable = (url) => ({ name: "Unreachable", message: `collector: ${url}/v1/plans/${id} cannot be reached` });
+  const gone = await at(["cut"], async ({ url }) => {
+    await assert.rejects(Plan.fetch(url, { id }), unreachable(url));
+    return url;
+  });
+  await assert.rejects(Plan.fetch(gone, { id }), (wrong) => {
+    assert.equal(wrong.message, unreachable(gone).message);
+    assert.equal(wrong.name, "Unreachable");
+    assert.ok(wrong.cause);
+    return true;
+  });
+  const short = createServer((_, response) => {
+    response.writeHead(200, { "Content-Length": plan.length });
+    response.write(plan.slice(0, 10), () => response.destroy());
+  });
+  await new Promise((resolve) => short.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${short.address().port}`;
+  await assert.rejects(Plan.fetch(url, { id }), unreachable(url)).finally(() => short.close());
+});
+
 test("an assignment is fetched for its plan", async () => {
   const entry = entryOf("olh, assigned");
   const plan = await Plan.parse(entry.plan);

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
 
 Codes = NDArray[np.uint64]
@@ -119,6 +120,17 @@ class Attribute(ABC):
             words[:, 1] = by_distinct(lambda value: self.spell(value) & (1 << 64) - 1, column)
         return words
 
+    def substitute(self, form: str, entropy: Entropy) -> Any:
+        """What is reported of a person who has no valid value, so that nobody's silence tells: a uniform draw.
+
+        ``form`` says what an encoding reads: a code, a spelling, or the members of a set.
+        """
+        return entropy.below(self.size)
+
+    def known_members(self, value: Any) -> list[int]:
+        """The codes of those members of a set that the schema lists; the others nobody is asked about."""
+        return self.members(value)
+
     def members(self, value: Any) -> list[int]:
         """The codes of a set's members, in order, each once."""
         raise TypeError  # one value is no set
@@ -139,6 +151,33 @@ class Attribute(ABC):
     def codes(self, column: NDArray[Any]) -> Codes:
         """The codes of a whole column."""
         return by_distinct(self.code, column)
+
+
+@dataclass(frozen=True)
+class Single(Attribute):
+    """One value of those that the schema has; ``other`` is the one of them that stands for every value it lacks."""
+
+    other: Label | None = field(default=None, kw_only=True)
+
+    def _settle_other(self) -> None:
+        """Keep ``other`` as the schema writes that value."""
+        if self.other is None:
+            return
+        try:
+            value = self._written(self.code(self.other))
+        except (ValueError, TypeError, KeyError, OverflowError):
+            raise InvalidInput(f"other ({self.other}) must be one of the values") from None
+        object.__setattr__(self, "other", value)
+
+    @abstractmethod
+    def _written(self, code: int) -> Label:
+        """How a plan writes the value of a code."""
+
+    def substitute(self, form: str, entropy: Entropy) -> Any:
+        return super().substitute(form, entropy) if self.other is None else self.code(self.other)
+
+    def _other_option(self) -> dict[str, Any]:
+        return {} if self.other is None else {"other": self.other}
 
 
 def by_distinct(look: Callable[[Any], int], column: NDArray[Any]) -> Codes:

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from sottovoce.attributes.base import LARGEST_INTEGER, Attribute, Codes, Label, interval_codes, plain, whole_number
+from sottovoce.attributes.base import LARGEST_INTEGER, Codes, Label, Single, interval_codes, plain, whole_number
 from sottovoce.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Boolean(Attribute):
+class Boolean(Single):
     """Yes or no.
 
     >>> Boolean().code(True)
@@ -21,6 +21,10 @@ class Boolean(Attribute):
     """
 
     kind: ClassVar[str] = "boolean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settle_other()
 
     @property
     def size(self) -> int:
@@ -36,16 +40,23 @@ class Boolean(Attribute):
     def labels(self) -> Sequence[Label]:
         return (False, True)
 
+    def _written(self, code: int) -> Label:
+        return code == 1
+
     def options(self) -> dict[str, Any]:
-        return {}
+        return self._other_option()
 
 
 @dataclass(frozen=True)
-class Categorical(Attribute):
+class Categorical(Single):
     """One of a known list of values (strings or integers).
+
+    ``other``: the one of them that is reported for a person whose value is not in the list.
 
     >>> Categorical(["red", "green"]).code("green")
     1
+    >>> Categorical(["red", "green", "other"], other="other").other
+    'other'
     """
 
     values: Sequence[Label]
@@ -68,6 +79,7 @@ class Categorical(Attribute):
         object.__setattr__(self, "values", values)
         lookup = None if isinstance(values, range) else {value: code for code, value in enumerate(values)}
         object.__setattr__(self, "_lookup", lookup)
+        self._settle_other()
 
     @property
     def size(self) -> int:
@@ -94,5 +106,8 @@ class Categorical(Attribute):
 
     def options(self) -> dict[str, Any]:
         if isinstance(self.values, range):
-            return {"range": [self.values.start, self.values.stop, self.values.step]}
-        return {"values": list(self.values)}
+            return {"range": [self.values.start, self.values.stop, self.values.step], **self._other_option()}
+        return {"values": list(self.values), **self._other_option()}
+
+    def _written(self, code: int) -> Label:
+        return self.values[code]

@@ -14,9 +14,9 @@ from sottovoce.attributes.base import (
     LARGEST_INTEGER,
     MOST_LABELS,
     MOST_SPELLED,
-    Attribute,
     Codes,
     Label,
+    Single,
     Words,
     interval_codes,
     plain,
@@ -26,7 +26,7 @@ from sottovoce.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Ordinal(Attribute):
+class Ordinal(Single):
     """A whole number from ``low`` to ``high``, ends included; ``bins`` of equal width, or every integer.
 
     >>> Ordinal(18, 97, bins=16).code(23)
@@ -42,13 +42,15 @@ class Ordinal(Attribute):
         super().__post_init__()
         for field_name in ("low", "high", "bins"):
             object.__setattr__(self, field_name, plain(getattr(self, field_name)))
-        if not (isinstance(self.low, int) and isinstance(self.high, int)) or self.high <= self.low:
+        whole_ends = all(isinstance(end, int) and not isinstance(end, bool) for end in (self.low, self.high))
+        if not whole_ends or self.high <= self.low:
             raise InvalidInput(f"high ({self.high}) must be an integer greater than low ({self.low})")
         whole_bins = self.bins is None or (isinstance(self.bins, int) and not isinstance(self.bins, bool))
         if not whole_bins or (self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1):
             raise InvalidInput(f"bins ({self.bins}) must lie between 2 and the number of integers in the range")
         if max(abs(self.low), abs(self.high)) > LARGEST_INTEGER:
             raise InvalidInput("low and high must lie within 2^53, so that every language can read the plan")
+        self._settle_other()
 
     @property
     def size(self) -> int:
@@ -78,7 +80,11 @@ class Ordinal(Attribute):
         return [str(start) if end - start == 1 else f"{start} to {end - 1}" for start, end in pairwise(first)]
 
     def options(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "bins": self.bins}
+        return {"low": self.low, "high": self.high, "bins": self.bins, **self._other_option()}
+
+    def _written(self, code: int) -> Label:
+        # the smallest number of its bin
+        return self.low - (-code * (self.high - self.low + 1) // self.size)
 
     @property
     def rule(self) -> str:
@@ -86,7 +92,7 @@ class Ordinal(Attribute):
 
 
 @dataclass(frozen=True)
-class Integer(Attribute):
+class Integer(Single):
     """A whole number of up to 128 bits, such as an address or a hash: nobody can list them all.
 
     >>> Integer(bits=32).code(7)
@@ -101,6 +107,9 @@ class Integer(Attribute):
         object.__setattr__(self, "bits", plain(self.bits))
         if not isinstance(self.bits, int) or isinstance(self.bits, bool) or not 1 <= self.bits <= MOST_SPELLED:
             raise InvalidInput(f"bits ({self.bits}) must be an integer from 1 to {MOST_SPELLED}")
+        self._settle_other()
+        if self.other is not None and int(self.other) > LARGEST_INTEGER:
+            raise InvalidInput("other must lie within 2^53, so that every language can read the plan")
 
     @property
     def size(self) -> int:
@@ -129,7 +138,10 @@ class Integer(Attribute):
         return range(self.size) if self.size <= MOST_LABELS else super().labels()
 
     def options(self) -> dict[str, Any]:
-        return {"bits": self.bits}
+        return {"bits": self.bits, **self._other_option()}
+
+    def _written(self, code: int) -> Label:
+        return code
 
     @property
     def rule(self) -> str:

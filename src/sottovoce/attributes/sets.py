@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from sottovoce.attributes.base import Attribute, Label, Sets
 from sottovoce.attributes.lists import Categorical
+from sottovoce.entropy import Entropy
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,17 @@ class Items(Attribute):
         raise TypeError  # a set has no single code
 
     def members(self, value: Any) -> list[int]:
-        if isinstance(value, str):  # a CSV column holds text
-            value = [part.strip() for part in value.split(";")] if value.strip() else []
-        if not isinstance(value, Iterable) or isinstance(value, bytes | dict):
-            raise TypeError
-        return sorted({self._each.code(member) for member in value})  # type: ignore[attr-defined]
+        return sorted({self._each.code(member) for member in _elements(value)})  # type: ignore[attr-defined]
+
+    def known_members(self, value: Any) -> list[int]:
+        codes = set()
+        for member in _elements(value):
+            with suppress(Exception):  # whatever has no code
+                codes.add(self._each.code(member))  # type: ignore[attr-defined]
+        return sorted(codes)
+
+    def substitute(self, form: str, entropy: Entropy) -> Any:
+        return []  # who has no set holds nothing
 
     def members_column(self, column: Any) -> Sets:
         if isinstance(column, Sets):  # read before
@@ -69,3 +77,12 @@ class Items(Attribute):
     @property
     def rule(self) -> str:
         return f"value must be a set of some of the schema's {self.size} values"
+
+
+def _elements(value: Any) -> Iterable[Any]:
+    """The elements of a set, however it was given."""
+    if isinstance(value, str):  # a CSV column holds text
+        return [part.strip() for part in value.split(";")] if value.strip() else []
+    if not isinstance(value, Iterable) or isinstance(value, bytes | dict):
+        raise TypeError
+    return value

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.attributes.base import OPEN, Attribute, Label, Words
+from sottovoce.attributes.base import OPEN, SPELLING, Attribute, Label, Words
+from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
 
 _UTF8 = {1: 127, 2: 1_920, 3: 61_440, 4: 1 << 20}  # characters of so many bytes; NUL is the end
@@ -106,6 +107,9 @@ class Text(Attribute):
                 raise ValueError
             return data[: self.bytes].decode(errors="ignore")  # never half a character
         return text
+
+    def substitute(self, form: str, entropy: Entropy) -> Any:
+        return entropy.bits(self.spelling_bits) if form == SPELLING else super().substitute(form, entropy)
 
     def code(self, value: Any) -> int:
         return int.from_bytes(hashlib.sha256(self.fitted(value).encode()).digest()[:8], "little")

@@ -46,7 +46,8 @@ def _devices(plan: Plan, path: Path, table: Any, before: int, advance: Advance, 
         if mine is not None and not mine[place - before - 1]:
             continue
         try:
-            told.append(Client(plan, None if mine is None else state_of(plan)).report(record))
+            state = None if mine is None else state_of(plan)
+            told.append(Client(plan, state, invalid="raise").report(record))
         except InvalidInput as wrong:
             raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
         if place % DEVICES_PER_STEP == 0:

@@ -172,7 +172,7 @@ class _Drawing:
         plan = self.plan
         digest = self.journal.digest(plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form))
         state = state_of(plan) if len(plan.series.shares) > 1 else None
-        report = Client(plan, state, assignment=given).report(record)
+        report = Client(plan, state, assignment=given, invalid="raise").report(record)
         return Drawn(row, digest, given.id if given else new_id(), report, given)
 
 

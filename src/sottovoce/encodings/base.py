@@ -20,7 +20,7 @@ class Encoding(ABC):
     kind: ClassVar[str]
     form: ClassVar[str] = CODE  # what it reads of its attributes
     attributes: tuple[str, ...]  # the attributes it reads
-    delta: Fraction | None = None  # the chance that its guarantee fails, if there is one
+    delta: Fraction | None = None  # the chance that its guarantee fails, if it has one
 
     @property
     @abstractmethod

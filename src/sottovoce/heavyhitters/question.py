@@ -127,7 +127,7 @@ class HeavyHitters(Question):
             "top": self.top,
             "above": self.above,
             "method": self.method,
-            "options": dict(self.options),
+            "options": dict(sorted(self.options.items())),
         }
 
     @classmethod

@@ -285,7 +285,7 @@ class Popular(Question):
             "attribute": self.attribute,
             "top": self.top,
             "method": self.method,
-            "options": dict(self.options),
+            "options": dict(sorted(self.options.items())),
             "round": self.round,
             "known": self.known.to_json(),
         }

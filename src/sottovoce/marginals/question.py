@@ -127,7 +127,7 @@ class Marginals(Question):
             "attributes": None if self.attributes is None else list(self.attributes),
             "workload": None if self.workload is None else [list(each) for each in self.workload],
             "method": self.method,
-            "options": dict(self.options),
+            "options": dict(sorted(self.options.items())),
         }
 
     @classmethod

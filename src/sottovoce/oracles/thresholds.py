@@ -18,10 +18,10 @@ LARGEST_EPSILON = 100
 
 
 def parse_epsilon(epsilon: Any) -> Decimal:
-    """Epsilon as the exact decimal that was written.
+    """Epsilon as the exact decimal that was written, without zeros at its end: one number, one spelling in a plan.
 
-    >>> parse_epsilon(0.1)
-    Decimal('0.1')
+    >>> parse_epsilon(0.1), parse_epsilon("1.00"), parse_epsilon("1E+1")
+    (Decimal('0.1'), Decimal('1'), Decimal('10'))
     """
     try:
         if isinstance(epsilon, bool):
@@ -35,7 +35,8 @@ def parse_epsilon(epsilon: Any) -> Decimal:
         raise InvalidInput(f"epsilon ({epsilon}) must be at most {LARGEST_EPSILON}: beyond it nothing is private")
     if len(value.as_tuple().digits) > 50 or value < Decimal("1e-50"):
         raise InvalidInput("epsilon must have at most 50 digits and be at least 1e-50")
-    return value
+    shortest = _CONTEXT.normalize(value)
+    return shortest if shortest.as_tuple().exponent <= 0 else _CONTEXT.quantize(shortest, Decimal(1))  # type: ignore[operator]
 
 
 def shared(epsilon: Decimal, parts: int) -> Decimal:

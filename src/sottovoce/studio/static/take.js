@@ -15,8 +15,9 @@ const CHANGED =
 
 /** The plan as the collector has it, checked against its id, and its JSON. */
 async function fetchPlan() {
-  const answer = await fetch(`${url}/v1/plans/${planId}`, { credentials: "omit", referrerPolicy: "no-referrer" });
-  if (!answer.ok) throw new Error("The survey cannot be reached. Try again later.");
+  const options = { credentials: "omit", referrerPolicy: "no-referrer" };
+  const answer = await fetch(`${url}/v1/plans/${planId}`, options).catch(() => null);
+  if (!answer?.ok) throw new Error("The survey cannot be reached. Try again later.");
   const bytes = new Uint8Array(await answer.arrayBuffer());
   const plan = await Plan.parse(bytes, { id: planId });
   return { plan, body: JSON.parse(new TextDecoder().decode(bytes)) };
@@ -104,6 +105,7 @@ const isSent = (report) => memory.get(sentKey) === report.id;
 function explained(wrong) {
   if (wrong instanceof Refused && wrong.type?.endsWith("/survey-closed")) return "This survey was closed meanwhile. Nothing was sent.";
   if (wrong.name === "NotInThisRound") return "This round asks other people; nothing of yours is needed, and nothing was sent. Thank you.";
+  if (wrong.name === "BudgetExceeded") return "Your browser has already told as much about this as its limit allows. Nothing was drawn, and nothing was sent.";
   if (wrong instanceof Unreachable) return "The collector cannot be reached. Your whisper is kept here: send it again later.";
   return `${wrong.message}.`;
 }
@@ -126,7 +128,7 @@ async function begin() {
   const survey = await fetchPlan();
   const { plan } = survey;
   const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
-  const client = new Client(plan, { memory, assignment });
+  const client = new Client(plan, { memory, assignment, invalid: "raise" }); // so that a slip can be mended here
   let drawn = await client.recall();
   if (drawn) {
     showReport(drawn, survey);
