@@ -68,4 +68,4 @@ def _timed(plan: sv.Plan, url: str, people: int) -> Iterator[Row]:
             yield Row("pages", f"{name}, {people:,} reports stored", "s", timing, limit=LONGEST)
     finally:
         process.terminate()
-        process.wait(60)
+        process.communicate()

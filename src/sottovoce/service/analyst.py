@@ -43,7 +43,8 @@ class NewSurvey(BaseModel):
 
 def analyst_routes(desk: Desk) -> APIRouter:
     """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something."""
-    router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(needs_token(desk.store))], tags=["analyst"])
+    check = needs_token(desk.store)
+    router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(check)], tags=["analyst"])
 
     @router.get("")
     def surveys() -> list[dict[str, Any]]:
