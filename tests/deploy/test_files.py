@@ -19,7 +19,7 @@ from tests.service.processes import environment, running
 
 ANALYZE = shutil.which("systemd-analyze")
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd is missing: the unit was not verified")
-KNOWN = ("FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "VOLUME", "EXPOSE", "STOPSIGNAL")
+KNOWN = ("FROM", "ARG", "COPY", "RUN", "ENV", "USER", "WORKDIR", "VOLUME", "EXPOSE", "STOPSIGNAL")
 SAID_TO_THE_ENGINE = ("HEALTHCHECK", "ENTRYPOINT", "CMD")
 
 

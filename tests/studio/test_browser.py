@@ -109,13 +109,18 @@ def test_a_printed_link_logs_in_this_browser_alone(chromium: Any, tmp_path: Path
         page.goto(link)
         assert page.url == f"{locked.studio}/"
         assert page.evaluate("document.cookie") == ""  # no script can read it
-        page.goto(f"{locked.studio}/new")
-        page.get_by_label("Name or question").fill("smoker")
-        page.get_by_role("button", name="Make this survey").click()
-        page.locator("#count").wait_for()
-        with visitor(chromium) as (other, _):
+        plan = locked.survey(sv.Frequencies("smoker"))
+        page.goto(f"{locked.studio}/watch/{plan.id}")
+        page.get_by_text("Close the survey").click()
+        page.get_by_role("button", name="Close it now").click()
+        page.get_by_text("closed", exact=True).first.wait_for()
+        assert locked.desk.survey(plan.id).entry.closed
+        with visitor(chromium) as (other, log):
             other.goto(link)
             assert "was used before" in other.get_by_role("alert").text_content()
+            (refused,) = log.wrong
+            assert "401" in refused
+            log.wrong.clear()
         page.get_by_role("button", name="Log out").click()
         page.get_by_role("heading", name="Log in").wait_for()
         page.goto(f"{locked.studio}/")

@@ -81,8 +81,10 @@ class _Collector(FastAPI):
         super().__init__(**options)
         self._ingest = ingest
         self._bounded = WholeBodies(super().__call__, settings)
-        limited = BehindProxies(_limited(self._dispatch, settings), networks(settings.proxies))
-        self._guarded = SafeHeaders(ValidHost(limited))
+        guarded = _limited(self._dispatch, settings)
+        if settings.proxies:
+            guarded = BehindProxies(guarded, networks(settings.proxies))
+        self._guarded = SafeHeaders(ValidHost(guarded))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)
