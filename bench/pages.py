@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import sottovoce as sv
-from bench.collector import BATCH, free_port, waiting_for
+from bench.collector import BATCH
 from bench.rows import Row
 from bench.store import new_ids
 from bench.timing import measure
@@ -40,14 +40,21 @@ def pages(_: Any, __: Mapping[str, Any], people: int = PEOPLE) -> Iterator[Row]:
 
 
 def _timed(plan: sv.Plan, url: str, people: int) -> Iterator[Row]:
-    port = free_port()
-    command = [sys.executable, "-m", "sottovoce.cli", "studio", "--store", url, "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "sottovoce.cli", "studio", "--store", url, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+
+    def got(url: str) -> bytes:
+        with browser.open(url, timeout=60) as answer:
+            data: bytes = answer.read()
+        return data
+
     try:
-        waiting_for(process, port)
-        base = f"http://127.0.0.1:{port}/studio"
+        assert process.stdout is not None
+        base, link = (process.stdout.readline().decode().split()[-1] for _ in range(2))
+        got(link)
         start = time.perf_counter()
-        while b"<svg" not in _got(f"{base}/watch/{plan.id}/live") and time.perf_counter() - start < 120:
+        while b"<svg" not in got(f"{base}/watch/{plan.id}/live") and time.perf_counter() - start < 120:
             time.sleep(0.5)  # the first estimate and drawing are made in the background
         names = {
             "start": "/",
@@ -57,14 +64,8 @@ def _timed(plan: sv.Plan, url: str, people: int) -> Iterator[Row]:
             "a table of two": f"/watch/{plan.id}/table?attribute=a0&attribute=a1",
         }
         for name, path in names.items():
-            timing = measure(lambda path=path: _got(base + path), 7)  # type: ignore[misc]
+            timing = measure(lambda path=path: got(base + path), 7)  # type: ignore[misc]
             yield Row("pages", f"{name}, {people:,} reports stored", "s", timing, limit=LONGEST)
     finally:
         process.terminate()
-        process.wait(60)
-
-
-def _got(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        data: bytes = answer.read()
-    return data
+        process.communicate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,9 +60,9 @@ class Assignment:
         """What a collector hands out."""
         return cls(plan_id, id, expires, _signature(key, plan_id, id, expires))
 
-    def verify(self, key: bytes, now: float) -> None:
-        """Refuse what this key did not sign, and what has expired."""
-        if not hmac.compare_digest(self.signature, _signature(key, self.plan_id, self.id, self.expires)):
+    def verify(self, key: bytes, now: float, former: Sequence[bytes] = ()) -> None:
+        """Refuse what neither this key signed nor one of the ``former`` ones, and what has expired."""
+        if not any(self._is_signed_by(each) for each in (key, *former)):
             raise BadAssignment("assignment: this collector did not sign it")
         self.check_time(now)
 
@@ -70,6 +70,9 @@ class Assignment:
         """Refuse what has expired."""
         if now > self.expires:
             raise BadAssignment("assignment: it has expired; ask for another one")
+
+    def _is_signed_by(self, key: bytes) -> bool:
+        return hmac.compare_digest(self.signature, _signature(key, self.plan_id, self.id, self.expires))
 
     def entropy(self, private: Entropy) -> Entropy:
         """A device's coins: the public ones from here, all others its own."""

@@ -60,10 +60,33 @@ def test_a_token_is_shown_once(sottovoce: Command, store: str) -> None:
     assert len(token) > 40
     assert token != sottovoce("token", store).out.strip()
     refused(sottovoce("token", store, "--name", ""), "name")
-    assert sottovoce("token", store, "--list").out == "alice\nanalyst\n"
+    listed = "alice\tmanage\tnever expires\nanalyst\tmanage\tnever expires\n"
+    assert sottovoce("token", store, "--list").out == listed
     assert sottovoce("token", store, "--revoke", "alice").out == "1 token revoked\n"
-    assert sottovoce("token", store, "--list").out == "analyst\n"
+    assert sottovoce("token", store, "--list").out == "analyst\tmanage\tnever expires\n"
     refused(sottovoce("token", store, "--revoke", "alice"), "revoke")
+
+
+def test_a_token_has_a_scope_and_an_end(sottovoce: Command, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1.75e9)
+    sottovoce("token", store, "--name", "alice", "--scope", "read", "--days", 30)
+    assert sottovoce("token", store, "--list").out == "alice\tread\texpires 2025-07-15 15:06 UTC\n"
+    monkeypatch.setattr("time.time", lambda: 1.76e9)
+    assert sottovoce("token", store, "--list").out == "alice\tread\texpired 2025-07-15 15:06 UTC\n"
+    refused(sottovoce("token", store, "--scope", "write"), "scope (write)", "read, manage")
+    refused(sottovoce("token", store, "--days", 0), "days (0)")
+
+
+def test_the_key_for_assignments_is_replaced(sottovoce: Command, store: str, tmp_path: Path) -> None:
+    with open_store(store) as opened:
+        first = opened.signing_key()
+        assert "hold until they expire" in sottovoce("key", "rotate", store).out
+        assert opened.accepted_keys() == [opened.signing_key(), first]
+        second = opened.signing_key()
+        assert "are refused" in sottovoce("key", "rotate", store, "--now").out
+        assert opened.accepted_keys() == [opened.signing_key()]
+        assert opened.signing_key() not in (first, second)
+    refused(sottovoce("key", "rotate", f"sqlite:///{tmp_path}/none.db"), "none.db")
 
 
 def test_bad_stores_are_refused(sottovoce: Command, files: Files, store: str, tmp_path: Path) -> None:

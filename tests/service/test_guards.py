@@ -56,7 +56,7 @@ def test_counters_count(tmp_path: Path) -> None:
         body = device()
         for each in (body, body, device(payload="07")):
             collector.post(each)
-        text = collector.ask("GET", "/metrics").data.decode()
+        text = collector.analyst("GET", "/metrics").data.decode()
         assert 'sottovoce_report_requests_total{outcome="ok"} 2' in text
         assert 'sottovoce_report_requests_total{outcome="invalid-report"} 1' in text
         assert 'sottovoce_reports_total{outcome="stored"} 1' in text

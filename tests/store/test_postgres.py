@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from sottovoce.errors import InvalidInput, StoreError, StoreFull
-from sottovoce.store import Outcome, open_store
+from sottovoce.store import Outcome, Token, open_store
 from sottovoce.store.postgres import LOCK
 from tests.postgres import Cluster
 from tests.store.child import PARTS, ROWS
@@ -92,13 +92,26 @@ def test_a_failing_server_is_a_store_error(cluster_url: str) -> None:
             store.append(plan(), ids(1), reports(1))
 
 
+def test_a_store_of_the_first_version_keeps_its_tokens(cluster_url: str) -> None:
+    open_store(cluster_url).close()
+    with psycopg.connect(cluster_url, autocommit=True) as other:
+        other.execute("ALTER TABLE sottovoce_tokens DROP COLUMN scope, DROP COLUMN expires")
+        other.execute("INSERT INTO sottovoce_tokens VALUES (%s, 'ann')", (bytes(32),))
+        other.execute("UPDATE sottovoce_settings SET value = '1' WHERE name = 'version'")
+    with open_store(cluster_url, create=False) as store:
+        assert store.token(bytes(32)) == Token("ann", "manage", None)
+        store.add_token("bob", b"b" * 32, "read", 5.0)
+    with open_store(cluster_url, create=False) as store:
+        assert store.tokens()[1] == Token("bob", "read", 5.0)
+
+
 def test_databases_that_cannot_be_a_store(cluster_url: str) -> None:
     with pytest.raises(InvalidInput, match="it has no tables"):
         open_store(cluster_url, create=False)
     open_store(cluster_url).close()
     with psycopg.connect(cluster_url, autocommit=True) as other:
         other.execute("UPDATE sottovoce_settings SET value = '7' WHERE name = 'version'")
-    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads versions up to 1"):
+    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads versions up to 2"):
         open_store(cluster_url)
 
 

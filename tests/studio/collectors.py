@@ -12,14 +12,19 @@ from typing import Any
 
 import numpy as np
 import uvicorn
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sottovoce as sv
 from sottovoce.assignments import new_id
 from sottovoce.front import Plan
 from sottovoce.service.app import make_app
 from sottovoce.service.desk import Desk
+from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
+from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
+from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.app import add_studio
 
 SCHEMA = sv.Schema(
@@ -36,6 +41,7 @@ class Collector:
 
     url: str
     desk: Desk
+    access: Access
 
     @property
     def studio(self) -> str:
@@ -65,22 +71,35 @@ def crowd(people: int, seed: int) -> dict[str, Any]:
 
 
 @contextmanager
-def collecting(folder: Path, token_required: bool = False) -> Iterator[Collector]:
-    """A collector that is there for so long."""
+def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterator[Collector]:
+    """A collector that is there for so long, and takes every visitor for an analyst who has logged in, or nobody."""
     with open_store(f"sqlite:///{folder}/survey.db") as store:
         desk = Desk(store, refresh_seconds=0.2)
-        app = make_app(desk, Settings(refresh_seconds=0.5))
-        add_studio(app, desk, token_required)
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=2))
+        app = make_app(desk, Settings(**({"refresh_seconds": 0.5} | settings)))
+        access = add_studio(app, desk)
+        served = as_analyst(app, new_token(store, "tests")) if logged_in else app
+        server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         try:
-            yield Collector(f"http://127.0.0.1:{port}", desk)
+            yield Collector(f"http://127.0.0.1:{port}", desk, access)
         finally:
             server.should_exit = True
             thread.join(20)
+
+
+def as_analyst(app: ASGIApp, token: str) -> ASGIApp:
+    """Adds the cookie of somebody who has logged in to every request, as her browser would."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            cookie = f"{cookie_name(Request(scope))}={token}".encode()
+            scope = {**scope, "headers": [*scope["headers"], (b"cookie", cookie)]}
+        await app(scope, receive, send)
+
+    return served
 
 
 def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:

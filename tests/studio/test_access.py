@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
-from starlette.requests import Request
 
 import sottovoce as sv
 from sottovoce.front import Plan
 from sottovoce.service.tokens import new_token
-from sottovoce.studio.access import COOKIE, _is_local, safe_next
+from sottovoce.studio.access import COOKIE, Access, safe_next
 from tests.studio.collectors import Collector, collecting
 
 ANALYSTS = ("/", "/new", "/watch/{id}", "/watch/{id}/live", "/watch/{id}/table?attribute=smoker")
@@ -20,7 +23,7 @@ ACTIONS = ("/new", "/new/preview", "/watch/{id}/close")
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    with collecting(tmp_path_factory.mktemp("locked"), token_required=True) as made:
+    with collecting(tmp_path_factory.mktemp("locked"), logged_in=False) as made:
         yield made
 
 
@@ -33,6 +36,10 @@ def unlocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 @pytest.fixture(scope="module")
 def plan(locked: Collector) -> Plan:
     return locked.survey(sv.Frequencies("smoker"))
+
+
+def cookie_of(collector: Collector) -> str:
+    return f"{COOKIE}_{collector.url.rsplit(':', 1)[1]}"
 
 
 def test_without_a_token_only_participants_are_served(locked: Collector, plan: Plan) -> None:
@@ -65,13 +72,13 @@ def test_a_token_lets_in_and_is_forgotten(locked: Collector, plan: Plan) -> None
             assert client.get(path.format(id=plan.id)).status_code == 200
         assert "Log out" in client.get("/").text
         client.post("/logout")
-        assert COOKIE not in client.cookies
+        assert cookie_of(locked) not in client.cookies
         assert client.get("/").status_code == 303
 
 
 def test_a_tampered_cookie_is_no_token(locked: Collector) -> None:
     for value in ("", "svt_guess", "Bearer x", "a b"):
-        assert httpx.get(f"{locked.studio}/", cookies={COOKIE: value}).status_code == 303
+        assert httpx.get(f"{locked.studio}/", cookies={cookie_of(locked): value}).status_code == 303
 
 
 @pytest.mark.parametrize("path", ["/login", "/logout", *ACTIONS])
@@ -81,6 +88,7 @@ def test_forms_of_other_sites_are_refused(unlocked: Collector, path: str) -> Non
         {"Origin": "https://elsewhere.example"},
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://[::1"},
         {},
     ):
         answer = httpx.post(unlocked.studio + path.format(id=plan.id), data={"title": "x"}, headers=headers)
@@ -88,25 +96,114 @@ def test_forms_of_other_sites_are_refused(unlocked: Collector, path: str) -> Non
     assert not unlocked.desk.survey(plan.id).entry.closed
 
 
-def test_without_tokens_only_this_computer_is_served(unlocked: Collector) -> None:
-    """A page elsewhere can make its own name point here; then the browser sends that name."""
-    port, plan = unlocked.url.rsplit(":", 1)[1], unlocked.survey(sv.Frequencies("smoker"))
-    for host, status in (("localhost", 200), ("127.0.0.1", 200), ("[::1]", 200), ("evil.example", 401), ("", 401)):
-        answer = httpx.get(f"{unlocked.studio}/watch/{plan.id}/live", headers={"Host": f"{host}:{port}"})
-        assert answer.status_code == status, host
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "evil.example"])
+def test_a_plain_proxy_makes_nobody_an_analyst(locked: Collector, plan: Plan, host: str) -> None:
+    """It asks from this computer, by this computer's name, and says nothing of whom it asks for."""
+    for path in ("/", f"/watch/{plan.id}", f"/watch/{plan.id}/table.csv?attribute=smoker"):
+        answer = httpx.get(locked.studio + path, headers={"Host": f"{host}:8700"})
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/studio/login")
 
 
-@pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host"])
-def test_without_tokens_nobody_is_served_through_a_proxy(unlocked: Collector, name: str) -> None:
-    """A proxy on this computer asks by its own names, on behalf of anybody."""
-    assert httpx.get(f"{unlocked.studio}/").status_code == 200
-    assert httpx.get(f"{unlocked.studio}/", headers={name: "for=203.0.113.9"}).status_code == 401
+# -- the link that logs in once
 
 
-def test_without_tokens_another_computer_is_not_served() -> None:
-    for address, served in (("127.0.0.1", True), ("203.0.113.9", False)):
-        scope = {"type": "http", "headers": [(b"host", b"localhost:8700")], "client": (address, 5)}
-        assert _is_local(Request(scope)) is served
+def test_a_link_logs_in_one_browser_once(locked: Collector, plan: Plan) -> None:
+    link = f"/login?code={locked.access.new_code()}"
+    with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:
+        assert httpx.head(locked.studio + link).status_code == 401  # what only looks does not spend it
+        let_in = client.get(link)
+        assert (let_in.status_code, let_in.headers["location"]) == (303, "/studio/")
+        cookie = let_in.headers["set-cookie"].lower()
+        for part in (cookie_of(locked), "httponly", "samesite=strict", "path=/studio"):
+            assert part in cookie
+        for path in ANALYSTS:
+            assert client.get(path.format(id=plan.id)).status_code == 200
+        again = httpx.get(locked.studio + link)
+        assert again.status_code == 401
+        assert "was used before" in again.text
+        assert "set-cookie" not in again.headers
+        stolen = dict(client.cookies)
+        client.post("/logout")
+        assert (
+            httpx.get(f"{locked.studio}/", cookies=stolen).status_code == 303
+        )  # the session is over, not only its cookie
+        assert client.get(link).status_code == 401
+
+
+@pytest.mark.parametrize("code", ["", "x", "svs_x", "%00", "a" * 5000])
+def test_a_guessed_code_lets_nobody_in(locked: Collector, code: str) -> None:
+    locked.access.new_code()
+    answer = httpx.get(f"{locked.studio}/login?code={code}")
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_code_is_spent_once_however_many_come_at_once(locked: Collector) -> None:
+    code, start = locked.access.new_code(), threading.Barrier(8)
+
+    def spend(_: int) -> str | None:
+        start.wait()
+        return locked.access.spend(code)
+
+    with ThreadPoolExecutor(8) as threads:
+        secrets = [secret for secret in threads.map(spend, range(8)) if secret is not None]
+    assert len(secrets) == 1
+    assert locked.access.holder(secrets[0]).scope == "manage"
+
+
+def test_neither_code_nor_session_is_kept_as_it_is(locked: Collector) -> None:
+    access = Access(locked.desk.store)
+    code = access.new_code()
+    assert len(code) >= 43  # 256 bits
+    assert code not in repr(vars(access))
+    secret = access.spend(code)
+    assert secret is not None
+    assert secret not in repr(vars(access))
+
+
+# -- scopes and ends
+
+
+def test_whoever_may_read_changes_nothing(locked: Collector, plan: Plan) -> None:
+    token = new_token(locked.desk.store, "reader", "read")
+    with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:
+        assert client.post("/login", data={"token": token, "next": ""}).status_code == 303
+        for path in ANALYSTS:
+            assert client.get(path.format(id=plan.id)).status_code == (403 if path == "/new" else 200)
+        for path in ACTIONS:
+            refused = client.post(path.format(id=plan.id), data={"title": "x"})
+            assert refused.status_code == 403
+            assert "scope manage" in refused.text
+    assert not locked.desk.survey(plan.id).entry.closed
+
+
+def test_a_token_that_has_expired_lets_nobody_in(locked: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = new_token(locked.desk.store, "guest", days=1)
+    cookies = {cookie_of(locked): token}
+    assert httpx.get(f"{locked.studio}/", cookies=cookies).status_code == 200
+    later = time.time() + 86_401
+    monkeypatch.setattr("sottovoce.service.tokens.time.time", lambda: later)
+    assert httpx.get(f"{locked.studio}/", cookies=cookies).status_code == 303
+    refused = httpx.post(f"{locked.studio}/login", data={"token": token}, headers={"Origin": locked.url})
+    assert refused.status_code == 401
+    assert "has expired" in refused.text
+
+
+def test_two_studios_on_one_computer_have_cookies_of_their_own(locked: Collector, unlocked: Collector) -> None:
+    assert cookie_of(locked) != cookie_of(unlocked)
+    token = new_token(locked.desk.store, "ada")
+    assert httpx.get(f"{locked.studio}/", cookies={cookie_of(locked): token}).status_code == 200
+    assert httpx.get(f"{locked.studio}/", cookies={cookie_of(unlocked): token}).status_code == 303
+
+
+def test_a_cookie_stays_on_https(tmp_path: Path) -> None:
+    with collecting(tmp_path, logged_in=False, proxies=("127.0.0.1",)) as proxied:
+        for scheme, is_secure in (("https", True), ("http", False)):
+            link = f"{proxied.studio}/login?code={proxied.access.new_code()}"
+            answer = httpx.get(link, headers={"X-Forwarded-Proto": scheme, "Host": "survey.example"})
+            assert ("; secure" in answer.headers["set-cookie"].lower()) is is_secure
+            assert answer.headers["set-cookie"].startswith(f"{COOKIE}=svs_")  # no port, no port in its name
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -100,6 +101,30 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
             assert person.evaluate("document.activeElement.id") == "thanks-title"
             assert len(person.locator("#sent-id").text_content()) == 32
         page.locator("#count", has_text="1").wait_for()
+
+
+def test_a_printed_link_logs_in_this_browser_alone(chromium: Any, tmp_path: Path) -> None:
+    with collecting(tmp_path, logged_in=False) as locked, visitor(chromium) as (page, _):
+        link = f"{locked.studio}/login?code={locked.access.new_code()}"
+        page.goto(link)
+        assert page.url == f"{locked.studio}/"
+        assert page.evaluate("document.cookie") == ""  # no script can read it
+        plan = locked.survey(sv.Frequencies("smoker"))
+        page.goto(f"{locked.studio}/watch/{plan.id}")
+        page.get_by_text("Close the survey").click()
+        page.get_by_role("button", name="Close it now").click()
+        page.get_by_text("closed", exact=True).first.wait_for()
+        assert locked.desk.survey(plan.id).entry.closed
+        with visitor(chromium) as (other, log):
+            other.goto(link)
+            assert "was used before" in other.get_by_role("alert").text_content()
+            (refused,) = log.wrong
+            assert "401" in refused
+            log.wrong.clear()
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("heading", name="Log in").wait_for()
+        page.goto(f"{locked.studio}/")
+        assert page.url.startswith(f"{locked.studio}/login")
 
 
 class Visit(NamedTuple):

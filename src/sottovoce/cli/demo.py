@@ -194,7 +194,7 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     _print_plan(screen, plan, ranks)
     write_whispers(plan, output / "people.csv", output / "reports.parquet", seed, quiet)
     estimate: Any = heard(plan, str(output / "reports.parquet"), quiet).estimate()
-    with collector(output) as url:
+    with collector(output) as (url, link):
         posted, own = _posted(plan, people, output, url, quiet)
         story = _told(plan, ranks, people, Population.of(people, plan.schema), estimate, posted, own, seed, quiet)
         picture = pictures.titled(pictures.marginal(story.two), story.two, float(plan.epsilon))
@@ -204,7 +204,8 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
         screen.print(f"The demo took {perf_counter() - start:.1f} s.")
         screen.print(str(output / "report.html"), style="bold", markup=False, soft_wrap=True)
         if sys.stdin.isatty() and sys.stdout.isatty() and not quiet:
-            screen.print(f"The studio is at {posted.url} until you press Ctrl-C.", markup=False)
+            screen.print("The studio is there until you press Ctrl-C. To log in, open this once:")
+            screen.print(link, markup=False, soft_wrap=True)
             wait_for_interrupt()
 
 

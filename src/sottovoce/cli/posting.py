@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -28,7 +29,6 @@ class Posted:
 
     people: int
     seconds: float
-    url: str  # of the studio, while the collector runs
 
     @property
     def rate(self) -> float:
@@ -36,20 +36,24 @@ class Posted:
 
 
 @contextmanager
-def collector(folder: Path) -> Iterator[str]:
-    """`sottovoce studio` on a new store in the folder, with the folder's plan; gives the collector's address."""
+def collector(folder: Path) -> Iterator[tuple[str, str]]:
+    """`sottovoce studio` on a new store in the folder, with the folder's plan.
+
+    Gives the collector's address, and the link that logs in to the studio once.
+    """
     for old in (*folder.glob(f"{STORE}*"), *folder.glob("*.journal")):  # a new store has heard nobody
         old.unlink()
     command = [sys.executable, "-m", "sottovoce.cli", "studio", str(folder / "plan.json"), "--port", "0"]
     command += ["--store", f"sqlite:///{folder / STORE}"]
     with (folder / "collector.log").open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        own = {name: value for name, value in os.environ.items() if not name.startswith("SOTTOVOCE_")}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=own)
         try:
             assert process.stdout is not None
-            first = process.stdout.readline()
-            if "http://" not in first:
+            page, link = ("http://" + process.stdout.readline().strip().partition("http://")[2] for _ in range(2))
+            if "/login?code=" not in link:
                 raise SottovoceError(f"the collector did not start; see {folder / 'collector.log'}")
-            yield "http://" + first.strip().partition("http://")[2].removesuffix("/studio")
+            yield page.removesuffix("/studio"), link
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
@@ -62,7 +66,7 @@ def post(plan: Plan, people: Path, url: str, advance: Advance) -> Posted:
 
     start = perf_counter()
     sent = send_people(plan, people, url, 1, CONNECTIONS, None, advance)
-    return Posted(sent.now, perf_counter() - start, f"{url}/studio")
+    return Posted(sent.now, perf_counter() - start)
 
 
 def wait_for_interrupt() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,26 +15,64 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.service.settings import Settings
+    from sottovoce.store import Token
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 StoreUrl = Annotated[
-    str, typer.Argument(metavar="STORE", help="Where reports rest: sqlite:///file.db or postgresql://...")
+    str,
+    typer.Argument(
+        metavar="STORE", envvar="SOTTOVOCE_STORE", help="Where reports rest: sqlite:///file.db or postgresql://..."
+    ),
 ]
-StoreOption = Annotated[str, typer.Option("--store", metavar="URL", help="sqlite:///file.db or postgresql://...")]
-Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")]
+StoreOption = Annotated[
+    str,
+    typer.Option("--store", metavar="URL", envvar="SOTTOVOCE_STORE", help="sqlite:///file.db or postgresql://..."),
+]
+Host = Annotated[str, typer.Option(envvar="SOTTOVOCE_HOST", help="The address to listen at; 0.0.0.0 for all.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, envvar="SOTTOVOCE_PORT", help="The port; 0 for any that is free.")]
 RateLimit = Annotated[
-    float | None, typer.Option(metavar="N", help="At most so many requests a second from one address.")
+    float | None,
+    typer.Option(
+        metavar="N",
+        envvar="SOTTOVOCE_RATE_LIMIT",
+        help="At most so many requests a second from one address; probes of /healthz are not counted.",
+    ),
 ]
 Origins = Annotated[
-    list[str] | None, typer.Option("--origin", metavar="URL", help="A site whose pages may send; may be given again.")
+    list[str] | None,
+    typer.Option(
+        "--origin", metavar="URL", envvar="SOTTOVOCE_ORIGIN", help="A site whose pages may send; may be given again."
+    ),
 ]
 Proxies = Annotated[
-    str | None, typer.Option("--proxy", metavar="ADDRESS", help="A proxy that is believed about addresses.")
+    list[str] | None,
+    typer.Option(
+        "--proxy",
+        metavar="ADDRESS",
+        envvar="SOTTOVOCE_PROXY",
+        help="A proxy, or a network of them, that is believed about its clients' addresses; may be given again.",
+    ),
+]
+Metrics = Annotated[
+    str,
+    typer.Option(
+        metavar="token|public|off",
+        envvar="SOTTOVOCE_METRICS",
+        help="Who may read /metrics: whoever has a token, everybody, or nobody.",
+    ),
 ]
 Plans = Annotated[list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")]
 REPORTS_LOST = 1  # exit code
 DEFAULT_STORE = "sqlite:///sottovoce.db"
+SIGNING_DELAY = 60  # seconds that an assignment may be under way when its key is replaced
+key_app = typer.Typer(
+    help="""The key that signs assignments.
+
+    Example:  sottovoce key rotate sqlite:///survey.db
+    """,
+    rich_markup_mode=None,
+)
+app.add_typer(key_app, name="key")
 
 
 @app.command()
@@ -45,6 +84,7 @@ def serve(
     rate_limit: RateLimit = None,
     origin: Origins = None,
     proxy: Proxies = None,
+    metrics: Metrics = "token",
 ) -> None:
     """Collect reports over HTTP.
 
@@ -53,9 +93,7 @@ def serve(
 
     Example:  sottovoce serve plan.json --store sqlite:///survey.db --port 8700
     """
-    from sottovoce.service.settings import Settings
-
-    _run(plans or [], store, host, port, Settings(rate_limit=rate_limit, origins=tuple(origin or ())), proxy, None)
+    _run(plans or [], store, host, port, _settings(rate_limit, origin, proxy, metrics), has_pages=False)
 
 
 @app.command()
@@ -67,29 +105,29 @@ def studio(
     rate_limit: RateLimit = None,
     origin: Origins = None,
     proxy: Proxies = None,
-    token: Annotated[
-        bool | None, typer.Option("--token/--no-token", help="Ask analysts for a token; by default unless local.")
-    ] = None,
+    metrics: Metrics = "token",
 ) -> None:
     """Make surveys, take part and watch, in a browser.
 
-    The same collector as `sottovoce serve`, with pages. Everything they need is on this machine.
+    The same collector as `sottovoce serve`, with pages. Everything they need is on this machine. Analysts' pages need
+    a token (see `sottovoce token`). A studio that listens on this machine alone, with no proxy, also prints a link that
+    logs in one browser, once.
 
     Example:  sottovoce studio --store sqlite:///survey.db
     """
+    _run(plans or [], store, host, port, _settings(rate_limit, origin, proxy, metrics), has_pages=True)
+
+
+def _settings(
+    rate_limit: float | None, origins: Sequence[str] | None, proxies: Sequence[str] | None, metrics: str
+) -> Settings:
     from sottovoce.service.settings import Settings
 
-    settings = Settings(rate_limit=rate_limit, origins=tuple(origin or ()))
-    is_local = host in LOCAL and proxy is None
-    if token is False and not is_local:
-        raise InvalidInput("token: a studio that others can reach must ask analysts for one")
-    _run(plans or [], store, host, port, settings, proxy, not is_local if token is None else token)
+    return Settings(rate_limit=rate_limit, origins=tuple(origins or ()), proxies=tuple(proxies or ()), metrics=metrics)
 
 
-def _run(
-    plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, proxy: str | None, token: bool | None
-) -> None:
-    """A collector; with the studio's pages unless ``token`` is None."""
+def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, has_pages: bool) -> None:
+    """A collector, with the studio's pages or without."""
     from sottovoce.cli.survey import read_plan
     from sottovoce.service.app import make_app
     from sottovoce.service.desk import Desk
@@ -103,13 +141,23 @@ def _run(
             store.add_plan(each, path.stem)
         desk = Desk(store, settings.refresh_seconds)
         served = make_app(desk, settings)
-        start = ""
-        if token is not None:
+        start, code = "", None
+        if has_pages:
             from sottovoce.studio.app import add_studio
 
-            add_studio(served, desk, token_required=token)
+            access = add_studio(served, desk)
             start = "/studio"
-        run(served, host, port, proxy, lambda bound: typer.echo(f"Listening at http://{host}:{bound}{start}"))
+            if host in LOCAL and not settings.proxies:
+                code = access.new_code()
+
+        def listening(bound: int) -> None:
+            name = f"[{host}]" if ":" in host else host
+            page = f"http://{name}:{bound}{start}"
+            typer.echo(f"Listening at {page}")
+            if code is not None:
+                typer.echo(f"To log in, open this once: {page}/login?code={code}")
+
+        run(served, host, port, listening)
     finally:
         store.close()
 
@@ -240,12 +288,21 @@ def rebuild(store: StoreUrl, quiet: Quiet = False) -> None:
 def token(
     store: StoreUrl,
     name: Annotated[str, typer.Option(help="Whose it is.")] = "analyst",
+    scope: Annotated[
+        str, typer.Option(metavar="read|manage", help="To see surveys and their estimates, or to change them too.")
+    ] = "manage",
+    days: Annotated[
+        float | None, typer.Option(metavar="N", help="For how long it is good; by default for ever.")
+    ] = None,
     names: Annotated[bool, typer.Option("--list", help="Say who has tokens, and make none.")] = False,
     revoke: Annotated[str | None, typer.Option(metavar="NAME", help="Forget somebody's tokens, and make none.")] = None,
 ) -> None:
     """Make a token for an analyst; it is shown once, and the store keeps only its hash.
 
-    Example:  sottovoce token sqlite:///survey.db --name alice
+    With the scope `read` it shows surveys, estimates and exports; with `manage`, the default, it also makes, closes
+    and changes surveys.
+
+    Example:  sottovoce token sqlite:///survey.db --name alice --scope read --days 30
 
     Example:  sottovoce token sqlite:///survey.db --revoke alice
     """
@@ -261,7 +318,38 @@ def token(
                 raise InvalidInput("revoke: nobody of this name has a token")
             typer.echo(f"{count} tokens revoked" if count > 1 else "1 token revoked")
         elif names:
-            for owner in opened.token_names():
-                typer.echo(owner)
+            for each in opened.tokens():
+                typer.echo(f"{each.name}\t{each.scope}\t{_end_of(each)}")
         else:
-            typer.echo(new_token(opened, name))
+            typer.echo(new_token(opened, name, scope, days))
+
+
+def _end_of(token: Token) -> str:
+    """When a token ends, in words."""
+    if token.expires is None:
+        return "never expires"
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(token.expires))
+    return f"{'expired' if token.is_expired(time.time()) else 'expires'} {when}"
+
+
+@key_app.command("rotate")
+def rotate(
+    store: StoreUrl,
+    now: Annotated[
+        bool, typer.Option("--now", help="Refuse at once what the former key signed, as when it was stolen.")
+    ] = False,
+) -> None:
+    """Replace the key that signs assignments.
+
+    Collectors that run use the new key from now on. What the former key signed is accepted until it expires, a day at
+    most; with --now it is refused, and whoever has drawn a report with it cannot send it any more.
+
+    Example:  sottovoce key rotate sqlite:///survey.db
+    """
+    from sottovoce.service.settings import ASSIGNMENT_SECONDS
+    from sottovoce.store import open_store
+
+    with open_store(store, create=False) as opened:
+        opened.replace_signing_key(0 if now else ASSIGNMENT_SECONDS + SIGNING_DELAY)
+    kept = "assignments of the former one are refused" if now else "those of the former one hold until they expire"
+    typer.echo(f"There is a new key for assignments; {kept}")

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Query
+from fastapi import APIRouter, Body, Depends, Query
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +19,7 @@ from sottovoce.estimate import Table
 from sottovoce.findings import Findings
 from sottovoce.service.desk import Desk
 from sottovoce.service.problems import Problem
-from sottovoce.service.tokens import holder
+from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
 from sottovoce.surveys import LONGEST_TITLE
 from sottovoce.surveys import Survey as Description
@@ -42,14 +42,8 @@ class NewSurvey(BaseModel):
 
 
 def analyst_routes(desk: Desk) -> APIRouter:
-    """The routes that need a token."""
-
-    def check(authorization: Annotated[str | None, Header()] = None) -> str:
-        name = holder(desk.store, authorization)
-        if name is None:
-            raise Problem("unauthorized", "give a token that `sottovoce token` made", {"WWW-Authenticate": "Bearer"})
-        return name
-
+    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something."""
+    check = needs_token(desk.store)
     router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(check)], tags=["analyst"])
 
     @router.get("")

@@ -19,10 +19,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sottovoce import __version__
 from sottovoce.errors import SottovoceError
+from sottovoce.service.addresses import networks
 from sottovoce.service.analyst import analyst_routes
 from sottovoce.service.bodies import WholeBodies
 from sottovoce.service.desk import Desk
-from sottovoce.service.guards import RateLimit, SafeHeaders
+from sottovoce.service.guards import BehindProxies, RateLimit, SafeHeaders, ValidHost
 from sottovoce.service.ingest import PATH, Ingest
 from sottovoce.service.logs import log, log_problem, logger
 from sottovoce.service.metrics import Metrics
@@ -33,7 +34,7 @@ from sottovoce.service.settings import Settings
 from sottovoce.service.writer import Writer
 
 _FOR_DEVICES = (PATH, "/v1/plans/")
-_BY_STATUS = {401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
+_BY_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
 
 
 def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
@@ -80,7 +81,10 @@ class _Collector(FastAPI):
         super().__init__(**options)
         self._ingest = ingest
         self._bounded = WholeBodies(super().__call__, settings)
-        self._guarded = SafeHeaders(_limited(self._dispatch, settings))
+        guarded = _limited(self._dispatch, settings)
+        if settings.proxies:
+            guarded = BehindProxies(guarded, networks(settings.proxies))
+        self._guarded = SafeHeaders(ValidHost(guarded))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)

@@ -40,7 +40,7 @@ _PROBLEM = {
     },
 }
 _ANY = (
-    "malformed-body", "unauthorized", "unknown-plan", "body-too-slow", "survey-exists", "body-too-large",
+    "malformed-body", "unauthorized", "forbidden", "unknown-plan", "body-too-slow", "survey-exists", "body-too-large",
     "invalid-input", "too-many-requests", "busy",
 )  # fmt: skip
 _PLAN_ID = {"name": "id", "in": "path", "required": True, "schema": _HEX64}
@@ -127,7 +127,12 @@ PATHS: dict[str, Any] = {
         "get": {"summary": "Whether the collector and its store are well", "responses": _ok("Well", {"type": "object"})}
     },
     "/metrics": {
-        "get": {"summary": "Counters for Prometheus", "responses": _ok("Counters", {"type": "string"}, "text/plain")}
+        "get": {
+            "summary": "Counters for Prometheus; closed, or open to everybody, if the collector was told so",
+            "responses": _ok("Counters", {"type": "string"}, "text/plain")
+            | _refusals("unauthorized", "not-found", "too-many-requests"),
+            "security": [{"token": []}],
+        }
     },
 }
 

@@ -23,7 +23,9 @@ MEDIA_TYPE = "application/problem+json"
 # name: (status, title)
 PROBLEMS: dict[str, tuple[int, str]] = {
     "malformed-body": (400, "The body cannot be read"),
+    "malformed-host": (400, "The Host header cannot be read"),
     "unauthorized": (401, "A valid token is needed"),
+    "forbidden": (403, "The token does not allow this"),
     "bad-assignment": (403, "The assignment does not hold"),
     "not-found": (404, "There is nothing here"),
     "unknown-plan": (404, "This collector does not have the plan"),

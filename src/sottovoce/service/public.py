@@ -14,14 +14,15 @@ from sottovoce.service.desk import Desk
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
+from sottovoce.service.tokens import needs_token
 from sottovoce.service.writer import Writer
 
 _FOREVER = "public, max-age=31536000, immutable"  # a plan is named by its hash
 
 
 def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settings) -> list[Route]:
-    """The routes that need no token."""
-    key = desk.store.signing_key()
+    """The routes that need no token, and the counters, which do unless the settings say otherwise."""
+    check = needs_token(desk.store, "read")
 
     async def plan(request: Request) -> Response:
         found = await desk.shelf.insist(lambda: desk.shelf.plan(request.path_params["id"]))
@@ -38,6 +39,7 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
         entry = await run_in_threadpool(desk.store.entry, found.id)
         if entry.closed:
             raise Problem("survey-closed", "the survey takes no more reports")
+        key = await run_in_threadpool(desk.store.signing_key)  # each time, since it may be replaced
         given = Assignment.sign(key, found.id, new_id(), int(time.time()) + settings.assignment_seconds)
         return JSONResponse(given.to_json(), headers={"Cache-Control": "no-store"})
 
@@ -47,12 +49,16 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
             raise Problem("internal", "the collector cannot write; start it again")
         return JSONResponse({"status": "ok", "surveys": surveys, "waiting_bytes": writer.waiting_bytes})
 
-    async def counters(_: Request) -> Response:
+    async def counters(request: Request) -> Response:
+        if settings.metrics != "public":
+            await run_in_threadpool(check, request)
         return PlainTextResponse(metrics.text(writer.waiting_bytes), media_type="text/plain; version=0.0.4")
 
-    return [
+    routes = [
         Route("/v1/plans/{id:str}", plan, methods=["GET"]),
         Route("/v1/plans/{id:str}/assignment", assignment, methods=["GET"]),
         Route("/healthz", health, methods=["GET"]),
-        Route("/metrics", counters, methods=["GET"]),
     ]
+    if settings.metrics != "off":
+        routes.append(Route("/metrics", counters, methods=["GET"]))
+    return routes

@@ -30,9 +30,7 @@ class _Server(uvicorn.Server):
             self._listening(self.servers[0].sockets[0].getsockname()[1])
 
 
-def run(
-    app: Any, host: str, port: int, proxies: str | None = None, listening: Callable[[int], None] | None = None
-) -> None:
+def run(app: Any, host: str, port: int, listening: Callable[[int], None] | None = None) -> None:
     """Serve until told to stop (SIGINT or SIGTERM); then finish what has begun. ``listening`` is told the port."""
     log_to_stderr()
     for number in (
@@ -40,10 +38,10 @@ def run(
         signal.SIGINT,
     ):  # the server repeats the signal when it has stopped, and that is well
         signal.signal(number, lambda *_: None)
-    _Server(make_config(app, host, port, proxies), listening).run()
+    _Server(make_config(app, host, port), listening).run()
 
 
-def make_config(app: Any, host: str, port: int, proxies: str | None = None) -> uvicorn.Config:
+def make_config(app: Any, host: str, port: int) -> uvicorn.Config:
     """A web server that says nothing of its requests."""
     logging.getLogger("uvicorn.access").disabled = True
     return uvicorn.Config(
@@ -57,6 +55,5 @@ def make_config(app: Any, host: str, port: int, proxies: str | None = None) -> u
         limit_concurrency=MOST_AT_ONCE,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN,
-        proxy_headers=proxies is not None,
-        forwarded_allow_ips=proxies,
+        proxy_headers=False,  # the application itself knows which proxies to believe
     )

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sottovoce.errors import InvalidInput
+from sottovoce.service.addresses import networks
+
+ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
+METRICS = ("token", "public", "off")
 
 
 @dataclass(frozen=True)
@@ -18,15 +22,22 @@ class Settings:
     answer_seconds: float = 30.0  # until what was sent is durable, or the sender is told to come again
     rate_limit: float | None = None  # requests a second from one address
     origins: tuple[str, ...] = ()  # other sites whose pages may send reports
-    assignment_seconds: int = 24 * 3600  # for which an assignment holds
+    proxies: tuple[str, ...] = ()  # addresses and networks of proxies that are believed about their clients
+    metrics: str = "token"  # who may read the counters: whoever has a token, everybody (public), or nobody (off)
+    assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
 
     def __post_init__(self) -> None:
         for name in ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds"):
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
+        if self.assignment_seconds > ASSIGNMENT_SECONDS:  # a key that was replaced is accepted for so long
+            raise InvalidInput(f"assignment_seconds ({self.assignment_seconds}) must be at most {ASSIGNMENT_SECONDS}")
+        if self.metrics not in METRICS:
+            raise InvalidInput(f"metrics ({self.metrics}) must be one of {', '.join(METRICS)}")
         if self.rate_limit is not None and not self.rate_limit > 0:
             raise InvalidInput(f"rate_limit ({self.rate_limit}) must be greater than 0")
+        networks(self.proxies)
         for origin in self.origins:
             if origin != "*" and not origin.startswith(("http://", "https://")):
                 raise InvalidInput(f"origin ({origin}) must start with http:// or https://, or be *")

@@ -1,13 +1,21 @@
-"""Bearer tokens of analysts: made once, shown once, kept as a hash."""
+"""Bearer tokens of analysts: made once, shown once, kept as a hash; with a scope, and perhaps an end."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+import time
+from collections.abc import Callable
 
-from sottovoce.store import Store
+from starlette.requests import Request
+
+from sottovoce.errors import InvalidInput
+from sottovoce.service.problems import Problem
+from sottovoce.store import Store, Token
 
 PREFIX = "svt_"
+LONGEST = 3650.0  # days
+_READING = ("GET", "HEAD", "OPTIONS")
 
 
 def digest(token: str) -> bytes:
@@ -15,14 +23,51 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def new_token(store: Store, name: str) -> str:
-    """A token for somebody; nobody can read it again."""
+def new_token(store: Store, name: str, scope: str = "manage", days: float | None = None) -> str:
+    """A token for somebody, good for so many days or for ever; nobody can read it again."""
+    if days is not None and not 0 < days <= LONGEST:
+        raise InvalidInput(f"days ({days:g}) must be greater than 0 and at most {LONGEST:g}")
     token = PREFIX + secrets.token_urlsafe(32)
-    store.add_token(name, digest(token))
+    store.add_token(name, digest(token), scope, None if days is None else time.time() + days * 86_400)
     return token
 
 
-def holder(store: Store, header: str | None) -> str | None:
-    """Whose token an Authorization header carries; None if it is no token of this store."""
-    scheme, _, token = (header or "").partition(" ")
-    return store.token_name(digest(token.strip())) if scheme.lower() == "bearer" and token else None
+def scope_of(method: str) -> str:
+    """What a token must allow for a request: whoever only asks needs ``read``, whoever changes something ``manage``."""
+    return "read" if method in _READING else "manage"
+
+
+def find_token(store: Store, text: str) -> Token:
+    """A token that is good now, or a problem that says why not."""
+    if not text:
+        raise _unauthorized("give a token that `sottovoce token` made")
+    found = store.token(digest(text))
+    if found is None:
+        raise _unauthorized("this token is not known here")
+    if found.is_expired(time.time()):
+        raise _unauthorized("this token has expired; make another one with `sottovoce token`")
+    return found
+
+
+def _unauthorized(detail: str) -> Problem:
+    return Problem("unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+
+
+def require(token: Token, scope: str) -> None:
+    """Refuse a token that does not allow this."""
+    if not token.allows(scope):
+        detail = f"this token allows to {token.scope}; this needs one with the scope {scope}"
+        header = f'Bearer error="insufficient_scope", scope="{scope}"'
+        raise Problem("forbidden", detail, {"WWW-Authenticate": header})
+
+
+def needs_token(store: Store, scope: str | None = None) -> Callable[[Request], Token]:
+    """A dependency for routes: the token of a request if it allows ``scope``, which by default follows the method."""
+
+    def check(request: Request) -> Token:
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        token = find_token(store, text.strip() if scheme.lower() == "bearer" else "")
+        require(token, scope or scope_of(request.method))
+        return token
+
+    return check

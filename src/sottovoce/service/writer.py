@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import SottovoceError, StoreError
 from sottovoce.plans import Plan
 from sottovoce.reports import Reports
 from sottovoce.service.envelopes import Envelope, Ids, gathered
@@ -51,7 +51,6 @@ class Writer:
 
     def __init__(self, store: Store, metrics: Metrics, settings: Settings) -> None:
         self._to, self._metrics, self._settings = store, metrics, settings
-        self._key = store.signing_key()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._last_group = 0  # requests written together the last time
         self._pending: dict[_Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
@@ -117,6 +116,8 @@ class Writer:
             self._last_group = len(group)
             try:
                 results = self._written(envelopes)
+            except StoreError as wrong:  # it cannot say which keys are good; nothing was stored
+                results = [wrong for _ in group]
             except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
                 log_mistake("writing failed", wrong)
                 results = [wrong for _ in group]
@@ -148,27 +149,33 @@ class Writer:
         for place, envelope in enumerate(envelopes):
             by_plan.setdefault(envelope.plan.id, []).append(place)
         now = time.time()
+        is_assigned = any(envelope.assignments for envelope in envelopes)
+        keys = self._to.accepted_keys() if is_assigned else []  # each time, since they may be replaced
         groups: list[_Group] = []
         for places in by_plan.values():
-            groups += self._checked(places, envelopes, now, results)
+            groups += self._checked(places, envelopes, keys, now, results)
         while groups:  # once, unless two reports contradict each other
             groups = self._store(groups, envelopes, results)
         return [results[place] for place in range(len(envelopes))]
 
     def _checked(
-        self, places: list[int], envelopes: Sequence[Envelope], now: float, results: dict[int, Receipt | BaseException]
+        self,
+        places: list[int],
+        envelopes: Sequence[Envelope],
+        keys: Sequence[bytes],
+        now: float,
+        results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
         """Requests for one plan, all at once, which is quick; halved and halved where something is wrong."""
         try:
-            return [_Group.of(places, envelopes, self._key, now)]
+            return [_Group.of(places, envelopes, keys, now)]
         except SottovoceError as wrong:
             if len(places) == 1:
                 results[places[0]] = wrong
                 return []
         half = len(places) // 2
-        return [
-            group for some in (places[:half], places[half:]) for group in self._checked(some, envelopes, now, results)
-        ]
+        halves = (places[:half], places[half:])
+        return [group for some in halves for group in self._checked(some, envelopes, keys, now, results)]
 
     def _store(
         self, groups: Sequence[_Group], envelopes: Sequence[Envelope], results: dict[int, Receipt | BaseException]
@@ -213,7 +220,7 @@ class _Group:
     rows: list[slice]  # of each request
 
     @classmethod
-    def of(cls, places: list[int], envelopes: Sequence[Envelope], key: bytes, now: float) -> _Group:
+    def of(cls, places: list[int], envelopes: Sequence[Envelope], keys: Sequence[bytes], now: float) -> _Group:
         """The columns of requests, if all are reports of the plan and use the coins that were assigned."""
         own = [envelopes[place] for place in places]
         plan = own[0].plan
@@ -221,7 +228,7 @@ class _Group:
         given = [assignment for envelope in own for assignment in envelope.assignments]
         if given:
             for assignment, report in zip(given, reports.single(plan), strict=True):
-                assignment.verify(key, now)
+                assignment.verify(keys[0], now, keys[1:])
                 assignment.check(report, plan)
         return cls(places, plan, ids, reports, _rows([len(envelope) for envelope in own]))
 

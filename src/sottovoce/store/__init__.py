@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from sottovoce.store.base import Entry, Outcome, Store
 from sottovoce.store.exports import export, export_file
+from sottovoce.store.keys import SCOPES, Token
 from sottovoce.store.urls import is_store, kind_of
 
-__all__ = ["Entry", "Outcome", "Store", "export", "export_file", "is_store", "open_store"]
+__all__ = ["SCOPES", "Entry", "Outcome", "Store", "Token", "export", "export_file", "is_store", "open_store"]
 
 
 def open_store(url: str, *, create: bool = True) -> Store:

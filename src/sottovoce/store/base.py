@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,6 +18,7 @@ from sottovoce.front import Plan as ReadablePlan
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
 from sottovoce.store.folding import Checkpoint, Folds
+from sottovoce.store.keys import KeyStore, plain
 
 Ids = NDArray[np.uint8]
 Outcomes = NDArray[np.uint8]
@@ -25,7 +26,6 @@ Part = tuple[Plan, Ids, Reports]
 Progress = Callable[[int], None]  # takes how much is done so far
 
 ID_BYTES = 16
-KEY_BYTES = 32  # of a signing key, and of a token's digest
 MOST_BATCH_BYTES = 64 << 20  # of reports that are read at once
 
 
@@ -47,7 +47,7 @@ class Entry:
     closed: bool
 
 
-class Store(ABC):
+class Store(KeyStore):
     """Plans, and the reports that answer them, each under an id of 16 bytes that is taken once in the whole store.
 
     Several threads may use it, and several processes at once. Sequence numbers grow in the order of commits.
@@ -150,33 +150,6 @@ class Store(ABC):
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
         """Keep a checkpoint if it reaches further than the one there, or by ``force``."""
 
-    # -- keys
-
-    def add_token(self, name: str, digest: bytes) -> None:
-        """Keep the SHA-256 digest of a bearer token under its owner's name."""
-        if not isinstance(digest, bytes) or len(digest) != KEY_BYTES:
-            raise InvalidInput(f"digest must be {KEY_BYTES} bytes")
-        self._add_token(plain("name", name), digest)
-
-    @abstractmethod
-    def _add_token(self, name: str, digest: bytes) -> None: ...
-
-    @abstractmethod
-    def token_name(self, digest: bytes) -> str | None:
-        """Whose token has this digest; None if nobody's."""
-
-    @abstractmethod
-    def token_names(self) -> list[str]:
-        """The owners of tokens, once for each token."""
-
-    @abstractmethod
-    def remove_tokens(self, name: str) -> int:
-        """Forget all tokens of one owner; how many there were."""
-
-    @abstractmethod
-    def signing_key(self) -> bytes:
-        """32 random bytes, made once for this store."""
-
     @abstractmethod
     def close(self) -> None:
         """Let go of the store. Closing it again changes nothing."""
@@ -192,17 +165,6 @@ def checked(part: Part) -> SottovoceError | None:
     if ids.dtype != np.uint8 or ids.shape != (len(reports), ID_BYTES):
         return CorruptReport(f"ids: they must be rows of {ID_BYTES} bytes, one for each report")
     return None
-
-
-def plain(name: str, text: str) -> str:
-    """``text`` if every store can keep it."""
-    try:
-        text.encode()
-    except (UnicodeError, AttributeError):
-        raise InvalidInput(f"{name} must be text that UTF-8 can hold") from None
-    if "\0" in text:
-        raise InvalidInput(f"{name} must not hold the character zero")
-    return text
 
 
 def batch_size(plan: Plan, batch: int) -> int:

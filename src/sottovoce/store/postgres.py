@@ -7,21 +7,21 @@ order of commits, whichever collector writes.
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
-from sottovoce.store.base import ID_BYTES, KEY_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
+from sottovoce.store.base import ID_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
 from sottovoce.store.copying import rows_of, stream_of
 from sottovoce.store.folding import Checkpoint
+from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.settling import Batch, Content, admitted, rows_to_store, settle
 
@@ -33,7 +33,7 @@ except ImportError:
         'store: postgresql:// needs psycopg; install it with: pip install "sottovoce[postgres]"'
     ) from None
 
-VERSION = 1
+VERSION = 2  # 2: tokens have a scope and may expire
 LOCK = 0x736F7474  # "sott"
 PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
 
@@ -46,7 +46,12 @@ _SCHEMA = (
        id uuid NOT NULL UNIQUE, cohort bigint NOT NULL, payload bytea NOT NULL, PRIMARY KEY (plan, seq))""",
     """CREATE TABLE IF NOT EXISTS sottovoce_checkpoints (plan integer PRIMARY KEY, upto bigint NOT NULL,
        people bigint NOT NULL, data bytea NOT NULL)""",
-    "CREATE TABLE IF NOT EXISTS sottovoce_tokens (digest bytea PRIMARY KEY, name text NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS sottovoce_tokens (digest bytea PRIMARY KEY, name text NOT NULL,
+       scope text NOT NULL DEFAULT 'manage', expires double precision)""",
+)
+_ADDED = (  # columns that stores of earlier versions lack
+    "ALTER TABLE sottovoce_tokens ADD COLUMN IF NOT EXISTS scope text NOT NULL DEFAULT 'manage'",
+    "ALTER TABLE sottovoce_tokens ADD COLUMN IF NOT EXISTS expires double precision",
 )
 _INCOMING = """CREATE TEMPORARY TABLE IF NOT EXISTS sottovoce_incoming (place integer, plan integer, id uuid,
     cohort bigint, payload bytea) ON COMMIT DELETE ROWS"""
@@ -64,11 +69,12 @@ _TAKEN = """SELECT DISTINCT have.id, have.plan, have.cohort, have.payload
     FROM sottovoce_reports have JOIN sottovoce_incoming new ON have.id = new.id"""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-Result = TypeVar("Result")
 
 
 class PostgresStore(Store):
     """Reports on a server. One connection writes, guarded by a lock; readers have their own."""
+
+    _prefix = "sottovoce_"
 
     def __init__(self, url: str, create: bool = True) -> None:
         self._options, shown = _parsed(url)
@@ -232,32 +238,16 @@ class PostgresStore(Store):
 
     # -- keys
 
-    def _add_token(self, name: str, digest: bytes) -> None:
-        insert = "INSERT INTO sottovoce_tokens (digest, name) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-        self._write(lambda db: db.execute(insert, (digest, name)))
+    def _look(self, work: Callable[[Execute], Result]) -> Result:
+        return self._read(lambda db: work(_execute(db)))
 
-    def token_names(self) -> list[str]:
-        query = "SELECT name FROM sottovoce_tokens ORDER BY name"
-        return [str(name) for (name,) in self._read(lambda db: db.execute(query).fetchall())]
+    def _change(self, work: Callable[[Execute], Result]) -> Result:
+        return self._write(lambda db: work(_execute(db)))
 
-    def remove_tokens(self, name: str) -> int:
-        delete = "DELETE FROM sottovoce_tokens WHERE name = %s"
-        return int(self._write(lambda db: db.execute(delete, (name,)).rowcount))
 
-    def token_name(self, digest: bytes) -> str | None:
-        query = "SELECT name FROM sottovoce_tokens WHERE digest = %s"
-        found = self._read(lambda db: db.execute(query, (digest,)).fetchone())
-        return None if found is None else str(found[0])
-
-    def signing_key(self) -> bytes:
-        query = "SELECT value FROM sottovoce_settings WHERE name = 'signing key'"
-        found = self._read(lambda db: db.execute(query).fetchone())
-        if found is None:
-            keep = "INSERT INTO sottovoce_settings (name, value) VALUES ('signing key', %s) ON CONFLICT DO NOTHING"
-            new = secrets.token_bytes(KEY_BYTES)
-            self._write(lambda db: db.execute(keep, (new,)))
-            return self.signing_key()
-        return bytes(found[0])
+def _execute(db: Connection) -> Execute:
+    """How a statement is run that has ? for its values."""
+    return lambda statement, values=(): db.execute(statement.replace("?", "%s"), values)
 
 
 # -- in a writer's transaction
@@ -349,6 +339,11 @@ def _prepare(db: Connection, shown: str, create: bool) -> None:
             insert = "INSERT INTO sottovoce_settings (name, value) VALUES ('version', %s)"
             db.execute(insert, (str(VERSION).encode(),))
         found = db.execute("SELECT value FROM sottovoce_settings WHERE name = 'version'").fetchone()
-    version = 0 if found is None else int(bytes(found[0]))
-    if version > VERSION:
-        raise InvalidInput(f"store ({shown}) has version {version}; this sottovoce reads versions up to {VERSION}")
+        version = 0 if found is None else int(bytes(found[0]))
+        if version > VERSION:
+            raise InvalidInput(f"store ({shown}) has version {version}; this sottovoce reads versions up to {VERSION}")
+        if version < VERSION:
+            for statement in _ADDED:
+                db.execute(statement)
+            update = "UPDATE sottovoce_settings SET value = %s WHERE name = 'version'"
+            db.execute(update, (str(VERSION).encode(),))

@@ -8,10 +8,9 @@ many reports its plan has up to there. Ids are kept apart, see :mod:`sottovoce.s
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -25,14 +24,15 @@ from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
 from sottovoce.store import register
-from sottovoce.store.base import ID_BYTES, KEY_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
+from sottovoce.store.base import ID_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
 from sottovoce.store.folding import Checkpoint
+from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.settling import Batch, Content, admitted, by_plan, keys_of, repeated, settle
 from sottovoce.store.urls import SqliteAddress
 
 APPLICATION = 0x736F7474  # "sott", in the file's header
-VERSION = 1
+VERSION = 2  # 2: tokens have a scope and may expire
 MOST_ROWS = 1 << 14  # reports in one part
 PATIENCE = 30.0  # seconds to wait for another process
 PAGE_CACHE = 16 << 10  # KiB; nearly all that is written is written once
@@ -47,11 +47,16 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS parts_of_plan ON parts (plan)",
     """CREATE TABLE IF NOT EXISTS checkpoints (plan INTEGER PRIMARY KEY, upto INTEGER NOT NULL, people INTEGER NOT NULL,
        data BLOB NOT NULL)""",
-    "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL,
+       scope TEXT NOT NULL DEFAULT 'manage', expires REAL)""",
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value NOT NULL)",
     *register.SCHEMA,
     f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
+)
+# columns that stores of earlier versions lack: (table, column, what it is)
+_ADDED = (
+    ("tokens", "scope", "TEXT NOT NULL DEFAULT 'manage'"),
+    ("tokens", "expires", "REAL"),
 )
 # EFBIG, EDQUOT and the like are write errors to SQLite; to a collector the disk takes no more
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC")
@@ -244,32 +249,13 @@ class SqliteStore(Store):
 
     # -- keys
 
-    def _add_token(self, name: str, digest: bytes) -> None:
+    def _look(self, work: Callable[[Execute], Result]) -> Result:
+        with self._reading() as db:
+            return work(db.execute)
+
+    def _change(self, work: Callable[[Execute], Result]) -> Result:
         with self._writing() as db:
-            db.execute("INSERT INTO tokens (digest, name) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, name))
-
-    def token_names(self) -> list[str]:
-        with self._reading() as db:
-            return [str(name) for (name,) in db.execute("SELECT name FROM tokens ORDER BY name")]
-
-    def remove_tokens(self, name: str) -> int:
-        with self._writing() as db:
-            return int(db.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount)
-
-    def token_name(self, digest: bytes) -> str | None:
-        with self._reading() as db:
-            found = db.execute("SELECT name FROM tokens WHERE digest = ?", (digest,)).fetchone()
-        return None if found is None else str(found[0])
-
-    def signing_key(self) -> bytes:
-        with self._reading() as db:
-            found = db.execute("SELECT value FROM settings WHERE name = 'signing key'").fetchone()
-        if found is None:
-            keep = "INSERT INTO settings (name, value) VALUES ('signing key', ?) ON CONFLICT DO NOTHING"
-            with self._writing() as db:
-                db.execute(keep, (secrets.token_bytes(KEY_BYTES),))
-            return self.signing_key()
-        return bytes(found[0])
+            return work(db.execute)
 
 
 @dataclass
@@ -363,8 +349,9 @@ def _prepare(path: Path, create: bool) -> None:
         if not path.is_file():
             raise InvalidInput(f"store ({path}) must be a file that exists")
         with closing(_connect(path)) as db:
-            if _version(db, path) < VERSION:
-                if not create:
+            version = _version(db, path)
+            if version < VERSION:
+                if not version and not create:
                     raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is empty")
                 _make(db, path)
     except (sqlite3.Error, OSError) as wrong:
@@ -386,7 +373,7 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
 
 
 def _make(db: sqlite3.Connection, path: Path) -> None:
-    """Switch to a write-ahead log and create the tables, at once with other processes if need be."""
+    """Switch to a write-ahead log and create what is missing, at once with other processes if need be."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -400,4 +387,8 @@ def _make(db: sqlite3.Connection, path: Path) -> None:
     if _version(db, path) < VERSION:
         for statement in _SCHEMA:
             db.execute(statement)
+        for table, column, kind in _ADDED:
+            if not db.execute("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, column)).fetchone():
+                db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+        db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute("COMMIT")

@@ -1,8 +1,11 @@
-"""Who may see what: participants' pages are for everybody, analysts' need a token where one is required."""
+"""Who may see what: participants' pages are for everybody, analysts' need a token, or the link that was printed."""
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from collections.abc import Awaitable, Callable
+from threading import Lock
 from urllib.parse import quote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -11,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sottovoce.service.problems import Problem
-from sottovoce.service.tokens import holder
-from sottovoce.store import Store
+from sottovoce.service.tokens import digest, find_token, require
+from sottovoce.store import Store, Token
 from sottovoce.studio.forms import Fields, read_form
 
 COOKIE = "sottovoce_token"
-_OWN = ("localhost", "127.0.0.1", "::1")  # names by which a computer calls itself
+SESSION = "svs_"  # how the secret of a session begins
 
 Page = Callable[[Request], Response]
 Action = Callable[[Request, Fields], Response]
@@ -24,21 +27,56 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Access:
-    """Stands before every page. Without tokens, analysts' pages answer only on this computer's own names."""
+    """Stands before every page.
 
-    def __init__(self, store: Store, token_required: bool) -> None:
+    A browser that has logged in holds a secret in a cookie: an analyst's token, or that of the one session that a
+    link with a code begins. Code and session are kept here as hashes, and end with this process.
+    """
+
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self.token_required = token_required
+        self._lock = Lock()
+        self._code: bytes | None = None
+        self._session: bytes | None = None
 
-    def is_analyst(self, request: Request) -> bool:
-        """Whether whoever asks may see analysts' pages."""
-        if not self.token_required:
-            return _is_local(request)
-        return self.knows(request.cookies.get(COOKIE, ""))
+    # -- logging in
 
-    def knows(self, token: str) -> bool:
-        """Whether this is somebody's token."""
-        return bool(token) and holder(self._store, f"Bearer {token}") is not None
+    def new_code(self) -> str:
+        """A code that lets in one browser, once; it takes the place of one that was not used."""
+        code = secrets.token_urlsafe(32)
+        with self._lock:
+            self._code = digest(code)
+        return code
+
+    def spend(self, code: str) -> str | None:
+        """The secret of a new session, if this is the code; from then on it is nobody's."""
+        with self._lock:
+            if self._code is None or not hmac.compare_digest(self._code, digest(code)):
+                return None
+            secret = SESSION + secrets.token_urlsafe(32)
+            self._code, self._session = None, digest(secret)
+        return secret
+
+    def end(self, secret: str) -> None:
+        """Forget a session; a token stays good."""
+        with self._lock:
+            if self._is_session(secret):
+                self._session = None
+
+    def _is_session(self, secret: str) -> bool:
+        return self._session is not None and hmac.compare_digest(self._session, digest(secret))
+
+    def holder(self, secret: str) -> Token:
+        """Who holds this secret, and what it allows; or a problem that says why it is not good."""
+        if self._is_session(secret):
+            return Token("this computer", "manage", None)
+        return find_token(self._store, secret)
+
+    def check(self, request: Request, scope: str) -> None:
+        """Refuse whoever has not logged in, or may not do this."""
+        require(self.holder(request.cookies.get(cookie_name(request), "")), scope)
+
+    # -- pages
 
     def public(self, page: Page) -> Endpoint:
         """A page for everybody."""
@@ -48,19 +86,24 @@ class Access:
 
         return endpoint
 
-    def page(self, page: Page) -> Endpoint:
+    def page(self, page: Page, scope: str = "read") -> Endpoint:
         """A page for analysts."""
 
         def checked(request: Request) -> Response:
-            return page(request) if self.is_analyst(request) else self._refused(request)
+            try:
+                self.check(request, scope)
+            except Problem as wrong:
+                return self._refused(request, wrong)
+            return page(request)
 
         return self.public(checked)
 
     def action(self, action: Action) -> Endpoint:
-        """Something that analysts do by a form of these pages."""
+        """Something that analysts change by a form of these pages."""
 
         def checked(request: Request, fields: Fields) -> Response:
-            return action(request, fields) if self.is_analyst(request) else self._refused(request)
+            self.check(request, "manage")
+            return action(request, fields)
 
         return self.public_action(checked)
 
@@ -76,36 +119,31 @@ class Access:
 
         return endpoint
 
-    def _refused(self, request: Request) -> Response:
-        if not self.token_required:
-            raise Problem("unauthorized", "without tokens the studio answers only as localhost, on its own computer")
-        if request.method != "GET" or ("sec-fetch-mode" in request.headers and not _is_visit(request)):
-            raise Problem("unauthorized", "log in first")
+    @staticmethod
+    def _refused(request: Request, wrong: Problem) -> Response:
+        """To the login, if somebody visits who has not logged in."""
+        is_visit = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+        if wrong.name != "unauthorized" or not is_visit:
+            raise wrong
         base = request.scope["root_path"]
         return RedirectResponse(f"{base}/login?next={quote(request.url.path)}", 303)
 
 
-def _is_local(request: Request) -> bool:
-    """Whether a browser on this computer asks, by one of its own names, and nobody on behalf of others.
-
-    A page elsewhere could have its own name point here, and read what this browser may read.
-    """
-    address = request.client.host if request.client else ""
-    is_passed_on = any(name == "forwarded" or name.startswith("x-forwarded") for name in request.headers)
-    named = urlsplit(f"//{request.headers.get('host', '')}").hostname in _OWN
-    return named and address in _OWN and not is_passed_on
-
-
-def _is_visit(request: Request) -> bool:
-    return request.headers["sec-fetch-mode"] == "navigate"
+def cookie_name(request: Request) -> str:
+    """With the port, since browsers send one port's cookies to all others of a computer."""
+    port = request.url.port
+    return COOKIE if port is None else f"{COOKIE}_{port}"
 
 
 def is_own(request: Request) -> bool:
     """Whether one of the studio's own pages sent it, as browsers say."""
     if request.headers.get("sec-fetch-site") == "same-origin":
         return True
-    origin = urlsplit(request.headers.get("origin", ""))
-    return bool(origin.netloc) and origin.netloc == request.headers.get("host")
+    try:
+        origin = urlsplit(request.headers.get("origin", "")).netloc
+    except ValueError:
+        return False
+    return bool(origin) and origin == request.headers.get("host")
 
 
 def safe_next(path: str, base: str) -> str:

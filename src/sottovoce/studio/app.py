@@ -38,9 +38,9 @@ class _Files(StaticFiles):
         return answer
 
 
-def add_studio(app: FastAPI, desk: Desk, token_required: bool) -> None:
-    """Add the pages under ``/studio``. Without tokens analysts' pages answer only on this computer's own names."""
-    studio = Studio(desk, Access(desk.store, token_required))
+def add_studio(app: FastAPI, desk: Desk) -> Access:
+    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in without a token."""
+    studio = Studio(desk, Access(desk.store))
     pages: list[BaseRoute] = [
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),
@@ -64,6 +64,7 @@ def add_studio(app: FastAPI, desk: Desk, token_required: bool) -> None:
     inner = Starlette(routes=pages, exception_handlers=dict.fromkeys(kinds, refused))
     app.router.routes += [Mount(PREFIX, inner), Route("/", _to_studio)]
     _stop_with(app, studio)
+    return studio.access
 
 
 async def _to_studio(request: Request) -> Response:

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse
 
 from sottovoce.service.desk import Desk
 from sottovoce.studio import figures
-from sottovoce.studio.access import COOKIE, Access
+from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.artist import Artist
 
 # Nothing but what this server sends: no inline scripts, no other sites, no frames.
@@ -73,7 +73,7 @@ class Studio:
         text = self.templates.get_template(template).render(
             base=base,
             collector=base.removesuffix("/studio"),
-            has_login=self.access.token_required and COOKIE in request.cookies,
+            has_login=cookie_name(request) in request.cookies,
             **context,
         )
         return HTMLResponse(text, status, {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"})

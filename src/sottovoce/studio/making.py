@@ -61,7 +61,7 @@ def routes(studio: Studio) -> list[Route]:
         return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)
 
     return [
-        Route("/new", studio.access.page(blank), methods=["GET"]),
+        Route("/new", studio.access.page(blank, "manage"), methods=["GET"]),
         Route("/new", studio.access.action(create), methods=["POST"]),
         Route("/new/preview", studio.access.action(preview), methods=["POST"]),
     ]

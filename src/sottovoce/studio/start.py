@@ -1,4 +1,4 @@
-"""The first page: all surveys. And the way in, where a token is needed."""
+"""The first page: all surveys. And the way in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from sottovoce.studio.access import COOKIE, safe_next
+from sottovoce.service.problems import Problem
+from sottovoce.studio.access import cookie_name, safe_next
 from sottovoce.studio.forms import Fields, one
 from sottovoce.studio.frame import Studio
 
@@ -20,21 +21,36 @@ def routes(studio: Studio) -> list[Route]:
         return studio.render(request, "start.html", surveys=studio.desk.surveys())
 
     def ask_token(request: Request) -> Response:
-        return studio.render(request, "login.html", next=request.query_params.get("next", ""), wrong=False)
+        code = request.query_params.get("code")
+        secret = access.spend(code) if code is not None and request.method == "GET" else None
+        if secret is not None:
+            return _let_in(request, secret, "")
+        wrong = "" if code is None else "this link was used before, or the studio was started anew"
+        return _asked(request, request.query_params.get("next", ""), wrong)
 
     def log_in(request: Request, fields: Fields) -> Response:
-        base, token = request.scope["root_path"], one(fields, "token")
-        if not access.knows(token):
-            return studio.render(request, "login.html", 401, next=one(fields, "next"), wrong=True)
-        answer = RedirectResponse(safe_next(one(fields, "next"), base), 303)
+        token = one(fields, "token")
+        try:
+            access.holder(token)
+        except Problem as refused:
+            return _asked(request, one(fields, "next"), refused.detail)
+        return _let_in(request, token, one(fields, "next"))
+
+    def _asked(request: Request, next: str, wrong: str) -> Response:
+        return studio.render(request, "login.html", 401 if wrong else 200, next=next, wrong=wrong)
+
+    def _let_in(request: Request, secret: str, next: str) -> Response:
+        base = request.scope["root_path"]
+        answer = RedirectResponse(safe_next(next, base), 303)
         is_secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, token, path=base, secure=is_secure, httponly=True, samesite="strict")
+        answer.set_cookie(cookie_name(request), secret, path=base, secure=is_secure, httponly=True, samesite="strict")
         return answer
 
     def log_out(request: Request, _: Fields) -> Response:
-        base = request.scope["root_path"]
+        base, cookie = request.scope["root_path"], cookie_name(request)
+        access.end(request.cookies.get(cookie, ""))
         answer = RedirectResponse(f"{base}/login", 303)
-        answer.delete_cookie(COOKIE, path=base, httponly=True, samesite="strict")
+        answer.delete_cookie(cookie, path=base, httponly=True, samesite="strict")
         return answer
 
     return [
