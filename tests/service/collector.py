@@ -57,6 +57,7 @@ class Collector:
     desk: Desk
     port: int
     token: str = field(repr=False)
+    app: Any = field(repr=False)
 
     @property
     def url(self) -> str:
@@ -91,7 +92,8 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
         store.add_plan(plan, plan.question.kind)
     chosen = Settings(**({"refresh_seconds": 0.2} | settings))
     desk = Desk(store, chosen.refresh_seconds)
-    server = uvicorn.Server(make_config(make_app(desk, chosen), "127.0.0.1", 0))
+    app = make_app(desk, chosen)
+    server = uvicorn.Server(make_config(app, "127.0.0.1", 0))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -99,7 +101,7 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
             thread.join(0.01)
             assert thread.is_alive()
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Collector(desk, port, new_token(store, "tests"))
+        yield Collector(desk, port, new_token(store, "tests"), app)
     finally:
         server.should_exit = True
         thread.join(30)

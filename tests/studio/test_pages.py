@@ -229,11 +229,12 @@ def test_every_kind_of_attribute_can_be_answered(collector: Collector, browser: 
     assert 'type="text" maxlength="20"' in browser.get(f"/take/{word.id}").text
 
 
-def test_unknown_surveys_and_pages_are_refused_as_pages(browser: httpx.Client) -> None:
+def test_unknown_surveys_and_pages_are_refused_as_pages(browser: httpx.Client, drawn: Plan) -> None:
     for path in (
         "/watch/" + "0" * 64,
         "/take/" + "0" * 64,
         "/take/xyz",
+        f"/take/{drawn.id[:32]}",
         "/nowhere",
         "/static/nothing.js",
         "/client/../app.py",

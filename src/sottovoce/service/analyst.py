@@ -62,7 +62,7 @@ def analyst_routes(desk: Desk) -> APIRouter:
         """Make a survey of a schema and a question."""
         made = Description.parse(asked.model_dump(by_alias=True))
         plan = made.plan()
-        if any(survey.plan.id == plan.id for survey in desk.surveys()):
+        if desk.has(plan.id):
             raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
         return desk.create(plan, made.title).to_json()
 

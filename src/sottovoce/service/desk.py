@@ -67,12 +67,22 @@ class Desk:
         entry = self.store.entry(self._whole_id(plan_id))
         return Survey(entry, self.store.count(entry.plan))
 
+    def exact_survey(self, plan_id: str) -> Survey:
+        """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
+        if len(plan_id) != 64:
+            raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
+        return self.survey(plan_id)
+
+    def has(self, plan_id: str) -> bool:
+        """Whether there is a survey of this plan."""
+        return bool(self.store.plan_ids(plan_id))
+
     def _whole_id(self, plan_id: str) -> str:
         if _PREFIX.fullmatch(plan_id) is None:
             raise UnknownPlan("plan: its id must be 8 to 64 hexadecimal digits")
         if len(plan_id) == 64:
             return plan_id
-        found = [entry.plan.id for entry in self.store.entries() if entry.plan.id.startswith(plan_id)]
+        found = self.store.plan_ids(plan_id)
         if len(found) != 1:
             raise UnknownPlan(f"plan: {len(found)} plans start with these digits")
         return found[0]
@@ -80,7 +90,7 @@ class Desk:
     def create(self, plan: Plan, title: str = "") -> Survey:
         """Take a plan in; its reports are welcome from now on."""
         self.store.add_plan(plan, title)
-        self.shelf.refresh()
+        self.shelf.add(plan)
         return self.survey(plan.id)
 
     def close(self, plan_id: str) -> Survey:

@@ -124,7 +124,16 @@ PATHS: dict[str, Any] = {
         }
     },
     "/healthz": {
-        "get": {"summary": "Whether the collector and its store are well", "responses": _ok("Well", {"type": "object"})}
+        "get": {
+            "summary": "Whether the collector lives and its store answers",
+            "responses": _ok("Well", {"type": "object"}) | _refusals("too-many-requests", "internal", "busy"),
+        }
+    },
+    "/readyz": {
+        "get": {
+            "summary": "Whether the collector takes reports now",
+            "responses": _ok("Ready", {"type": "object"}) | _refusals("too-many-requests", "busy", "not-ready"),
+        }
     },
     "/metrics": {
         "get": {"summary": "Counters for Prometheus", "responses": _ok("Counters", {"type": "string"}, "text/plain")}

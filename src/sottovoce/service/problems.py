@@ -40,6 +40,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "too-many-requests": (429, "Too many requests from one address"),
     "internal": (500, "A mistake of ours"),
     "busy": (503, "Too much at once; come again"),
+    "not-ready": (503, "The collector takes no reports now"),
     "store-full": (507, "The store is full"),
 }
 
