@@ -21,7 +21,7 @@ from sottovoce.entropy import Seeded
 from sottovoce.errors import NotInThisRound
 from sottovoce.findings import Findings
 from sottovoce.front import Plan
-from sottovoce.service.analyst import table_csv
+from sottovoce.service.answers import table_csv
 from sottovoce.service.tokens import new_token
 from sottovoce.studio import figures
 from tests.studio.collectors import Collector, until

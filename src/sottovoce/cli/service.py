@@ -100,7 +100,7 @@ def _run(
     try:
         for path, each in zip(plans, made, strict=True):
             store.add_plan(each, path.stem)
-        desk = Desk(store, settings.refresh_seconds)
+        desk = Desk(store, settings.refresh_seconds, settings.most_values)
         served = make_app(desk, settings)
         start = ""
         if token is not None:

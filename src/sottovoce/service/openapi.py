@@ -40,8 +40,8 @@ _PROBLEM = {
     },
 }
 _ANY = (
-    "malformed-body", "unauthorized", "unknown-plan", "body-too-slow", "survey-exists", "body-too-large",
-    "invalid-input", "too-many-requests", "busy",
+    "malformed-body", "unauthorized", "unknown-plan", "body-too-slow", "survey-exists", "no-reports", "no-next-round",
+    "body-too-large", "invalid-input", "too-many-requests", "busy", "estimate-under-way", "estimate-failed",
 )  # fmt: skip
 _PLAN_ID = {"name": "id", "in": "path", "required": True, "schema": _HEX64}
 

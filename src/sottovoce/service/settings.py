@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sottovoce.errors import InvalidInput
+from sottovoce.service.limits import MOST_VALUES
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,11 @@ class Settings:
     origins: tuple[str, ...] = ()  # other sites whose pages may send reports
     assignment_seconds: int = 24 * 3600  # for which an assignment holds
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
+    most_values: int = MOST_VALUES  # of a survey that is made over HTTP
 
     def __post_init__(self) -> None:
-        for name in ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds"):
+        positive = ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds", "most_values")
+        for name in positive:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
         if self.rate_limit is not None and not self.rate_limit > 0:
