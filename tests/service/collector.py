@@ -66,7 +66,7 @@ class Collector:
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str) -> Answer:
         """One request; a body that is not bytes goes as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             own = {"Content-Type": kind} if data is not None else {}
             connection.request(method, path, data, own | headers)
@@ -79,6 +79,13 @@ class Collector:
     def analyst(self, method: str, path: str, body: Any = None) -> Answer:
         """The same with the analyst's token."""
         return self.ask(method, path, body, Authorization=f"Bearer {self.token}")
+
+    def patient(self, path: str, method: str = "GET") -> Answer:
+        """The same, asked again for as long as the collector says that an estimate is being made."""
+        while True:
+            answer = self.analyst(method, path)
+            if answer.status != 503 or answer.problem not in ("estimate-under-way", "busy"):
+                return answer
 
     def post(self, body: Any, kind: str = "application/json") -> Answer:
         return self.ask("POST", "/v1/reports", body, kind)
