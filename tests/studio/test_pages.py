@@ -93,6 +93,10 @@ def test_a_form_becomes_the_survey_that_it_describes(collector: Collector, brows
         ({"name": ["a", "a", "b"]}, "names must be different"),
         ({"values": ["", "only", ""]}, "at least 2"),
         ({"low": ["", "", "old"]}, "lowest must be a whole number"),
+        (
+            {"kind": ["ordinal", "boolean", "ordinal"], "low": ["1"] * 3, "high": ["2000"] * 3, "bins": [""] * 3},
+            "Values (4,000,000) must be at most 1,048,576 in a survey that is made over HTTP",
+        ),
         ({"kind": ["boolean", "categorical", "song"]}, "must be one of"),
         ({"kind": ["boolean", "categorical", "text"]}, "learn what is popular"),
         ({"learn": "popular"}, "asked of one attribute"),

@@ -99,7 +99,7 @@ def marginal_page(path: Path, names: tuple[str, ...], level: float, page: Page) 
     return _json(table.at(places).to_json(level) | page.to_json(len(table.values)))
 
 
-def write_csv(path: Path, names: Sequence[str], level: float, order: str, out: Path) -> None:
+def write_table(path: Path, names: Sequence[str], level: float, order: str, out: Path) -> None:
     """The whole table of these attributes, into a file."""
     table = kept_in(path).estimate.marginal(*names)
     with out.open("w", encoding="utf-8", newline="") as file:

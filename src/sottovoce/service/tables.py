@@ -13,7 +13,7 @@ from fastapi import Path as InPath
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from sottovoce.service.answers import Page, estimates_page, marginal_page, write_csv
+from sottovoce.service.answers import Page, estimates_page, marginal_page, write_table
 from sottovoce.service.desk import WAIT, Desk, checked
 from sottovoce.service.problems import Problem
 from sottovoce.service.snapshots import Snapshot
@@ -75,7 +75,7 @@ def table_routes(router: APIRouter, desk: Desk) -> None:
         names = attributes if len(attributes) > 1 else [name.strip() for name in attributes[0].split(",")]
         snapshot = await ready(id)
         if format == "csv":
-            out, writing = await run_in_threadpool(desk.write, snapshot, write_csv, names, level, rows.order)
+            out, writing = await run_in_threadpool(desk.write, snapshot, write_table, names, level, rows.order)
             await finished(writing, LONGEST_WRITING, out)
             return file_stream(out, "text/csv")
         made = await run_in_threadpool(desk.answer, snapshot, marginal_page, tuple(names), level, rows.page())
