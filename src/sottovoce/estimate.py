@@ -102,6 +102,16 @@ class Table:
         """The same table with repaired values, marked."""
         return replace(self, values=values, method=method, is_unbiased=is_unbiased)
 
+    def largest_first(self) -> NDArray[np.int64]:
+        """The places of its values, the largest first; equal ones stay in their order."""
+        return np.argsort(-self.values, kind="stable")
+
+    def at(self, places: NDArray[np.int64]) -> Table:
+        """Some of its values, in the order given, to be shown; what follows from all of them (``law``) is left out."""
+        labels = [self.labels[place] for place in places.tolist()]
+        values, variances = self.values[places], self.variances[places]
+        return replace(self, labels=labels, values=values, variances=variances, is_complete=False, law=None)
+
     def rows(self, level: float = 0.95, *, population: bool = False) -> list[dict[str, Any]]:
         """One mapping per value, ready for JSON."""
         low, high = self.interval(level, population=population)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,11 @@ class Findings(Estimate):
     def significant(self, alpha: float = SIGNIFICANT) -> NDArray[np.bool_]:
         """Which values noise alone does not explain: at most ``alpha`` false ones are expected to be as strong."""
         return np.asarray(self.chance <= alpha)
+
+    def at(self, places: NDArray[np.int64]) -> Findings:
+        """Some of the values, in the order given, with their marks."""
+        tables = {names: table.at(places) for names, table in self.tables.items()}
+        return replace(self, tables=tables, chance=self.chance[places])
 
     def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One mapping per value, ready for JSON: as of a table, with the mark of significance."""

@@ -57,6 +57,7 @@ class Collector:
     desk: Desk
     port: int
     token: str = field(repr=False)
+    app: Any = field(repr=False)
 
     @property
     def url(self) -> str:
@@ -65,7 +66,7 @@ class Collector:
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str) -> Answer:
         """One request; a body that is not bytes goes as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             own = {"Content-Type": kind} if data is not None else {}
             connection.request(method, path, data, own | headers)
@@ -79,6 +80,13 @@ class Collector:
         """The same with the analyst's token."""
         return self.ask(method, path, body, Authorization=f"Bearer {self.token}")
 
+    def patient(self, path: str, method: str = "GET") -> Answer:
+        """The same, asked again for as long as the collector says that an estimate is being made."""
+        while True:
+            answer = self.analyst(method, path)
+            if answer.status != 503 or answer.problem not in ("estimate-under-way", "busy"):
+                return answer
+
     def post(self, body: Any, kind: str = "application/json") -> Answer:
         return self.ask("POST", "/v1/reports", body, kind)
 
@@ -91,7 +99,8 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
         store.add_plan(plan, plan.question.kind)
     chosen = Settings(**({"refresh_seconds": 0.2} | settings))
     desk = Desk(store, chosen.refresh_seconds)
-    server = uvicorn.Server(make_config(make_app(desk, chosen), "127.0.0.1", 0))
+    app = make_app(desk, chosen)
+    server = uvicorn.Server(make_config(app, "127.0.0.1", 0))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -99,7 +108,7 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
             thread.join(0.01)
             assert thread.is_alive()
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Collector(desk, port, new_token(store, "tests"))
+        yield Collector(desk, port, new_token(store, "tests"), app)
     finally:
         server.should_exit = True
         thread.join(30)

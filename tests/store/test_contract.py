@@ -47,6 +47,28 @@ def test_plans_are_kept_byte_for_byte(url: str) -> None:
         assert store.entry(plan("x").id).plan is first.plan  # parsed once
 
 
+def test_ids_are_found_by_their_first_digits(store: Store) -> None:
+    store.ping()
+    assert store.plan_ids() == []
+    for name in ("x", "y"):
+        store.add_plan(plan(name))
+    known = [plan("x").id, plan("y").id]
+    assert store.plan_ids() == known
+    for own in known:
+        assert store.plan_ids(own) == store.plan_ids(own[:16]) == [own]
+    assert store.plan_ids("f" * 64) == []
+
+
+def test_what_was_forgotten_is_added_up_again(store: Store) -> None:
+    store.add_plan(plan())
+    store.append(plan(), ids(5), reports(5))
+    first = store.aggregate(plan())
+    assert store.aggregate(plan()) is first
+    store.forget(plan())
+    assert store._folds._held == {}
+    assert store.aggregate(plan()) == first
+
+
 def test_what_is_not_there_is_unknown(store: Store) -> None:
     for ask in (
         lambda: store.entry(plan().id),

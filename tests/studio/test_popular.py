@@ -21,7 +21,7 @@ from sottovoce.entropy import Seeded
 from sottovoce.errors import NotInThisRound
 from sottovoce.findings import Findings
 from sottovoce.front import Plan
-from sottovoce.service.analyst import table_csv
+from sottovoce.service.answers import table_csv
 from sottovoce.service.tokens import new_token
 from sottovoce.studio import figures
 from tests.studio.collectors import Collector, until
@@ -161,7 +161,18 @@ def test_a_round_of_a_series_is_watched_and_answered(collector: Collector, brows
     hear(collector, plan, {"basket": [["milk", "tea"], ["milk"]] * 1000})
     text = until(lambda: (page := browser.get(f"/watch/{plan.id}").text).count("<svg") and page)
     assert "another round follows" in text
-    page = browser.get(f"/take/{plan.id}").text
+    assert "Closes this round, which cannot be undone" in text
+    followed = browser.post(f"/watch/{plan.id}/next")
+    while followed.status_code == 503:  # somebody else's estimate comes first
+        followed = browser.post(f"/watch/{plan.id}/next")
+    assert followed.status_code == 303
+    after = collector.desk.survey(followed.headers["location"].rsplit("/", 1)[-1])
+    assert (after.plan.series.number, after.plan.series.parent) == (1, plan.id)
+    assert after.entry.title == "Baskets (round 2)"
+    assert collector.desk.survey(plan.id).entry.closed
+    assert browser.post(f"/watch/{plan.id}/next").headers["location"] == followed.headers["location"]
+    assert browser.post(f"/watch/{after.plan.id}/next").status_code == 409  # nobody was heard there
+    page = browser.get(f"/take/{after.plan.id}").text
     assert page.count('type="checkbox"') == 3
     assert f"asks in {len(plan.series.shares)} rounds" in page
 

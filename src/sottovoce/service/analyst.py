@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Query
-from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Table
-from sottovoce.findings import Findings
-from sottovoce.service.desk import Desk
+from sottovoce.front import Plan
+from sottovoce.service.desk import Desk, Survey
 from sottovoce.service.problems import Problem
+from sottovoce.service.tables import SurveyId, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
 from sottovoce.surveys import LONGEST_TITLE
-from sottovoce.surveys import Survey as Description
 
-SurveyId = Annotated[str, InPath(description="A plan's id, or enough of its first digits.", max_length=64)]
-Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
+_OBJECT = {"application/json": {"schema": {"type": "object"}}}
+_THERE: dict[int | str, dict[str, Any]] = {200: {"description": "It was there", "content": _OBJECT}}
+_PLAN = {"required": True, "content": _OBJECT}
 
 
 class NewSurvey(BaseModel):
@@ -54,11 +52,10 @@ def analyst_routes(desk: Desk) -> APIRouter:
     @router.post("", status_code=201)
     def create(asked: Annotated[NewSurvey, Body()]) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
-        made = Description.parse(asked.model_dump(by_alias=True))
-        plan = made.plan()
-        if any(survey.plan.id == plan.id for survey in desk.surveys()):
+        plan = desk.planned(asked.model_dump(by_alias=True))
+        if desk.has(plan.id):
             raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
-        return desk.create(plan, made.title).to_json()
+        return desk.create(plan, asked.title).to_json()
 
     @router.get("/{id}")
     def survey(id: SurveyId) -> dict[str, Any]:
@@ -70,30 +67,14 @@ def analyst_routes(desk: Desk) -> APIRouter:
         """Take no more reports."""
         return desk.close(id).to_json()
 
-    @router.get("/{id}/estimates")
-    def estimates(id: SurveyId, level: Level = 0.95) -> dict[str, Any]:
-        """Every table the survey asked for, or every attribute by itself."""
-        snapshot = desk.fresh(id)
-        if snapshot.estimate is None:
-            return {"people": snapshot.people, "made": None, "tables": [], "problem": snapshot.problem}
-        told = {"people": snapshot.people, "made": snapshot.made, "problem": None}
-        if isinstance(snapshot.estimate, Findings):  # popular values, with their marks
-            return told | snapshot.estimate.to_json(level)
-        return told | {"tables": [table.to_json(level) for table in snapshot.estimate.tables.values()]}
+    @router.post("/{id}/next", status_code=201, responses=_THERE)
+    def following(id: SurveyId, response: Response) -> dict[str, Any]:
+        """Make the next round from the estimate of this one, which takes no more reports then; 200 if it is there."""
+        made, is_new = desk.next_round(id)
+        response.status_code = 201 if is_new else 200
+        return made.to_json()
 
-    @router.get("/{id}/marginals", response_model=None)
-    def marginals(
-        id: SurveyId,
-        attributes: Annotated[list[str], Query(description="Names, with commas between or one by one.", max_length=64)],
-        level: Level = 0.95,
-        format: Literal["json", "csv"] = "json",
-    ) -> dict[str, Any] | Response:
-        """The table of these attributes together."""
-        names = attributes if len(attributes) > 1 else [name.strip() for name in attributes[0].split(",")]
-        table = desk.marginal(id, names)
-        if format == "csv":
-            return Response(table_csv(table, level), media_type="text/csv")
-        return table.to_json(level)
+    table_routes(router, desk)
 
     @router.get("/{id}/export", response_class=FileResponse)
     def export(id: SurveyId) -> FileResponse:
@@ -113,24 +94,23 @@ def analyst_routes(desk: Desk) -> APIRouter:
             background=BackgroundTask(folder.cleanup),
         )
 
-    return router
+    taking = APIRouter(prefix="/v1/plans", dependencies=[Depends(check)], tags=["analyst"])
 
+    @taking.post("", status_code=201, responses=_THERE, openapi_extra={"requestBody": _PLAN})
+    async def take(
+        request: Request, response: Response, title: Annotated[str, Query(max_length=LONGEST_TITLE)] = ""
+    ) -> dict[str, Any]:
+        """Take in a plan that was made elsewhere, byte for byte; 200 if it is there."""
+        text = await request.body()
 
-def cells_of(table: Table, label: Any) -> tuple[Any, ...]:
-    """A label as one cell for each attribute; a set of items, of one attribute, with ; between them."""
-    if len(table.attributes) == 1 and isinstance(label, tuple):
-        return (";".join(map(str, label)),)
-    return label if isinstance(label, tuple) else (label,)
+        def taken() -> Survey:
+            plan = Plan.from_json(text)
+            response.status_code = 200 if desk.has(plan.id) else 201
+            return desk.create(plan, title)
 
+        return (await run_in_threadpool(taken)).to_json()
 
-def table_csv(table: Table, level: float) -> str:
-    """A table for a spreadsheet: a column per attribute, then the figures."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow([*table.attributes, "frequency", "std_error", "low", "high"])
-    for row in table.rows(level):
-        cells = cells_of(table, row["value"])
-        if len(cells) != len(table.attributes):
-            raise InvalidInput("table: its labels do not fit its attributes")
-        writer.writerow([*cells, row["frequency"], row["std_error"], row["low"], row["high"]])
-    return out.getvalue()
+    both = APIRouter()
+    both.include_router(router)
+    both.include_router(taking)
+    return both

@@ -45,7 +45,7 @@ def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        log("started", surveys=len(desk.store.entries()))
+        log("started", surveys=len(desk.store.plan_ids()))
         keeping = asyncio.create_task(_keep_fresh(desk, settings.refresh_seconds))
         try:
             yield

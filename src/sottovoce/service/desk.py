@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import InvalidInput, UnknownPlan
-from sottovoce.estimate import Table
-from sottovoce.plans import Plan
+from sottovoce.front import Plan as ReadablePlan
+from sottovoce.plans import Plan, Question
+from sottovoce.schema import Schema
+from sottovoce.service.answers import next_text, planned_text
+from sottovoce.service.limits import MOST_VALUES, check_values
+from sottovoce.service.problems import Problem
 from sottovoce.service.shelf import Shelf
-from sottovoce.service.snapshots import Snapshot, Snapshots
+from sottovoce.service.snapshots import FAILED, Snapshot, Snapshots
 from sottovoce.store import Entry, Store
+from sottovoce.surveys import LONGEST_TITLE
+from sottovoce.surveys import Survey as Description
 
 _PREFIX = re.compile("[0-9a-f]{8,64}")
 WAIT = 20.0  # seconds that an answer may wait for an estimate
+LONGEST_PLANNING = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,9 @@ class Survey:
 class Desk:
     """One store's surveys, with their estimates kept at hand."""
 
-    def __init__(self, store: Store, refresh_seconds: float = 2.0) -> None:
+    def __init__(self, store: Store, refresh_seconds: float = 2.0, most_values: int = MOST_VALUES) -> None:
         self.store = store
+        self._most_values = most_values
         self.shelf = Shelf(store)
         self._snapshots = Snapshots(store.address, refresh_seconds)
 
@@ -67,20 +78,44 @@ class Desk:
         entry = self.store.entry(self._whole_id(plan_id))
         return Survey(entry, self.store.count(entry.plan))
 
+    def exact_survey(self, plan_id: str) -> Survey:
+        """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
+        if len(plan_id) != 64:
+            raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
+        return self.survey(plan_id)
+
+    def has(self, plan_id: str) -> bool:
+        """Whether there is a survey of this plan."""
+        return bool(self.store.plan_ids(plan_id))
+
     def _whole_id(self, plan_id: str) -> str:
         if _PREFIX.fullmatch(plan_id) is None:
             raise UnknownPlan("plan: its id must be 8 to 64 hexadecimal digits")
         if len(plan_id) == 64:
             return plan_id
-        found = [entry.plan.id for entry in self.store.entries() if entry.plan.id.startswith(plan_id)]
+        found = self.store.plan_ids(plan_id)
         if len(found) != 1:
             raise UnknownPlan(f"plan: {len(found)} plans start with these digits")
         return found[0]
 
+    def check(self, schema: Schema, question: Question) -> None:
+        """Refuse what is too large to be made over HTTP, before it is planned."""
+        check_values(schema, question, self._most_values)
+
+    def planned(self, body: Mapping[str, Any]) -> Plan:
+        """The plan of a survey as people describe it; it is made in another process, since it may take long."""
+        described = Description.parse(body)
+        self.check(described.schema, described.question)
+        return ReadablePlan.from_json(within(self._snapshots.submit(planned_text, dict(body)), LONGEST_PLANNING))
+
     def create(self, plan: Plan, title: str = "") -> Survey:
         """Take a plan in; its reports are welcome from now on."""
+        self.check(plan.schema, plan.question)
+        return self._added(plan, title)
+
+    def _added(self, plan: Plan, title: str) -> Survey:
         self.store.add_plan(plan, title)
-        self.shelf.refresh()
+        self.shelf.add(plan)
         return self.survey(plan.id)
 
     def close(self, plan_id: str) -> Survey:
@@ -88,26 +123,53 @@ class Desk:
         self.store.close_survey(self._whole_id(plan_id))
         return self.survey(plan_id)
 
-    def snapshot(self, plan_id: str) -> Snapshot:
-        """The latest estimate, at once."""
+    def next_round(self, plan_id: str) -> tuple[Survey, bool]:
+        """(the next round's survey, whether it is new): made from all that this round heard, which is closed by it.
+
+        A closed round says the same whenever it is asked, so there is one next round, however often it is made.
+        """
         survey = self.survey(plan_id)
+        if not checked(self.fresh(survey), survey.people).has_next:
+            raise Problem("no-next-round", "this survey's estimate is the last word")
+        survey = self.close(plan_id)
+        snapshot = checked(self.fresh(survey), survey.people)
+        people, text = within(self.answer(snapshot, next_text, survey.plan.text), WAIT)
+        if people != survey.people:
+            raise under_way()
+        following = ReadablePlan.from_json(text)
+        is_new = not self.has(following.id)
+        return self._added(following, next_title(survey.entry.title, following)), is_new
+
+    # -- estimates
+
+    def snapshot(self, survey: Survey) -> Snapshot:
+        """The latest estimate, at once."""
         return self._snapshots.latest(survey.plan, survey.people)
 
-    def fresh(self, plan_id: str) -> Snapshot:
+    def ask(self, survey: Survey) -> Future[Snapshot] | None:
+        """Have an estimate of now made; None if there is one."""
+        return self._snapshots.ask(survey.plan, survey.people)
+
+    def last(self, survey: Survey) -> Snapshot:
+        """The last estimate that was made."""
+        return self._snapshots.last(survey.plan, survey.people)
+
+    def fresh(self, survey: Survey) -> Snapshot:
         """An estimate of now, if it takes no longer than an answer may."""
-        survey = self.survey(plan_id)
         return self._snapshots.fresh(survey.plan, survey.people, WAIT)
 
-    def marginal(self, plan_id: str, names: list[str]) -> Table:
-        """The table of these attributes."""
-        return self.table(self.fresh(plan_id), names)
+    def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
+        """What a function of :mod:`sottovoce.service.answers` says of an estimate, made in another process."""
+        return self._snapshots.answer(snapshot, work, *args)
 
-    @staticmethod
-    def table(snapshot: Snapshot, names: list[str]) -> Table:
-        """A table of a snapshot, or one clear error."""
-        if snapshot.estimate is None:
-            raise InvalidInput(snapshot.problem or "estimate: there are no reports yet, or it is still being made")
-        return snapshot.estimate.marginal(*names)
+    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Path, Future[Any]]:
+        """(a file, its writing): the same for an answer that may be large."""
+        out = self.new_file()
+        return out, self._snapshots.submit(work, snapshot.file, *args, out)
+
+    def new_file(self) -> Path:
+        """A place for a file that another process writes."""
+        return self._snapshots.new_file()
 
     def refresh(self) -> None:
         """Have estimates made of whatever has changed."""
@@ -115,5 +177,38 @@ class Desk:
             self._snapshots.latest(survey.plan, survey.people)
 
     def stop(self) -> None:
-        """Stop the estimating process; the store stays open."""
+        """Stop the processes beside the collector; the store stays open."""
         self._snapshots.close()
+
+
+def checked(snapshot: Snapshot, people: int) -> Snapshot:
+    """A snapshot that has an estimate, or the problem that there is none."""
+    if snapshot.file is not None:
+        return snapshot
+    if not people:
+        raise Problem("no-reports", "nobody was heard yet, so there is nothing to estimate")
+    if snapshot.problem == FAILED:
+        raise Problem("estimate-failed", FAILED, {"Retry-After": "60"})
+    if snapshot.problem is not None:
+        raise InvalidInput(snapshot.problem)
+    raise under_way()
+
+
+def under_way() -> Problem:
+    """The answer to whoever must come again."""
+    return Problem("estimate-under-way", "the estimate is being made; ask again", {"Retry-After": "2"})
+
+
+def within(future: Future[Any], seconds: float) -> Any:
+    """What another process makes, if it takes no longer than an answer may."""
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise Problem("busy", "it takes long; ask again", {"Retry-After": "10"}) from None
+
+
+def next_title(title: str, plan: Plan) -> str:
+    """The title of a later round."""
+    base = re.sub(r" \((next round|round \d+)\)$", "", title)
+    number = f"round {plan.series.number + 1}" if len(plan.series.shares) > 1 else "next round"
+    return f"{base[: LONGEST_TITLE - 20]} ({number})".lstrip()

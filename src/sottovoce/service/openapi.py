@@ -40,8 +40,9 @@ _PROBLEM = {
     },
 }
 _ANY = (
-    "malformed-body", "unauthorized", "forbidden", "unknown-plan", "body-too-slow", "survey-exists", "body-too-large",
-    "invalid-input", "too-many-requests", "busy",
+    "malformed-body", "unauthorized", "forbidden", "unknown-plan", "body-too-slow", "survey-exists", "no-reports",
+    "no-next-round", "body-too-large", "invalid-input", "too-many-requests", "busy", "estimate-under-way",
+    "estimate-failed",
 )  # fmt: skip
 _PLAN_ID = {"name": "id", "in": "path", "required": True, "schema": _HEX64}
 
@@ -124,7 +125,16 @@ PATHS: dict[str, Any] = {
         }
     },
     "/healthz": {
-        "get": {"summary": "Whether the collector and its store are well", "responses": _ok("Well", {"type": "object"})}
+        "get": {
+            "summary": "Whether the collector lives and its store answers",
+            "responses": _ok("Well", {"type": "object"}) | _refusals("internal", "busy"),
+        }
+    },
+    "/readyz": {
+        "get": {
+            "summary": "Whether the collector takes reports now",
+            "responses": _ok("Ready", {"type": "object"}) | _refusals("busy", "not-ready"),
+        }
     },
     "/metrics": {
         "get": {

@@ -33,6 +33,8 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "body-too-slow": (408, "The body took too long"),
     "id-reused": (409, "The id was used for another report"),
     "survey-exists": (409, "There is such a survey"),
+    "no-reports": (409, "Nobody was heard yet"),
+    "no-next-round": (409, "There is no next round"),
     "assignment-used": (409, "The assignment was used for another report"),
     "survey-closed": (410, "The survey is closed"),
     "body-too-large": (413, "The body is too large"),
@@ -42,6 +44,9 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "too-many-requests": (429, "Too many requests from one address"),
     "internal": (500, "A mistake of ours"),
     "busy": (503, "Too much at once; come again"),
+    "estimate-under-way": (503, "The estimate is being made; come again"),
+    "estimate-failed": (503, "The estimate could not be made"),
+    "not-ready": (503, "The collector takes no reports now"),
     "store-full": (507, "The store is full"),
 }
 

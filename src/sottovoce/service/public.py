@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -23,6 +24,7 @@ _FOREVER = "public, max-age=31536000, immutable"  # a plan is named by its hash
 def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settings) -> list[Route]:
     """The routes that need no token, and the counters, which do unless the settings say otherwise."""
     check = needs_token(desk.store, "read")
+    probes = CapacityLimiter(2)  # threads of their own: nobody who waits for an estimate holds them up
 
     async def plan(request: Request) -> Response:
         found = await desk.shelf.insist(lambda: desk.shelf.plan(request.path_params["id"]))
@@ -44,10 +46,16 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
         return JSONResponse(given.to_json(), headers={"Cache-Control": "no-store"})
 
     async def health(_: Request) -> Response:
-        surveys = await run_in_threadpool(lambda: len(desk.store.entries()))  # fails if the store does
+        await to_thread.run_sync(desk.store.ping, limiter=probes)  # fails if the store does
         if not writer.is_alive:
             raise Problem("internal", "the collector cannot write; start it again")
-        return JSONResponse({"status": "ok", "surveys": surveys, "waiting_bytes": writer.waiting_bytes})
+        return JSONResponse({"status": "ok"})
+
+    async def readiness(_: Request) -> Response:
+        await to_thread.run_sync(desk.store.ping, limiter=probes)
+        if not writer.is_ready:
+            raise Problem("not-ready", "the collector stops, or has too much to write", {"Retry-After": "1"})
+        return JSONResponse({"status": "ready", "waiting_bytes": writer.waiting_bytes})
 
     async def counters(request: Request) -> Response:
         if settings.metrics != "public":
@@ -58,6 +66,7 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
         Route("/v1/plans/{id:str}", plan, methods=["GET"]),
         Route("/v1/plans/{id:str}/assignment", assignment, methods=["GET"]),
         Route("/healthz", health, methods=["GET"]),
+        Route("/readyz", readiness, methods=["GET"]),
     ]
     if settings.metrics != "off":
         routes.append(Route("/metrics", counters, methods=["GET"]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sottovoce.errors import InvalidInput
 from sottovoce.service.addresses import networks
+from sottovoce.service.limits import MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
 METRICS = ("token", "public", "off")
@@ -26,9 +27,11 @@ class Settings:
     metrics: str = "token"  # who may read the counters: whoever has a token, everybody (public), or nobody (off)
     assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
+    most_values: int = MOST_VALUES  # of a survey that is made over HTTP
 
     def __post_init__(self) -> None:
-        for name in ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds"):
+        positive = ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds", "most_values")
+        for name in positive:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
         if self.assignment_seconds > ASSIGNMENT_SECONDS:  # a key that was replaced is accepted for so long

@@ -1,9 +1,9 @@
-"""The plans a collector has, by id; looked for anew when somebody names one that another collector may have added."""
+"""The plans a collector has, by id; looked for in the store when somebody names one that another collector may have
+added."""
 
 from __future__ import annotations
 
-import asyncio
-import time
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,8 +13,17 @@ from sottovoce.errors import UnknownPlan
 from sottovoce.plans import Plan
 from sottovoce.store import Store
 
-LOOK_AGAIN = 1.0  # seconds between two looks into the store for a plan that is not there
+SHORT = 8  # bytes of a plan's id that a compact report carries
+_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
 Result = TypeVar("Result")
+
+
+class _NotHere(UnknownPlan):
+    """A plan that is not on the shelf; the store may have it under an id that starts so."""
+
+    def __init__(self, start: str) -> None:
+        super().__init__("plan: this collector does not have it")
+        self.start = start
 
 
 class Shelf:
@@ -24,37 +33,38 @@ class Shelf:
         self._store = store
         self._plans: dict[str, Plan] = {}
         self._short: dict[bytes, Plan] = {}
-        self._looked = 0.0
-        self._looking = asyncio.Lock()
-        self.refresh()
+        for entry in store.entries():
+            self.add(entry.plan)
 
-    def refresh(self) -> None:
-        """Look into the store."""
-        for entry in self._store.entries():
-            self._plans[entry.plan.id] = entry.plan
-            self._short[bytes.fromhex(entry.plan.id)[:8]] = entry.plan
-        self._looked = time.monotonic()
+    def add(self, plan: Plan) -> None:
+        """Have a plan at hand."""
+        self._plans[plan.id] = plan
+        self._short[bytes.fromhex(plan.id)[:SHORT]] = plan
 
     def plan(self, id: str) -> Plan:
         """The plan of this id, or one clear error."""
-        return _known(self._plans.get(id))
+        found = self._plans.get(id)
+        if found is None:
+            raise _NotHere(id)
+        return found
 
     def short(self, start: bytes) -> Plan:
         """The plan whose id starts with these bytes."""
-        return _known(self._short.get(start))
+        found = self._short.get(start)
+        if found is None:
+            raise _NotHere(start.hex())
+        return found
 
     async def insist(self, look: Callable[[], Result]) -> Result:
-        """What ``look`` finds on the shelf, if need be after a new look into the store, off the event loop."""
+        """What ``look`` finds on the shelf, if need be after a look into the store by the key, off the event loop."""
         try:
             return look()
-        except UnknownPlan:
-            async with self._looking:
-                if time.monotonic() - self._looked > LOOK_AGAIN:
-                    await run_in_threadpool(self.refresh)
+        except _NotHere as missing:
+            if _ID.fullmatch(missing.start) is None:
+                raise
+            await run_in_threadpool(self._fetch, missing.start)
         return look()
 
-
-def _known(found: Plan | None) -> Plan:
-    if found is None:
-        raise UnknownPlan("plan: this collector does not have it")
-    return found
+    def _fetch(self, start: str) -> None:
+        for plan_id in self._store.plan_ids(start):
+            self.add(self._store.entry(plan_id).plan)

@@ -1,26 +1,38 @@
-"""Estimates for whoever looks: made in a process of their own while reports keep coming, and kept until the next."""
+"""Estimates for whoever looks: made in a process of their own while reports keep coming, and kept until the next.
+
+The estimating process writes an estimate into a file; another process reads it from there and makes the bytes that are
+sent. The collector itself knows only how many people an estimate is of and where it is.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import wait as wait_for
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from sottovoce import front
 from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Estimate
 from sottovoce.plans import Plan
+from sottovoce.service.answers import Kept, keep
+from sottovoce.service.limits import values_of
 from sottovoce.service.logs import log_mistake
-from sottovoce.service.manners import step_back
+from sottovoce.service.workers import Workers
 from sottovoce.store import Store, open_store
 
 PATIENCE = 10  # times as long as the last one took, before the next one is made
 LONGEST_WAIT = 60.0  # seconds, however long that was
 LONGEST_ESTIMATE = 900.0  # seconds, after which an estimate is given up
+ANSWERING = 2  # processes that make answers; the second is started only if something is asked for meanwhile
+KEPT_VALUES = 1 << 20  # of plans whose aggregates the estimating process keeps in memory between two estimates
+FAILED = "estimate: it could not be made; the collector's log says why"
 
 
 @dataclass(frozen=True)
@@ -28,28 +40,38 @@ class Snapshot:
     """What a survey's crowd said at some moment; no estimate before anybody was heard, or while the first is made."""
 
     people: int
-    estimate: Estimate | None = None
-    made: float = 0.0  # unix time
+    file: Path | None = None  # where the estimate is
+    has_next: bool = False  # whether a next round follows from it
+    made: float = 0.0  # unix time, to be shown
     seconds: float = 0.0  # it took
-    problem: str | None = None  # why there is no estimate
+    problem: str | None = None  # why there is no estimate, or no newer one
+    number: int = 0  # another estimate of this collector has another number
 
 
 _stores: dict[str, Store] = {}  # of the estimating process, which keeps what it has folded
 
 
-def _estimated(url: str, plan_text: str) -> Snapshot:
+def _estimated(url: str, plan_text: str, file: Path) -> Snapshot:
     """Runs in the estimating process."""
     if url not in _stores:
         _stores[url] = open_store(url)
+    store, plan = _stores[url], front.Plan.from_json(plan_text)
     start = time.perf_counter()
-    heard = _stores[url].aggregate(front.Plan.from_json(plan_text))
-    if not heard.people:
-        return Snapshot(0, made=time.time())
     try:
-        estimate = heard.estimate()
-    except InvalidInput as wrong:  # an open alphabet without candidates, say
-        return Snapshot(heard.people, None, time.time(), time.perf_counter() - start, str(wrong))
-    return Snapshot(heard.people, estimate, time.time(), time.perf_counter() - start)
+        heard = store.aggregate(plan)
+        if not heard.people:
+            return Snapshot(0, made=time.time())
+        try:
+            estimate = heard.estimate()
+        except InvalidInput as wrong:  # an open alphabet without candidates, say
+            seconds = time.perf_counter() - start
+            return Snapshot(heard.people, made=time.time(), seconds=seconds, problem=str(wrong))
+        made = time.time()
+        keep(Kept(estimate, heard.people, made), file)
+        return Snapshot(heard.people, file, estimate.next is not None, made, time.perf_counter() - start)
+    finally:
+        if values_of(plan.schema, plan.question) > KEPT_VALUES:
+            store.forget(plan)
 
 
 class Snapshots:
@@ -58,8 +80,11 @@ class Snapshots:
     def __init__(self, url: str, refresh_seconds: float) -> None:
         self._url, self._refresh = url, refresh_seconds
         self._lock = threading.Lock()
-        self._pool: ProcessPoolExecutor | None = None
+        self._estimating, self._answering = Workers(1), Workers(ANSWERING)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._numbers = count(1)
         self._latest: dict[str, Snapshot] = {}
+        self._ended: dict[str, float] = {}  # when, by a clock that nobody sets
         self._asked: dict[str, Future[Snapshot]] = {}
         self._since: dict[str, float] = {}
 
@@ -69,68 +94,88 @@ class Snapshots:
             self._collect(plan.id)
             self._give_up(plan.id)
             last = self._latest.get(plan.id)
-            age = time.time() - last.made if last else float("inf")
-            due = last is None or age > max(self._refresh, min(PATIENCE * last.seconds, LONGEST_WAIT))
-            if people and due and (last is None or last.people != people):
+            if people and (last is None or (last.people != people and self._is_due(plan.id, last))):
                 self._ask(plan)
             return last or Snapshot(people)
 
-    def fresh(self, plan: Plan, people: int, timeout: float) -> Snapshot:
-        """One of now, if it can be made in time; else the last one."""
+    def _is_due(self, plan_id: str, last: Snapshot) -> bool:
+        age = time.monotonic() - self._ended[plan_id]
+        return age > max(self._refresh, min(PATIENCE * last.seconds, LONGEST_WAIT))
+
+    def ask(self, plan: Plan, people: int) -> Future[Snapshot] | None:
+        """Have one of now made; None if the last one is."""
         with self._lock:
             self._collect(plan.id)
             last = self._latest.get(plan.id)
-            if last is not None and last.people == people:
-                return last
-            asked = self._ask(plan)
-        wait_for([asked], timeout)
+            is_current = not people or (last is not None and last.people == people)
+            return None if is_current else self._ask(plan)
+
+    def last(self, plan: Plan, people: int) -> Snapshot:
+        """The last one; nothing is made."""
         with self._lock:
             self._collect(plan.id)
             return self._latest.get(plan.id) or Snapshot(people)
 
+    def fresh(self, plan: Plan, people: int, timeout: float) -> Snapshot:
+        """One of now, if it can be made in time; else the last one."""
+        asked = self.ask(plan, people)
+        if asked is not None:
+            wait_for([asked], timeout)
+        return self.last(plan, people)
+
+    def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
+        """What a function of :mod:`sottovoce.service.answers` makes of an estimate, once for all who ask for it now."""
+        return self._answering.shared((snapshot.number, work, *args), work, snapshot.file, *args)
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """The same for work that needs no estimate, or writes into a file."""
+        return self._answering.submit(work, *args)
+
+    def new_file(self) -> Path:
+        """A place for a file that a process writes; it is gone when the collector stops."""
+        with self._lock:
+            return self._place() / f"{uuid4().hex}.out"
+
     def _ask(self, plan: Plan) -> Future[Snapshot]:
         if plan.id not in self._asked:
             self._since[plan.id] = time.monotonic()
-            try:
-                self._asked[plan.id] = self._started().submit(_estimated, self._url, plan.text)
-            except BrokenProcessPool:  # the process died; another one may live
-                self._pool = None
-                self._asked[plan.id] = self._started().submit(_estimated, self._url, plan.text)
+            folder = self._place()
+            file = folder / f"{plan.id}.estimate"
+            args = (_estimated, self._url, plan.text, file)
+            self._asked[plan.id] = self._estimating.submit(*args, folder=str(folder))
         return self._asked[plan.id]
 
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=step_back)
-        return self._pool
+    def _place(self) -> Path:
+        """The folder of this collector's estimates, which nobody else may look into."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
+        return Path(self._folder.name)
 
     def _collect(self, plan_id: str) -> None:
         asked = self._asked.get(plan_id)
         if asked is not None and asked.done():
             del self._asked[plan_id]
+            self._ended[plan_id] = time.monotonic()
+            number = next(self._numbers)
             wrong = CancelledError() if asked.cancelled() else asked.exception()
             if wrong is None:
-                self._latest[plan_id] = asked.result()
+                self._latest[plan_id] = replace(asked.result(), number=number)
                 return
             log_mistake("estimate failed", wrong)
             last = self._latest.get(plan_id) or Snapshot(0)
-            problem = "estimate: it could not be made; the collector's log says why"
-            self._latest[plan_id] = replace(last, made=time.time(), seconds=LONGEST_WAIT, problem=problem)
+            self._latest[plan_id] = replace(last, seconds=LONGEST_WAIT, problem=FAILED, number=number)
 
     def _give_up(self, plan_id: str) -> None:
         """Stop an estimate that takes too long, so that others get their turn."""
         if plan_id in self._asked and time.monotonic() - self._since[plan_id] > LONGEST_ESTIMATE:
-            pool, self._pool = self._pool, None
-            _stop(pool)
+            self._estimating.stop()
 
     def close(self) -> None:
-        """Stop the estimating process, whatever it is at."""
+        """Stop the processes, whatever they are at, and remove what they wrote."""
+        self._estimating.stop()
+        self._answering.stop()
         with self._lock:
-            pool, self._pool = self._pool, None
-        _stop(pool)
-
-
-def _stop(pool: ProcessPoolExecutor | None) -> None:
-    if pool is not None:
-        for process in list((pool._processes or {}).values()):  # an estimate that nobody waits for is not waited for
-            process.terminate()
-        pool.shutdown(wait=True, cancel_futures=True)
+            folder, self._folder = self._folder, None
+            self._latest.clear()
+        if folder is not None:
+            folder.cleanup()

@@ -55,6 +55,7 @@ class Writer:
         self._last_group = 0  # requests written together the last time
         self._pending: dict[_Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
         self._is_watching = False
+        self._is_closing = False
         self._waiting = 0  # bytes of reports; changed by the event loop alone
         self._thread = threading.Thread(target=self._run, name="sottovoce-writer")
         self._thread.start()
@@ -67,6 +68,11 @@ class Writer:
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes more: it lives, is not told to stop, and what waits is not too much."""
+        return self.is_alive and not self._is_closing and self._waiting <= self._settings.most_waiting
 
     async def write(self, envelope: Envelope) -> Receipt:
         """Returns when the reports are durable; raises if none of them was taken."""
@@ -102,6 +108,7 @@ class Writer:
 
     def close(self) -> None:
         """Write what waits, then stop."""
+        self._is_closing = True
         self._queue.put(None)
         self._thread.join()
 

@@ -75,27 +75,36 @@ class Store(KeyStore):
 
     def entries(self) -> list[Entry]:
         """All surveys, in the order they were added."""
-        return [self._entry(row) for row in self._plan_rows(None)]
+        return [self._entry(row) for row in self._survey_rows(None)]
 
     def entry(self, plan_id: str) -> Entry:
         """One survey by its plan's id."""
-        rows = self._plan_rows(plan_id)
+        rows = self._survey_rows(plan_id)
         if not rows:
             raise UnknownPlan("plan: the store has no plan with this id")
         return self._entry(rows[0])
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
-        plan_id, text, title, created, closed = row
+        """The survey of a row; its plan's text, which may be long and never changes, is read once."""
+        plan_id, title, created, closed = row
         if plan_id not in self._parsed:
-            self._parsed[plan_id] = ReadablePlan.from_json(bytes(text), id=plan_id)
+            self._parsed[plan_id] = ReadablePlan.from_json(self._plan_text(plan_id), id=plan_id)
         return Entry(self._parsed[plan_id], title, created, bool(closed))
+
+    @abstractmethod
+    def plan_ids(self, start: str = "") -> list[str]:
+        """The ids of all plans, or of those whose id starts with these hexadecimal digits; no text is read."""
 
     @abstractmethod
     def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None: ...
 
     @abstractmethod
-    def _plan_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
-        """(id, text, title, created, closed) of one plan or of all."""
+    def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
+        """(id, title, created, closed) of one plan or of all."""
+
+    @abstractmethod
+    def _plan_text(self, plan_id: str) -> bytes:
+        """The text of a plan that is there."""
 
     @abstractmethod
     def close_survey(self, plan_id: str) -> None:
@@ -138,6 +147,10 @@ class Store(KeyStore):
         """
         return self._folds.aggregate(plan)
 
+    def forget(self, plan: Plan) -> None:
+        """Let go of what :meth:`aggregate` holds of a plan in memory; the next call starts from the checkpoint."""
+        self._folds.forget(plan)
+
     def rebuild(self, plan: Plan, progress: Progress | None = None) -> Aggregate:
         """The same from the reports alone; it becomes the checkpoint."""
         return self._folds.rebuild(plan, progress)
@@ -149,6 +162,10 @@ class Store(KeyStore):
     @abstractmethod
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
         """Keep a checkpoint if it reaches further than the one there, or by ``force``."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """See that the store answers; it is asked for nothing."""
 
     @abstractmethod
     def close(self) -> None:

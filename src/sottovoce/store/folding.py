@@ -56,6 +56,11 @@ class Folds:
             self._held[plan.id] = held
             return held.aggregate
 
+    def forget(self, plan: Plan) -> None:
+        """Hold nothing of a plan."""
+        with self._locks.setdefault(plan.id, Lock()):
+            self._held.pop(plan.id, None)
+
     def rebuild(self, plan: Plan, progress: Callable[[int], None] | None) -> Aggregate:
         """The aggregate of all reports, read anew."""
         with self._locks.setdefault(plan.id, Lock()):

@@ -150,6 +150,9 @@ class PostgresStore(Store):
             with self._readers.lend() as db:
                 return work(db)
 
+    def ping(self) -> None:
+        self._read(lambda db: db.execute("SELECT 1").fetchone())
+
     def close(self) -> None:
         self._readers.close()
         with self._lock:
@@ -165,8 +168,18 @@ class PostgresStore(Store):
             ON CONFLICT (id) DO NOTHING"""
         self._write(lambda db: db.execute(insert, (plan_id, text, title, created)))
 
-    def _plan_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
-        columns = "SELECT id, text, title, created, closed FROM sottovoce_plans"
+    def plan_ids(self, start: str = "") -> list[str]:
+        query = "SELECT id FROM sottovoce_plans WHERE starts_with(id, %s) ORDER BY number"
+        return [str(plan_id) for (plan_id,) in self._read(lambda db: db.execute(query, (start,)).fetchall())]
+
+    def _plan_text(self, plan_id: str) -> bytes:
+        query = "SELECT text FROM sottovoce_plans WHERE id = %s"
+        found = self._read(lambda db: db.execute(query, (plan_id,)).fetchone())
+        assert found is not None
+        return bytes(found[0])
+
+    def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
+        columns = "SELECT id, title, created, closed FROM sottovoce_plans"
         if plan_id is None:
             return self._read(lambda db: db.execute(f"{columns} ORDER BY number").fetchall())
         return self._read(lambda db: db.execute(f"{columns} WHERE id = %s", (plan_id,)).fetchall())

@@ -122,6 +122,10 @@ class SqliteStore(Store):
         with self._translated(), self._readers.lend() as db:
             yield db
 
+    def ping(self) -> None:
+        with self._reading() as db:
+            db.execute("SELECT 1").fetchone()
+
     def close(self) -> None:
         self._readers.close()
         with self._lock:
@@ -136,8 +140,17 @@ class SqliteStore(Store):
         with self._writing() as db:
             db.execute(insert, (plan_id, text, title, created))
 
-    def _plan_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
-        columns = "SELECT id, text, title, created, closed FROM plans"
+    def plan_ids(self, start: str = "") -> list[str]:
+        query = "SELECT id FROM plans WHERE id >= ? AND id < ? ORDER BY number"  # "g" follows every digit
+        with self._reading() as db:
+            return [str(plan_id) for (plan_id,) in db.execute(query, (start, f"{start}g"))]
+
+    def _plan_text(self, plan_id: str) -> bytes:
+        with self._reading() as db:
+            return bytes(db.execute("SELECT text FROM plans WHERE id = ?", (plan_id,)).fetchone()[0])
+
+    def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
+        columns = "SELECT id, title, created, closed FROM plans"
         with self._reading() as db:
             if plan_id is None:
                 return db.execute(f"{columns} ORDER BY number").fetchall()

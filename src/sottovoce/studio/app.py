@@ -58,7 +58,9 @@ def add_studio(app: FastAPI, desk: Desk) -> Access:
             return studio.render(request, "problem.html", wrong.status_code, title=title, detail=detail or wrong.detail)
         problem = problem_of(wrong)
         log_problem(PREFIX, problem, wrong)
-        return studio.render(request, "problem.html", problem.status, title=problem.title, detail=problem.detail)
+        page = studio.render(request, "problem.html", problem.status, title=problem.title, detail=problem.detail)
+        page.headers.update(problem.headers)
+        return page
 
     kinds: tuple[type[Exception], ...] = (Problem, SottovoceError, HTTPException, Exception)
     inner = Starlette(routes=pages, exception_handlers=dict.fromkeys(kinds, refused))

@@ -53,6 +53,11 @@ class Artist:
                 self._made.popitem(last=False)
             return known
 
+    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Work whose result is nobody else's."""
+        with self._lock:
+            return self._submit(work, *args)
+
     def latest(
         self, key: Hashable, version: float, work: Callable[..., Any], *args: Any, patience: float = 0.0
     ) -> tuple[float, Any]:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sottovoce.errors import InvalidInput
-from sottovoce.service.problems import Problem
+from sottovoce.service.desk import checked, within
+from sottovoce.service.streams import file_stream
 from sottovoce.studio import figures
 from sottovoce.studio.frame import Studio
 from sottovoce.studio.watching import names_of
@@ -26,21 +27,16 @@ def routes(studio: Studio) -> list[Route]:
         kind, names = request.path_params["kind"], names_of(request)
         if kind not in TYPES or not names:
             raise InvalidInput(f"table: ask for attributes, and for one of {', '.join(TYPES)}")
-        snapshot = studio.desk.snapshot(survey.plan.id)
-        if snapshot.estimate is None:
-            raise InvalidInput(snapshot.problem or "estimate: there are no reports yet, or it is still being made")
-        key = (survey.plan.id, kind, tuple(names), snapshot.made)
+        snapshot = checked(studio.desk.snapshot(survey), survey.people)
+        out = studio.desk.new_file()
+        drawing = studio.artist.submit(figures.of_file, snapshot.file, figures.write_download, names, kind, out)
         try:
-            data = studio.artist.ask(key, figures.download, snapshot.estimate, names, kind).result(LONGEST)
-        except TimeoutError:
-            raise Problem(
-                "busy", "the table takes long to draw; ask again in a minute", {"Retry-After": "60"}
-            ) from None
+            within(drawing, LONGEST)
+        except Exception:
+            drawing.add_done_callback(lambda _: out.unlink(missing_ok=True))
+            raise
         name = "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_") or "table" for part in names)[:80]
-        return Response(
-            data,
-            media_type=TYPES[kind],
-            headers={"Content-Disposition": f'attachment; filename="{name}.{kind}"', "Cache-Control": "no-store"},
-        )
+        headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"', "Cache-Control": "no-store"}
+        return file_stream(out, TYPES[kind], headers)
 
     return [Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"])]

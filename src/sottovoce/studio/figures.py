@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.errors import InvalidInput
@@ -14,7 +17,7 @@ from sottovoce.estimate import Estimate, Table
 from sottovoce.findings import Findings
 from sottovoce.labels import visible
 from sottovoce.marginals import MarginalEstimate
-from sottovoce.service.analyst import cells_of, table_csv
+from sottovoce.service.answers import cells_of, kept_in, table_csv
 from sottovoce.studio.charts import MOST_BARS, heat, inline, network, shortened, single
 
 LEVEL = 0.95
@@ -62,6 +65,11 @@ class Relations:
 def warm() -> None:
     """Load what draws, which takes a second or two the first time."""
     inline({"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}})
+
+
+def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
+    """What one of the functions below makes of the estimate in a file."""
+    return work(kept_in(file).estimate, *args)
 
 
 def singles(estimate: Estimate) -> list[Picture]:
@@ -127,14 +135,15 @@ def _found(estimate: Findings) -> Picture:
     ]
     told = ["* significant: noise alone does not explain it; the pale ones may be noise", *map(visible, estimate.notes)]
     if estimate.next is not None:
-        told.append("another round follows, for other people: `sottovoce estimate --next` writes its plan")
+        told.append("another round follows, made of what this one heard: Next round, above, opens it")
     return replace(drawn, rows=rows, note="; ".join([drawn.note, *told]))
 
 
 def _picture(table: Table, svg: str, more: str = "") -> Picture:
-    rows = table.rows(LEVEL)
-    shown = [{**row, "value": shortened(row["value"])} for row in rows[:MOST_ROWS]]
-    return Picture(table.attributes, svg, shown, len(rows) - len(shown), ", ".join(filter(None, [more, note(table)])))
+    count = len(table.values)
+    rows = table.at(np.arange(min(count, MOST_ROWS))).rows(LEVEL)
+    shown = [{**row, "value": shortened(row["value"])} for row in rows]
+    return Picture(table.attributes, svg, shown, count - len(shown), ", ".join(filter(None, [more, note(table)])))
 
 
 def note(table: Table) -> str:
@@ -144,6 +153,11 @@ def note(table: Table) -> str:
     if table.is_reconstructed:
         parts.append("reconstructed: not all of it was asked")
     return ", ".join(parts)
+
+
+def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:
+    """The same into a file."""
+    out.write_bytes(download(estimate, names, kind))
 
 
 def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
@@ -164,9 +178,9 @@ def _parquet(table: Table) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = table.rows(LEVEL)
-    columns = {figure: pa.array([row[figure] for row in rows], pa.float64()) for figure in FIGURES}
-    cells = [cells_of(table, row["value"]) for row in rows]
+    figures = (table.values, table.std_error, *table.interval(LEVEL))
+    columns = {name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)}
+    cells = [cells_of(table, label) for label in table.labels]
     for place, name in reversed(list(enumerate(table.attributes))):
         labels: list[Any] = [cell[place] for cell in cells]
         if len({type(label) for label in labels}) > 1:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sottovoce.errors import SottovoceError, UnknownPlan
+from sottovoce.errors import SottovoceError
 from sottovoce.front import Plan
 from sottovoce.studio.designs import ask_design
 from sottovoce.studio.forms import KINDS, Draft, Fields
 from sottovoce.studio.frame import Studio
-from sottovoce.surveys import LONGEST_TITLE
+from sottovoce.surveys import LONGEST_TITLE, Survey
 
 LONGEST_PLANNING = 60.0  # seconds
 
@@ -37,7 +39,7 @@ def routes(studio: Studio) -> list[Route]:
 
     def preview(_: Request, fields: Fields) -> Response:
         try:
-            made = ask_design(studio.artist, Draft.of(fields).body()).result(LONGEST_PLANNING)
+            made = ask_design(studio.artist, checked_body(studio, Draft.of(fields))).result(LONGEST_PLANNING)
         except SottovoceError as wrong:
             return JSONResponse({"wrong": str(wrong)})
         except TimeoutError:
@@ -47,7 +49,7 @@ def routes(studio: Studio) -> list[Route]:
     def create(request: Request, fields: Fields) -> Response:
         draft = Draft.of(fields)
         try:
-            body = draft.body()
+            body = checked_body(studio, draft)
             if len(draft.title) > LONGEST_TITLE:
                 return page(request, draft, f"title must have at most {LONGEST_TITLE} characters", status=422)
             made = ask_design(studio.artist, body).result(LONGEST_PLANNING)
@@ -55,7 +57,7 @@ def routes(studio: Studio) -> list[Route]:
             return page(request, draft, str(wrong), status=422)
         except TimeoutError:
             return page(request, draft, "planning takes too long; ask about fewer attributes", status=422)
-        if _exists(studio, made.id):
+        if studio.desk.has(made.id):
             return page(request, draft, "a survey with exactly this plan is there already", made.id, status=409)
         studio.desk.create(Plan.from_json(made.plan, made.id), draft.title)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)
@@ -67,9 +69,9 @@ def routes(studio: Studio) -> list[Route]:
     ]
 
 
-def _exists(studio: Studio, plan_id: str) -> bool:
-    try:
-        studio.desk.survey(plan_id)
-    except UnknownPlan:
-        return False
-    return True
+def checked_body(studio: Studio, draft: Draft) -> dict[str, Any]:
+    """What a form describes, unless it is too large to be planned here."""
+    body = draft.body()
+    described = Survey.parse(body)
+    studio.desk.check(described.schema, described.question)
+    return body

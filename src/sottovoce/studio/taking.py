@@ -66,7 +66,7 @@ def routes(studio: Studio) -> list[Route]:
     """One page, for everybody."""
 
     def take(request: Request) -> Response:
-        survey = studio.desk.survey(request.path_params["id"])
+        survey = studio.desk.exact_survey(request.path_params["id"])
         plan = survey.plan
         page = studio.render(
             request,

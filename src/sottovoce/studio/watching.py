@@ -39,13 +39,14 @@ class View:
 def view_of(studio: Studio, plan_id: str) -> View:
     """All that is known at once; whatever is not is made behind it."""
     survey = studio.desk.survey(plan_id)
-    snapshot = studio.desk.snapshot(survey.plan.id)
+    snapshot = studio.desk.snapshot(survey)
     drawn: dict[str, tuple[float, Any]] = {"singles": (0.0, None), "relations": (0.0, None)}
-    if snapshot.estimate is not None:
+    if snapshot.file is not None:
         for part, work in (("singles", figures.singles), ("relations", figures.relations)):
-            drawn[part] = studio.artist.latest((survey.plan.id, part), snapshot.made, work, snapshot.estimate)
+            key, of_file = (survey.plan.id, part), (figures.of_file, snapshot.file)
+            drawn[part] = studio.artist.latest(key, snapshot.number, *of_file, work)
     versions = {part: f"{part}-{version}-{snapshot.problem is not None}" for part, (version, _) in drawn.items()}
-    versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.made}"
+    versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.number}"
     return View(survey, snapshot, drawn["singles"][1], drawn["relations"][1], versions)
 
 
@@ -69,6 +70,10 @@ def routes(studio: Studio) -> list[Route]:
         survey = studio.desk.close(request.path_params["id"])
         return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
 
+    def following(request: Request, _: Fields) -> Response:
+        survey, _new = studio.desk.next_round(request.path_params["id"])
+        return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
+
     def table(request: Request) -> Response:
         survey = studio.desk.survey(request.path_params["id"])
         names = names_of(request)
@@ -81,6 +86,7 @@ def routes(studio: Studio) -> list[Route]:
         Route("/watch/{id:str}", access.page(watch), methods=["GET"]),
         Route("/watch/{id:str}/live", access.page(live), methods=["GET"]),
         Route("/watch/{id:str}/close", access.action(close), methods=["POST"]),
+        Route("/watch/{id:str}/next", access.action(following), methods=["POST"]),
         Route("/watch/{id:str}/table", access.page(table), methods=["GET"]),
     ]
 
@@ -96,11 +102,11 @@ def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | 
     wrong = next((f"attribute {name!r} is not one of this survey's" for name in names if name not in known), "")
     if not names or wrong:
         return None, wrong or "choose at least one attribute"
-    snapshot = studio.desk.snapshot(survey.plan.id)
-    if snapshot.estimate is None:
+    snapshot = studio.desk.snapshot(survey)
+    if snapshot.file is None:
         return None, snapshot.problem or ""
-    key = (survey.plan.id, "table", *names)
-    _, found = studio.artist.latest(key, snapshot.made, figures.table_of, snapshot.estimate, names, patience=A_MOMENT)
+    key, of_file = (survey.plan.id, "table", *names), (figures.of_file, snapshot.file)
+    _, found = studio.artist.latest(key, snapshot.number, *of_file, figures.table_of, names, patience=A_MOMENT)
     return (None, found) if isinstance(found, str) else (found, "")
 
 

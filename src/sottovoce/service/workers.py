@@ -1,0 +1,54 @@
+"""Processes beside the collector: whatever takes long or much memory is done there, and reports keep coming in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Any
+
+from sottovoce.service.manners import step_back
+
+
+class Workers:
+    """At most so many processes, started when they are needed and replaced when they die."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._under_way: dict[Hashable, Future[Any]] = {}
+
+    def submit(self, work: Callable[..., Any], *args: Any, folder: str | None = None) -> Future[Any]:
+        """Have it done. ``folder``: where the processes keep files, which go with them if the collector is killed."""
+        with self._lock:
+            try:
+                return self._started(folder).submit(work, *args)
+            except BrokenProcessPool:  # a process died; another one may live
+                self._pool = None
+                return self._started(folder).submit(work, *args)
+
+    def shared(self, key: Hashable, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """The same, once for all who ask for it under one key while it is under way."""
+        known = self._under_way.get(key)
+        if known is None:
+            known = self._under_way[key] = self.submit(work, *args)
+            known.add_done_callback(lambda _: self._under_way.pop(key, None))
+        return known
+
+    def _started(self, folder: str | None) -> ProcessPoolExecutor:
+        if self._pool is None:
+            spawn = get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._processes, spawn, initializer=step_back, initargs=(folder,))
+        return self._pool
+
+    def stop(self) -> None:
+        """End the processes, whatever they are at; the next work starts new ones."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):  # work that nobody waits for is not waited for
+                process.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
