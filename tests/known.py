@@ -21,8 +21,8 @@ class KnownFit(Fit):
 
     errors: ClassVar[str] = CLOSED_FORM
 
-    def __init__(self, joint: Floats, variance: float) -> None:
-        self.joint, self.variance = joint, variance
+    def __init__(self, joint: Floats, variance: float, unheard: Sequence[Places] = ()) -> None:
+        self.joint, self.variance, self.unheard = joint, variance, unheard
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
         every = range(self.joint.ndim)
@@ -38,15 +38,28 @@ class KnownFit(Fit):
     def is_unbiased(self, places: Places) -> bool:
         return True
 
+    def is_heard(self, part: Places) -> bool:
+        return part not in self.unheard
+
 
 def known(
-    joint: Floats, variance: float = 0.0, order: int = 2, people: int = 10_000, **attributes: sv.Categorical
+    joint: Floats,
+    variance: float = 0.0,
+    order: int = 2,
+    people: int = 10_000,
+    unheard: Sequence[Places] = (),
+    **attributes: sv.Categorical,
 ) -> sv.MarginalEstimate:
-    """The estimate of this joint distribution; attributes are named a, b, c, ... unless given."""
+    """The estimate of this joint distribution; attributes are named a, b, c, ... unless given.
+
+    ``unheard``: pairs of places that were never asked.
+    """
     kinds = attributes or {"abcdefghijkl"[place]: sv.Categorical(range(size)) for place, size in enumerate(joint.shape)}
     schema = sv.Schema(**kinds)
     work = Workload.of(schema, None, order)
-    made = sv.MarginalEstimate({}, people, work=work, fit=KnownFit(joint, variance), method="known", schema=schema)
+    made = sv.MarginalEstimate(
+        {}, people, work=work, fit=KnownFit(joint, variance, unheard), method="known", schema=schema
+    )
     object.__setattr__(made, "tables", _Singles(made))
     return made
 

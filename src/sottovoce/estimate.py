@@ -58,12 +58,19 @@ class Table:
     is_complete: bool = True  # whether it lists every value that can occur
     is_reconstructed: bool = False  # whether some of it was never asked for, and follows from an assumption
     errors: str = "closed form"  # where the variances come from
+    never_asked: tuple[tuple[str, ...], ...] = ()  # attributes, and pairs of them, that no report tells of
     law: PureLaw | None = field(default=None, repr=False)
 
     @property
     def std_error(self) -> Floats:
         """Standard errors of the values."""
         return np.sqrt(self.variances)
+
+    @property
+    def unasked(self) -> str:
+        """What no report tells of, in words; empty if there is nothing of the kind."""
+        named = ", ".join(" x ".join(part) for part in self.never_asked)
+        return f"never asked: {named}, of which this table says nothing" if named else ""
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
@@ -136,6 +143,7 @@ class Table:
             "method": self.method,
             "is_unbiased": self.is_unbiased,
             "is_reconstructed": self.is_reconstructed,
+            "never_asked": [list(part) for part in self.never_asked],
             "errors": self.errors,
             "level": level,
             "rows": self.rows(level),
@@ -180,6 +188,8 @@ class Table:
         notes = [f"{self.people:,} people", repair]
         if self.is_reconstructed:
             notes.append("reconstructed: not all of it was asked")
+        if self.never_asked:
+            notes.append(self.unasked)
         if self.errors != "closed form":
             notes.append(f"errors by {self.errors}")
         return "\n".join([head, *lines, ", ".join(notes)])

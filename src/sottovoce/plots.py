@@ -91,7 +91,9 @@ def bars(
 
 
 def _doubt(table: Table) -> str:
-    return "; reconstructed" if table.is_reconstructed else ""
+    doubts = ["reconstructed"] if table.is_reconstructed else []
+    doubts += [table.unasked] if table.unasked else []
+    return "".join(f"; {doubt}" for doubt in doubts)
 
 
 def heat(table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False) -> Any:
@@ -232,10 +234,12 @@ def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
         raise InvalidInput(f"frame must be square, not {values.shape[0]} rows by {values.shape[1]} columns")
     data = [
         {"one": one, "two": two, "value": float(values[i, j]), "figure": f"{values[i, j]:.2f}"}
+        if np.isfinite(values[i, j])
+        else {"one": one, "two": two, "value": None, "figure": "?"}  # not known
         for i, one in enumerate(names)
         for j, two in enumerate(names)
     ]
-    peak = max(1e-9, float(np.abs(values).max()))
+    peak = max(1e-9, float(np.abs(values[np.isfinite(values)]).max(initial=0.0)))
     has_signs = bool((values < 0).any())
     scale = alt.Scale(scheme="redblue" if has_signs else "blues", domain=[-peak if has_signs else 0, peak])
     base = alt.Chart(alt.Data(values=data)).encode(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -122,12 +123,15 @@ def test_wrong_types_are_named(asked: dict[str, Any]) -> None:
         sv.plan(booleans(3), sv.Marginals(up_to=2, **asked), epsilon=1.0, people=1000)
 
 
-def test_one_person_has_no_correlations() -> None:
+def test_one_person_has_correlations_only_of_what_she_was_asked() -> None:
     plan = sv.plan(booleans(3), sv.Marginals(up_to=2, method="am"), epsilon=1.0, people=1000)
     one = {name: [1] for name in plan.schema}
     found = sv.Aggregate(plan).add(sv.simulate(plan, one, seed=1)).estimate()
     assert isinstance(found, sv.MarginalEstimate)
-    assert np.isfinite(found.correlations().to_numpy()).all()
+    pairs = list(combinations(plan.schema, 2))
+    correlations = found.correlations()
+    assert sum(found.is_asked(*pair) for pair in pairs) == 1
+    assert all(np.isfinite(correlations.loc[one, two]) == found.is_asked(one, two) for one, two in pairs)
 
 
 @pytest.mark.parametrize("name", ["latent", "fourier"])

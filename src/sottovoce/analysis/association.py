@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from sottovoce.marginals import MarginalEstimate
 from sottovoce.marginals.workload import Places
 from sottovoce.oracles.options import whole
 
+NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")
 DRAWS = 2000  # of a normal law
 MOST_DRAWN = 1 << 23  # cells of all draws together; larger tables are drawn less often
@@ -41,7 +42,8 @@ class Association:
     ``statistic`` has about the mean of a chi-squared variable with ``degrees`` if they are. ``adjusted`` is the
     p-value corrected for all pairs tested together (Benjamini and Hochberg): of the pairs with ``adjusted`` below
     0.05, one in twenty is expected to be independent after all. ``method`` names the null law. ``cramers_v`` is the
-    strength, from 0 to 1, without what noise alone would seem to give.
+    strength, from 0 to 1, without what noise alone would seem to give. A pair that was never asked (``is_asked``) has
+    no figures: they are NaN, and null in JSON.
     """
 
     attributes: tuple[str, str]
@@ -52,21 +54,30 @@ class Association:
     method: str
     cramers_v: float
     people: int
+    is_asked: bool = True
+
+    @classmethod
+    def unasked(cls, attributes: tuple[str, str], degrees: int, people: int) -> Association:
+        """Of a pair that no report tells of."""
+        return cls(attributes, nan, degrees, nan, nan, NEVER_ASKED, nan, people, is_asked=False)
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON."""
         return {
             "attributes": list(self.attributes),
-            "statistic": self.statistic,
+            "is_asked": self.is_asked,
+            "statistic": self.statistic if self.is_asked else None,
             "degrees": self.degrees,
-            "p_value": self.p_value,
-            "adjusted": self.adjusted,
+            "p_value": self.p_value if self.is_asked else None,
+            "adjusted": self.adjusted if self.is_asked else None,
             "method": self.method,
-            "cramers_v": self.cramers_v,
+            "cramers_v": self.cramers_v if self.is_asked else None,
             "people": self.people,
         }
 
     def __str__(self) -> str:
+        if not self.is_asked:
+            return f"{self.attributes[0]}, {self.attributes[1]}: {NEVER_ASKED} together"
         return (
             f"{self.attributes[0]}, {self.attributes[1]}: V {self.cramers_v:.3f}, statistic {self.statistic:.2f}, "
             f"p {self.p_value:.2g}, adjusted {self.adjusted:.2g} ({self.method}, {self.people:,} people)"
@@ -90,6 +101,8 @@ def associate(
     given the aggregate. ``naive``: the textbook's chi-squared law, which takes the noise for association and rejects
     far too often. By default ``asymptotic`` for unbiased estimates and ``simulation`` for others.
 
+    A pair that was never asked is refused if it is named, and else marked: nothing is known of it.
+
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=20_000)
@@ -100,7 +113,11 @@ def associate(
     (('a', 'b'), 1)
     """
     estimate = estimate_of(source)
-    asked = _pairs(estimate, pairs)
+    listed = _pairs(estimate, pairs)
+    asked = [pair for pair in listed if estimate.is_asked(*estimate.work.attributes(pair))]
+    if pairs is not None and len(asked) < len(listed):
+        one, two = estimate.work.attributes(next(pair for pair in listed if pair not in asked))
+        raise InvalidInput(f"pairs: {one!r} and {two!r} were never asked together, so nothing is known of them")
     chosen = _null(source, estimate, asked, null)
     laws = pair_laws(estimate, [_increasing(pair) for pair in asked], population=True)
     if chosen == "simulation":
@@ -114,20 +131,22 @@ def associate(
         judge = _asymptotic if chosen == "asymptotic" else _naive
         tests = [judge(law, estimate.people, number) for number, law in enumerate(laws)]
     corrected = adjusted([p for _, p in tests])
-    names = estimate.work.attributes
-    return [
-        Association(
-            (names(pair)[0], names(pair)[1]),
-            statistic,
-            _degrees(law),
-            p,
-            fair,
-            chosen,
-            _strength(law, number),
-            estimate.people,
-        )
-        for number, (pair, law, (statistic, p), fair) in enumerate(zip(asked, laws, tests, corrected, strict=True))
-    ]
+    found = {}
+    for number, (pair, law, (statistic, p), fair) in enumerate(zip(asked, laws, tests, corrected, strict=True)):
+        strength = _strength(law, number)
+        figures = (statistic, _degrees(law), p, fair, chosen, strength, estimate.people)
+        found[pair] = Association(_named(estimate, pair), *figures)
+    return [found[pair] if pair in found else _unasked(estimate, pair) for pair in listed]
+
+
+def _named(estimate: MarginalEstimate, pair: Places) -> tuple[str, str]:
+    one, two = estimate.work.attributes(pair)
+    return one, two
+
+
+def _unasked(estimate: MarginalEstimate, pair: Places) -> Association:
+    one, two = estimate.work.shape(pair)
+    return Association.unasked(_named(estimate, pair), (one - 1) * (two - 1), estimate.people)
 
 
 def _silent(done: int) -> None:

@@ -83,7 +83,8 @@ def _along(
 
 def _parents(tree: Tree, estimate: MarginalEstimate, name: str, earlier: Sequence[str]) -> list[str]:
     """The earlier attributes that tell most, as many as the plan's tables hold and a table can."""
-    told = sorted(earlier, key=lambda other: -round(tree.information(name, other), 12))
+    asked = [other for other in earlier if tree.tie(name, other).is_asked]
+    told = sorted(asked, key=lambda other: -round(tree.information(name, other), 12))
     cells = estimate.schema[name].size
     parents: list[str] = []
     for other in told:

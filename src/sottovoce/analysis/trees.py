@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from math import prod
+from math import nan, prod
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,18 @@ class Tie:
     information: float
     plain: float  # of the table as it is, noise included
     is_clear: bool  # whether no draw of noise alone told as much
+    is_asked: bool = True  # whether any report tells of the two together
+
+
+UNASKED = Tie(0.0, 0.0, is_clear=False, is_asked=False)
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A tie of the tree, from the attribute nearer the root to the other."""
+    """A tie of the tree, from the attribute nearer the root to the other.
+
+    One that was never asked only holds the tree together: of that tie nothing is known.
+    """
 
     parent: str
     child: str
@@ -61,6 +68,24 @@ class Edge:
     std_error: float
     plain: float
     is_clear: bool
+    is_asked: bool = True
+
+    @property
+    def figure(self) -> str:
+        """Its information in words."""
+        return f"{self.information:.4f} ± {self.std_error:.4f}" if self.is_asked else "never asked together"
+
+    def to_json(self) -> dict[str, Any]:
+        """The edge as JSON; without figures if it was never asked."""
+        return {
+            "parent": self.parent,
+            "child": self.child,
+            "is_asked": self.is_asked,
+            "information": self.information if self.is_asked else None,
+            "std_error": self.std_error if self.is_asked else None,
+            "plain": self.plain if self.is_asked else None,
+            "is_clear": self.is_clear,
+        }
 
 
 def informations(laws: Sequence[PairLaw]) -> list[Tie]:
@@ -103,9 +128,19 @@ class Tree:
         """All attributes, each after its parent."""
         return (self.root, *(edge.child for edge in self.edges))
 
+    def tie(self, one: str, two: str) -> Tie:
+        """What is known of two attributes, neighbours or not."""
+        return self.ties[(one, two) if (one, two) in self.ties else (two, one)]
+
     def information(self, one: str, two: str) -> float:
-        """What two attributes tell about each other, neighbours or not."""
-        return self.ties[(one, two) if (one, two) in self.ties else (two, one)].information
+        """What two attributes tell about each other, neighbours or not; NaN if they were never asked together."""
+        tie = self.tie(one, two)
+        return tie.information if tie.is_asked else nan
+
+    @property
+    def never_asked(self) -> tuple[Pair, ...]:
+        """The pairs that no report tells of."""
+        return tuple(pair for pair, tie in self.ties.items() if not tie.is_asked)
 
     def path(self, one: str, two: str) -> list[Edge]:
         """The edges between two attributes."""
@@ -148,6 +183,7 @@ class Tree:
             method="tree",
             is_reconstructed=True,
             errors=BOOTSTRAP,
+            never_asked=tuple(pair for pair in self.never_asked if set(pair) <= set(names)),
         )
 
     def _variances(self, names: Sequence[str], values: Floats) -> Floats:
@@ -222,7 +258,7 @@ class Tree:
                 "y2": height[edge.child],
                 "weight": max(edge.information, 0.0),
                 "between": f"{edge.parent} - {edge.child}",
-                "figure": f"{edge.information:.4f} ± {edge.std_error:.4f}",
+                "figure": edge.figure,
                 "is_clear": edge.is_clear,
             }
             for edge in self.edges
@@ -252,18 +288,13 @@ class Tree:
 
     def to_json(self) -> dict[str, Any]:
         """The tree as JSON."""
-        edges = [
-            {
-                "parent": edge.parent,
-                "child": edge.child,
-                "information": edge.information,
-                "std_error": edge.std_error,
-                "plain": edge.plain,
-                "is_clear": edge.is_clear,
-            }
-            for edge in self.edges
-        ]
-        return {"root": self.root, "total": self.total, "people": self.people, "edges": edges}
+        return {
+            "root": self.root,
+            "total": self.total,
+            "people": self.people,
+            "edges": [edge.to_json() for edge in self.edges],
+            "never_asked": [list(pair) for pair in self.never_asked],
+        }
 
     def __str__(self) -> str:
         lines = [self.root]
@@ -272,20 +303,23 @@ class Tree:
             below = self.children(name)
             for number, edge in enumerate(below):
                 is_last = number == len(below) - 1
-                doubt = "" if edge.is_clear else "  (may be noise)"
-                told = f"{edge.information:.4f} ± {edge.std_error:.4f}{doubt}"
-                lines.append(f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {told}")
+                doubt = "  (may be noise)" if edge.is_asked and not edge.is_clear else ""
+                lines.append(f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {edge.figure}{doubt}")
                 grow(edge.child, stem + ("    " if is_last else "│   "))
 
         grow(self.root, "")
-        return "\n".join([*lines, f"{self.total:.4f} nats in all, {self.people:,} people"])
+        lines.append(f"{self.total:.4f} nats in all, {self.people:,} people")
+        if self.never_asked:
+            lines.append(f"never asked together: {', '.join(' x '.join(pair) for pair in self.never_asked)}")
+        return "\n".join(lines)
 
 
 def dependency_tree(source: Source, root: str | None = None) -> Tree:
     """The tree over a plan's attributes that holds the most mutual information (cormode2018marginal, section 6.2).
 
     ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would seem to tell is
-    taken off each pair before they are compared. ``root``: by default the attribute that tells most.
+    taken off each pair before they are compared. ``root``: by default the attribute that tells most. Pairs that were
+    never asked join the tree only where no others hold it together, and are marked.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
@@ -303,7 +337,8 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
         checked_names(names, [root])
     places = list(combinations(range(len(names)), 2))
     laws = dict(zip(combinations(names, 2), pair_laws(estimate, places), strict=True))
-    ties = dict(zip(laws, informations(list(laws.values())), strict=True))
+    known = dict(zip(laws, informations(list(laws.values())), strict=True))
+    ties = {pair: tie if estimate.is_asked(*pair) else UNASKED for pair, tie in known.items()}
     kept = _spanning(names, ties)
     if root is None:
         told = {name: sum(ties[pair].information for pair in kept if name in pair) for name in names}
@@ -317,7 +352,10 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
 
 
 def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The spanning tree of most information, by Kruskal; of equal pairs the first in the attributes' order."""
+    """The spanning tree of most information, by Kruskal; of equal pairs the first in the attributes' order.
+
+    Pairs that were never asked come last.
+    """
     group = {name: name for name in names}
 
     def top(name: str) -> str:
@@ -326,7 +364,7 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
         return name
 
     kept = []
-    for pair in sorted(ties, key=lambda pair: -round(ties[pair].information, 12)):
+    for pair in sorted(ties, key=lambda pair: (not ties[pair].is_asked, -round(ties[pair].information, 12))):
         one, two = top(pair[0]), top(pair[1])
         if one != two:
             group[two] = one
@@ -339,7 +377,7 @@ def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list
     reached, waiting, out = {root}, list(kept), list[Pair]()
     while waiting:
         ready = [pair for pair in waiting if pair[0] in reached or pair[1] in reached]
-        best = max(ready, key=lambda pair: round(ties[pair].information, 12))
+        best = max(ready, key=lambda pair: (ties[pair].is_asked, round(ties[pair].information, 12)))
         waiting.remove(best)
         out.append(best if best[0] in reached else best[::-1])
         reached.update(best)
@@ -355,4 +393,4 @@ def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
     draws = np.random.default_rng([SEED, 1, *pair[1].encode()])
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))
-    return Edge(pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear)
+    return Edge(pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear, tie.is_asked)

@@ -9,6 +9,7 @@ import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, listed, print_json
 from sottovoce.errors import InvalidInput
+from sottovoce.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,13 +74,19 @@ def _lines(found: Sequence[Association]) -> list[str]:
     names = [" - ".join(each.attributes) for each in found]
     width = max(len("attributes"), *map(len, names))
     lines = [f"{'attributes':<{width}}  {'V':>6} {'statistic':>10} {'degrees':>8} {'p':>10} {'adjusted':>10}"]
-    for name, each in sorted(zip(names, found, strict=True), key=lambda row: (row[1].p_value, -row[1].statistic)):
+    rows = list(zip(names, found, strict=True))
+    tested = [row for row in rows if row[1].is_asked]
+    for name, each in sorted(tested, key=lambda row: (row[1].p_value, -row[1].statistic)):
         lines.append(
             f"{name:<{width}}  {each.cramers_v:>6.3f} {each.statistic:>10.2f} {each.degrees:>8} {each.p_value:>10.3g} "
             f"{each.adjusted:>10.3g}"
         )
-    warning = ": takes the noise for association, do not rely on it" if found[0].method == "naive" else ""
-    return [*lines, f"{found[0].people:,} people; null law: {found[0].method}{warning}"]
+    lines += [f"{name:<{width}}  never asked together" for name, each in rows if not each.is_asked]
+    if not tested:
+        return lines
+    law = tested[0][1].method
+    warning = ": takes the noise for association, do not rely on it" if law == "naive" else ""
+    return [*lines, f"{found[0].people:,} people; null law: {law}{warning}"]
 
 
 @app.command()
@@ -130,19 +137,25 @@ def synthesize(
     Example:  sottovoce synthesize plan.json reports.parquet --people 10000 --seed 1 -o people.csv
     """
     from sottovoce import analysis
+    from sottovoce.analysis.pairs import estimate_of
     from sottovoce.files import replacing
 
     if output.suffix.lower() not in RECORDS:
         raise InvalidInput(f"output ({output}) must end in one of {', '.join(RECORDS)}")
     chosen = None if attributes is None else listed(attributes)
-    heard = hear(plan_file, plan_id, reports, quiet)
-    made = analysis.synthesize(heard, people, seed, chosen)
+    estimate = estimate_of(hear(plan_file, plan_id, reports, quiet))
+    made = analysis.synthesize(estimate, people, seed, chosen)
     with replacing(output) as draft:
         if output.suffix.lower() == ".csv":
             made.to_csv(draft, index=False)
         else:
             made.to_parquet(draft, index=False)
+    unasked = estimate.never_asked
     if as_json:
-        print_json({"people": len(made), "attributes": list(made.columns), "output": str(output)})
-    else:
-        typer.echo(f"{len(made):,} synthetic people written to {output}")
+        told = {"people": len(made), "attributes": list(made.columns), "output": str(output)}
+        print_json(told | {"never_asked": [list(part) for part in unasked]})
+        return
+    typer.echo(f"{len(made):,} synthetic people written to {output}")
+    if unasked:
+        named = ", ".join(" x ".join(part) for part in unasked)
+        typer.echo(visible(f"Note: never asked, so drawn as if independent: {named}"))

@@ -119,14 +119,14 @@ def plan(
 
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods is then printed too.
     """
-    from sottovoce.cli.survey import planner_ranking, read_survey
+    from sottovoce.cli.survey import planner_ranking, ranking_json, read_survey
 
     made = read_survey(survey)
     if output is not None:
         write_plan(made, output)
     ranks = planner_ranking(made)
     if as_json:
-        print_json(describe(made) | ({} if ranks is None else {"ranking": [rank.to_json() for rank in ranks]}))
+        print_json(describe(made) | ({} if ranks is None else ranking_json(made, ranks)))
         return
     typer.echo(str(made))
     if ranks is not None:

@@ -286,7 +286,8 @@ def _strongest(crowd: Population, estimate: MarginalEstimate) -> list[Pair]:
     from sottovoce.analysis import associate
     from sottovoce.analysis.pairs import contingency
 
-    found = sorted(associate(estimate, null="asymptotic"), key=lambda each: -each.cramers_v)[:PAIRS_SHOWN]
+    tested = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
+    found = sorted(tested, key=lambda each: -each.cramers_v)[:PAIRS_SHOWN]
     pairs = []
     for each in found:
         table = _true_pair(crowd, *each.attributes)

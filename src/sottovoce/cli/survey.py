@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sottovoce.encodings import Ask
     from sottovoce.front import Plan
     from sottovoce.oracles import Oracle
@@ -113,6 +115,7 @@ class Rank:
     ratio: float | None  # of the squared error to the best method's
     reason: str
     chosen: bool
+    never_asked: int | None  # attributes and pairs of the plan's tables that it leaves out
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -139,6 +142,7 @@ def planner_ranking(plan: Plan) -> list[Rank] | None:
             choice.error / best if best > 0 else None,
             choice.reason,
             choice.method.name == question.method,
+            len(choice.left_out),
         )
         for choice in choices
     ]
@@ -146,5 +150,16 @@ def planner_ranking(plan: Plan) -> list[Rank] | None:
     for method in METHODS:
         if method.name not in fitting:
             reason = method.refuse(work, plan.epsilon, plan.round_people) or "left out by the planner"
-            ranks.append(Rank(method.name, None, None, None, reason, method.name == question.method))
+            ranks.append(Rank(method.name, None, None, None, reason, method.name == question.method, None))
     return ranks
+
+
+def ranking_json(plan: Plan, ranks: Sequence[Rank]) -> dict[str, Any]:
+    """A ranking as JSON, and the attributes and pairs that a plan of marginals never asks about."""
+    from sottovoce.marginals import Marginals
+
+    question = plan.question
+    assert isinstance(question, Marginals)
+    work = question.work(plan.schema)
+    left_out = [list(work.attributes(part)) for part in question.coverage(plan).left_out]
+    return {"never_asked": left_out, "ranking": [rank.to_json() for rank in ranks]}

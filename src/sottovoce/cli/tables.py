@@ -68,6 +68,8 @@ def estimate_table(table: Table, level: float) -> RichTable:
     notes = []
     if len(table.values) > MOST_SHOWN:
         notes.append(f"the {MOST_SHOWN} largest of {len(table.values):,}; --json has them all")
+    if table.unasked:
+        notes.append(escape(table.unasked))
     if table.is_reconstructed:
         notes.append("reconstructed: some of this table was never asked for, and follows from an assumption")
     if table.errors != CLOSED_FORM or table.is_reconstructed or not _is_repaired(table):
@@ -234,11 +236,19 @@ def ranking_table(ranks: Sequence[Rank]) -> RichTable:
             _figure(rank.predicted_sse, 3),
             _figure(rank.per_cell, 2),
             _figure(rank.ratio, 3),
-            escape(rank.reason if rank.predicted_sse is not None else f"does not fit: {rank.reason}"),
+            escape(_rank_reason(rank)),
             style="bold" if rank.chosen else None,
         )
     out.caption = "* in the plan. Squared error of a table, summed over its cells; ratio to the best"
+    if any(rank.never_asked for rank in ranks):
+        out.caption += "; what leaves out attributes or pairs is not chosen by auto"
     return out
+
+
+def _rank_reason(rank: Rank) -> str:
+    if rank.predicted_sse is None:
+        return f"does not fit: {rank.reason}"
+    return f"{rank.reason}; leaves out {rank.never_asked:,}" if rank.never_asked else rank.reason
 
 
 def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:

@@ -116,6 +116,7 @@ class MarginalEstimate(Estimate):
 
     def _table(self, places: Places, own: Places, values: Floats, variances: Floats) -> Table:
         names = self.work.attributes(places)
+        unheard = [part for size in (1, 2) for part in combinations(own, size) if not self.fit.is_heard(part)]
         return Table(
             names,
             labels_of(self.schema, names),
@@ -125,19 +126,34 @@ class MarginalEstimate(Estimate):
             Noise(float(variances.mean()), 0.0),
             is_unbiased=self.fit.is_unbiased(own),
             method=self.method,
-            is_reconstructed=len(own) > self.work.order or self.fit.is_reconstructed(own),
+            is_reconstructed=len(own) > self.work.order or bool(unheard) or self.fit.is_reconstructed(own),
             errors=self.fit.errors,
+            never_asked=tuple(self.work.attributes(part) for part in unheard),
         )
 
+    def is_asked(self, *attributes: str) -> bool:
+        """Whether anybody's report tells of these attributes: of each, and of every two together."""
+        own = tuple(sorted(self.work.places(attributes)))
+        return all(self.fit.is_heard(part) for size in (1, 2) for part in combinations(own, size))
+
+    @property
+    def never_asked(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes, and the pairs of them, inside the plan's tables that no report tells of."""
+        return tuple(self.work.attributes(part) for part in self.work.parts if not self.fit.is_heard(part))
+
     def correlations(self) -> Any:
-        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data frame."""
+        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data frame.
+
+        A pair that was never asked has none (NaN).
+        """
         import pandas as pd
 
         names = self.work.names
         out = np.eye(len(names))
         pairs = list(combinations(range(len(names)), 2))
         for (one, two), flat in zip(pairs, self.fit.tables(pairs), strict=True):
-            out[one, two] = out[two, one] = _association(flat.reshape(self.work.shape((one, two))))
+            table = flat.reshape(self.work.shape((one, two)))
+            out[one, two] = out[two, one] = _association(table) if self.fit.is_heard((one, two)) else np.nan
         return pd.DataFrame(out, index=list(names), columns=list(names))
 
     def plot(self, path: str | None = None) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from math import comb, exp, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +16,8 @@ import numpy as np
 from sottovoce.cohorts import Cohorts
 from sottovoce.encodings import Cells, Encoding, Parities
 from sottovoce.errors import InvalidInput
-from sottovoce.marginals.designs import MOST_BLOCKS, cover, drawn
+from sottovoce.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
+from sottovoce.marginals.designs import MOST_BLOCKS, completed, cover, drawn
 from sottovoce.marginals.method import Fit, Floats, Method
 from sottovoce.marginals.views import (
     Expected,
@@ -99,6 +100,30 @@ def printed_oracle(size: int, epsilon: Decimal) -> Oracle:
 def half_sum_oracle(size: int, epsilon: Decimal) -> Oracle:
     """The oracle whose half sums vary least, among those with a small report (docs/errata, 14)."""
     return oracle("adaptive", size=size, epsilon=epsilon, target="half-sum")
+
+
+def views_coverage(work: Workload, views: Sequence[Places]) -> Coverage:
+    """Which attributes and pairs of the workload's tables lie in views."""
+    return Coverage(work.parts, tuple(view_shares(views, work.parts)))
+
+
+def covering(work: Workload, size: int) -> tuple[Places, ...]:
+    """Views of up to ``size`` attributes that hold every pair of the workload's tables."""
+    known = None
+    if work.sets is None and work.order > 1:
+        known = cover(len(work.sizes), size, 2)
+    return known or completed(len(work.sizes), size, (), work.parts)
+
+
+def is_sure(work: Workload, views: Sequence[Places], people: int) -> bool:
+    """Whether people are enough for all views, so that every pair that they hold is all but sure to be heard of."""
+    return len(views) <= people and views_coverage(work, views).unheard(people) <= MOST_UNHEARD
+
+
+def surest(work: Workload, designs: Sequence[tuple[Places, ...]], people: int) -> tuple[Places, ...] | None:
+    """Of designs that are not too large, the one of which the fewest pairs are expected to be heard from nobody."""
+    fitting = [views for views in designs if len(views) <= min(people, MOST_BLOCKS)]
+    return min(fitting, key=lambda views: views_coverage(work, views).unheard(people), default=None)
 
 
 class CalmFit(ViewFit):
@@ -225,6 +250,14 @@ class Calm(Method):
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return CalmFit(work, self.heard(work, aggregate, options))
 
+    # -- what is asked
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        return view_shares(self._views(work, options), parts)
+
+    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+        return any(set(places) <= set(view) for view in options["views"])
+
     # -- prediction
 
     def groups(self, work: Workload) -> Mapping[int, Places] | None:
@@ -264,6 +297,20 @@ class CalmPlus(Calm):
     def oracle(self, size: int, epsilon: Decimal) -> Oracle:
         return half_sum_oracle(size, epsilon)
 
+    def choose(self, work: Workload, epsilon: Decimal, people: int, theta: Fraction) -> tuple[Places, ...]:
+        """The same views, and as many more, or larger ones, as it takes to ask for every pair of the workload."""
+        chosen = super().choose(work, epsilon, people, theta)
+        if not views_coverage(work, chosen).left_out:
+            return chosen
+        domain = self.domain(work)
+        size = len(chosen[0])
+        designs = [completed(domain.points, size, chosen, work.parts)]
+        while size < domain.points and domain.largest_view(size + 1) <= MOST_CELLS:
+            size += 1
+            designs.append(covering(work, size))
+        sure = (views for views in designs if is_sure(work, views, people))
+        return next(sure, None) or surest(work, designs, people) or chosen
+
 
 class BitFit(CalmFit):
     """Tables of categories from views of their bits."""
@@ -284,6 +331,9 @@ class BitFit(CalmFit):
 
     def is_tied(self, places: Places) -> bool:
         return all(super(BitFit, self).is_known(bits) for bits in product(*(self.groups[place] for place in places)))
+
+    def is_heard(self, part: Places) -> bool:
+        return all(super(BitFit, self).is_known(bits) for bits in _bit_parts(self._bits(part)))
 
     def answer(self, source: Any, places: Places) -> Floats:
         """Maximum entropy over the categories there are, given the tables of all bits that views hold together."""
@@ -313,6 +363,11 @@ def _bit_domain(work: Workload) -> Domain:
     return Domain((2,) * sum(len(own) for own in groups.values()), round(sum(bits) / len(bits)))
 
 
+def _bit_parts(bits: Places) -> list[Places]:
+    """What must be told of some attributes' bits: every two together, or the only one."""
+    return [bits] if len(bits) == 1 else list(combinations(bits, 2))
+
+
 class CalmBinary(Calm):
     """CALM on attributes written in bits, each of them a yes-or-no attribute.
 
@@ -337,6 +392,18 @@ class CalmBinary(Calm):
 
     def domain(self, work: Workload) -> Domain:
         return _bit_domain(work)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        """Of an attribute or pair, the share for the two of its bits that the fewest are asked about."""
+        groups = self.groups(work)
+        inside = [_bit_parts(tuple(bit for place in part for bit in groups[place])) for part in parts]
+        listed = list({bits for own in inside for bits in own})
+        told = dict(zip(listed, super().shares(work, options, listed), strict=True))
+        return [min(told[bits] for bits in own) for own in inside]
+
+    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+        groups = self.groups(work)
+        return super().is_whole(work, options, tuple(bit for place in places for bit in groups[place]))
 
     def encoding(self, schema: Schema, work: Workload, view: Places) -> Encoding:
         owners = {bit: (place, own) for place, own in self.groups(work).items() for bit in own}

@@ -14,8 +14,9 @@ import numpy as np
 from sottovoce.families import Block, Signs
 from sottovoce.families import Places as Columns
 from sottovoce.marginals.method import CLOSED_FORM, Fit, Floats, Method
-from sottovoce.marginals.signs import hadamard
-from sottovoce.marginals.structure import PAIR_TIE, TRIPLE_TIE, spread, squared_mass
+from sottovoce.marginals.signs import hadamard, sign_shares
+from sottovoce.marginals.structure import TRIPLE_TIE, spread, squared_mass
+from sottovoce.marginals.views import unknown_variances
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
@@ -114,6 +115,11 @@ class LinearFit(Fit):
     def is_reconstructed(self, places: Places) -> bool:
         return len(places) > self._work.order
 
+    def is_heard(self, part: Places) -> bool:
+        if len(part) > self._work.order:
+            return False
+        return bool(self._coefficients.is_answered[self._coefficients.cohorts(part)].any())
+
     def _table(self, places: Places) -> Floats:
         whole = self._gathered(places, self.means, 1.0)
         return along(whole, [self._axes[place] for place in places]).ravel()
@@ -156,8 +162,10 @@ class LinearFit(Fit):
             total += rest * float(along(self.noise(part), own).sum())
             known += prod(self._work.sizes[place] - 1 for place in part)
         cells = self._work.cells(places)
-        tie = PAIR_TIE if self._work.order < 2 else TRIPLE_TIE
-        total += tie**2 * (1 - known / cells) / cells
+        if self._work.order < 2:  # nobody was asked how attributes go together
+            pairs = list(combinations(places, 2))
+            return total + unknown_variances(self._work, places, self._reconstructed(places), pairs)
+        total += TRIPLE_TIE**2 * (1 - known / cells) / cells
         return np.full(cells, total)
 
 
@@ -265,6 +273,10 @@ class InputHadamard(Method):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> HadamardFit:
         return HadamardFit(work, Coefficients(aggregate))
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        blocks = [Block("parity", order) for order in range(1, work.order + 1)]
+        return sign_shares(work.sizes, [1] * len(work.sizes), blocks, parts)
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         expected = people / sum(counts(work))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import comb
@@ -135,6 +136,37 @@ def _grown_blocks(points: int, size: int, strength: int, most: int) -> list[Plac
         for own in combinations(block, strength):
             left.pop(own, None)
     return chosen
+
+
+def completed(points: int, size: int, views: Sequence[Places], parts: Iterable[Places]) -> tuple[Places, ...]:
+    """Some views, and as many more of up to ``size`` points as it takes to hold all ``parts``: points and pairs.
+
+    >>> completed(4, 3, [(0, 1)], [(0, 1), (1, 2), (2, 3)])
+    ((0, 1), (1, 2, 3))
+    """
+    held = {part for view in views for part in _small_parts(view)}
+    left = dict.fromkeys(sorted((part for part in parts if part not in held), key=len, reverse=True))
+    added: list[Places] = []
+    while left:
+        block = next(iter(left))
+        while len(block) < size:
+            gains = {
+                point: sum(tuple(sorted((other, point))) in left for other in block)
+                for point in range(points)
+                if point not in block
+            }
+            best = max(gains, key=lambda point: gains[point], default=None)
+            if best is None or not gains[best]:
+                break  # a wider view would only bring more noise
+            block = tuple(sorted((*block, best)))
+        added.append(block)
+        for part in _small_parts(block):
+            left.pop(part, None)
+    return tuple(sorted({*views, *added}))
+
+
+def _small_parts(view: Places) -> list[Places]:
+    return [*((place,) for place in view), *combinations(view, 2)]
 
 
 def _without_spare(blocks: list[Places], strength: int) -> tuple[Places, ...]:

@@ -46,7 +46,7 @@ from sottovoce.marginals.coefficients import (
     too_many,
 )
 from sottovoce.marginals.method import Floats, Method
-from sottovoce.marginals.signs import hadamard
+from sottovoce.marginals.signs import hadamard, sign_shares
 from sottovoce.marginals.structure import spread, squared_mass
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -313,6 +313,10 @@ class EfronStein(Method):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> EfronSteinFit:
         return EfronSteinFit(work, Coefficients(aggregate), options)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
+        return sign_shares(work.sizes, options["weights"], blocks, parts)
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         allotment = Allotment(work)

@@ -188,6 +188,9 @@ class JointFit(Fit):
                 self._made[each] = Made(guess.ravel(), count)
         return [self._made[each].table for each in sets]
 
+    def is_heard(self, part: Places) -> bool:
+        return True
+
     def steps(self, places: Places) -> int:
         """How many steps EM took; 1 from the uniform start means that it stopped there, as the paper saw it fail."""
         self.tables([places])
@@ -315,6 +318,9 @@ class _Split(Method):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> JointFit:
         return JointFit(work, aggregate, self.is_uniform_start)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        return [1.0] * len(parts)
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         """EM itself on a few typical tables: no formula is known for its error."""

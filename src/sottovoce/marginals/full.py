@@ -100,6 +100,9 @@ class FullFit(Fit):
     def is_unbiased(self, places: Places) -> bool:
         return True
 
+    def is_heard(self, part: Places) -> bool:
+        return True
+
 
 class Full(Method):
     """Everybody reports her cell of the whole table."""
@@ -128,6 +131,9 @@ class Full(Method):
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         people, (state,) = aggregate.cohort(0)
         return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), state, people)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        return [1.0] * len(parts)
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         chosen = self.oracle(work, epsilon, options)

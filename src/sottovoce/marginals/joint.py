@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.marginals.calm import MOST_CELLS, Calm, Domain, derived_noise, half_sum_oracle
-from sottovoce.marginals.designs import MOST_BLOCKS, cover, drawn
+from sottovoce.marginals.calm import (
+    MOST_CELLS,
+    Calm,
+    Domain,
+    covering,
+    derived_noise,
+    half_sum_oracle,
+    is_sure,
+    surest,
+    views_coverage,
+)
+from sottovoce.marginals.designs import MOST_BLOCKS, completed, cover, drawn
 from sottovoce.marginals.loglinear import maximum_entropy
 from sottovoce.marginals.method import Fit, Floats
 from sottovoce.marginals.threads import one_thread
@@ -256,25 +266,41 @@ class Joint(Calm):
         return half_sum_oracle(size, epsilon)
 
     def choose(self, work: Workload, epsilon: Decimal, people: int, theta: Fraction) -> tuple[Places, ...]:
-        """Of the views of every size, random or covering, those with the least predicted error."""
+        """Of the views of every size, random or covering, those with the least predicted error.
+
+        Every pair of the workload lies in one of them, and is all but sure to be heard of; or as nearly so as can be.
+        """
         domain = self.domain(work)
         limit = min(MOST_BLOCKS, people, max(1, int(theta * people)))
-        best, views = np.inf, drawn(domain.points, min(2, domain.points), limit)
+        best = np.inf
+        views: tuple[Places, ...] | None = None
+        others: list[tuple[Places, ...]] = []  # designs of which some pairs may not be heard
         for size in range(min(2, domain.order), min(domain.points, LARGEST_SIZE) + 1):
             if domain.largest_view(size) > MOST_CELLS:
                 break
-            designs = {drawn(domain.points, size, limit)}
-            if size >= domain.order:
-                designs.add(cover(domain.points, size, domain.order, limit) or views)
             errors = {}
-            for design in sorted(designs):
+            for design in self._designs(work, size, limit):
+                if not is_sure(work, design, people):
+                    others.append(design)
+                    continue
                 parts = self.expected(work, epsilon, people, design)
                 errors[parts.noise + parts.reconstruction] = design
-            if min(errors) > 2 * best:
+            if errors and min(errors) > 2 * best:
                 break  # larger views only bring more noise
-            if min(errors) < best:
+            if errors and min(errors) < best:
                 best, views = min(errors), errors[min(errors)]
-        return views
+        return views or surest(work, others, people) or drawn(domain.points, min(2, domain.points), limit)
+
+    def _designs(self, work: Workload, size: int, limit: int) -> list[tuple[Places, ...]]:
+        """Views of a size that hold every pair of the workload: at random if that does, and by covering designs."""
+        points, order = len(work.sizes), work.order
+        random = drawn(points, size, limit)
+        designs = {random}
+        if views_coverage(work, random).left_out:
+            designs = {completed(points, size, random, work.parts), covering(work, size)}
+        if size >= order:
+            designs.add(cover(points, size, order, limit) or random)
+        return sorted(design for design in designs if not views_coverage(work, design).left_out)
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return JointFit(work, self.heard(work, aggregate, options))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.cohorts import MOST_COHORTS, Cohorts
+from sottovoce.families import Block
 from sottovoce.marginals.classes import ClassModel, with_residuals
 from sottovoce.marginals.method import Fit, Method
 from sottovoce.marginals.sharpness import predicted_error, triple_information
@@ -19,8 +20,9 @@ from sottovoce.marginals.signs import (
     shared_out,
     sign_cohorts,
     sign_options,
+    sign_shares,
 )
-from sottovoce.marginals.workload import Workload
+from sottovoce.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -102,6 +104,13 @@ class SignMethod(Method):
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
         return sign_cohorts(schema, work, epsilon, options)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
+        return sign_shares(work.sizes, options["weights"], blocks, parts)
+
+    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+        return len(places) <= 2
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         return predicted_error(work, epsilon, people, options)

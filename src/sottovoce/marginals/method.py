@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sottovoce.cohorts import Cohorts
 from sottovoce.errors import InvalidInput
+from sottovoce.marginals.coverage import Coverage
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
 
@@ -49,6 +50,10 @@ class Fit(ABC):
         """Whether some of this table was never asked for, and comes from an assumption such as maximum entropy."""
         return False
 
+    @abstractmethod
+    def is_heard(self, part: Places) -> bool:
+        """Whether anybody's report tells of this attribute, or of these two together."""
+
 
 class Method(ABC):
     """A way to collect and estimate marginals."""
@@ -79,6 +84,18 @@ class Method(ABC):
     @abstractmethod
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         """The expected sum of squared errors of one of the workload's tables."""
+
+    @abstractmethod
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        """For each attribute, or two together, the share of the people whose reports tell of it."""
+
+    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+        """Whether reports tell of this table as a whole, so that it need not be reconstructed from smaller ones."""
+        return True
+
+    def coverage(self, work: Workload, options: Mapping[str, Any]) -> Coverage:
+        """Which attributes and pairs of the workload's tables people are asked about, from the options alone."""
+        return Coverage(work.parts, tuple(self.shares(work, options, work.parts)))
 
     def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
         """A few words that say what the predicted error is made of."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sottovoce.cohorts import Cohorts
 from sottovoce.errors import InvalidInput
 from sottovoce.marginals.answers import MOST_CELLS, MarginalEstimate
+from sottovoce.marginals.coverage import Coverage, explained
 from sottovoce.marginals.methods import AUTO, method
 from sottovoce.marginals.planner import best, ranking
 from sottovoce.marginals.workload import Workload
@@ -119,7 +120,17 @@ class Marginals(Question):
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}, "
             f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
             f"Predicted squared error of a table: {predicted:.2g}, about {(predicted / cells) ** 0.5:.2g} per cell",
+            *explained(work, self.coverage(plan), plan.round_people, self._reconstructed(work)),
         ]
+
+    def coverage(self, plan: Plan) -> Coverage:
+        """Which attributes and pairs of its tables a plan asks about, and how many of its people each."""
+        return method(self.method).coverage(self.work(plan.schema), self.options)
+
+    def _reconstructed(self, work: Workload) -> int:
+        """How many of the workload's sampled tables of three or more attributes reports do not tell as a whole."""
+        large = [places for places in work.sample if len(places) > 2]
+        return sum(not method(self.method).is_whole(work, self.options, places) for places in large)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ from math import comb, prod
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.marginals.classes import Posterior, class_table
 from sottovoce.marginals.evidence import Interactions, interactions
@@ -17,6 +18,7 @@ from sottovoce.marginals.loglinear import Features, cell_variances, features, li
 from sottovoce.marginals.method import POSTERIOR, Fit, Floats
 from sottovoce.marginals.signs import Moments, contrasts
 from sottovoce.marginals.threads import one_thread
+from sottovoce.marginals.views import unknown_variances
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 
@@ -60,11 +62,24 @@ class SignFit(Fit):
             beyond = THREE_WAY * comb(len(places), 3) * table**2
             if len(places) > 2:
                 beyond = beyond + DISAGREEMENT * (self.class_table(places) - table) ** 2
+            beyond = beyond + unknown_variances(self.work, places, table, self._unheard(places))
             out.append(TOO_SURE * spread + beyond + (0.5 / self.people) ** 2)
         return out
 
     def is_reconstructed(self, places: Places) -> bool:
         return len(places) > 2
+
+    def is_heard(self, part: Places) -> bool:
+        information = (self.heard.first, self.heard.second)[len(part) - 1][1]
+        return bool((information[np.ix_(*(self._signs_of(place) for place in part))] > 0).any())
+
+    def _unheard(self, places: Places) -> list[Places]:
+        """The attributes and pairs of a table that no report tells of."""
+        return [part for size in (1, 2) for part in combinations(places, size) if not self.is_heard(part)]
+
+    def _signs_of(self, place: int) -> NDArray[np.int64]:
+        own = self.space.of(place)
+        return np.arange(own.start, own.stop)
 
     def _known(self, shape: tuple[int, ...], places: Places) -> Features | None:
         """The features that a table is made of, if they are few enough for Newton steps."""

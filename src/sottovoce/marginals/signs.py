@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sottovoce.families import Block, Signs, sign_noise
 from sottovoce.marginals.method import Floats
-from sottovoce.marginals.workload import Workload
+from sottovoce.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -125,6 +125,33 @@ def elementary(weights: Sequence[int], order: int) -> int:
         for size in reversed(range(order)):
             sums[size + 1] += weight * sums[size]
     return sums[order]
+
+
+def sign_shares(
+    sizes: Sequence[int], weights: Sequence[int], blocks: Sequence[Block], sets: Sequence[Places]
+) -> list[float]:
+    """The share of the people for each set, if cohorts report signs in blocks of these shapes."""
+    tickets = [weight * ((1 << (size - 1).bit_length()) - 1) for weight, size in zip(weights, sizes, strict=True)]
+    totals = [block.times * elementary(tickets, block.order) for block in blocks]
+    out = []
+    for own in sets:
+        others = [ticket for place, ticket in enumerate(tickets) if place not in own]
+        chosen = prod(tickets[place] for place in own)
+        told = 0
+        for block in blocks:
+            if _tells(block, len(own)):
+                told += block.times * chosen * elementary(others, block.order - len(own))
+        out.append(told / sum(totals))
+    return out
+
+
+def _tells(block: Block, count: int) -> bool:
+    """Whether a report of a block tells the product of the signs of ``count`` of its attributes by itself."""
+    if block.shape == "parity":
+        return block.order == count
+    if block.shape == "corner":
+        return count <= block.order
+    return count == 2  # a star: the products of its first sign with others, and of two such products
 
 
 def sign_cohorts(schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:

@@ -13,6 +13,7 @@ from sottovoce.marginals.workload import Places, Workload
 EVENNESS = 0.5  # the Dirichlet law's parameter: some values are rare
 PAIR_TIE = 0.10  # root mean square correlation of two attributes
 TRIPLE_TIE = 0.03  # of three, beyond what their pairs say
+UNKNOWN_TIE = 1 / 3  # mean squared correlation of two attributes of which nothing is known: any from -1 to 1
 
 
 def squared_mass(work: Workload, places: Places) -> float:

@@ -15,9 +15,11 @@ from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Cells
 from sottovoce.errors import InvalidInput
 from sottovoce.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.marginals.coverage import view_shares
 from sottovoce.marginals.full import MOST_BITS, margins
 from sottovoce.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
-from sottovoce.marginals.structure import PAIR_TIE, TRIPLE_TIE, squared_mass
+from sottovoce.marginals.structure import TRIPLE_TIE, squared_mass
+from sottovoce.marginals.views import unknown_variances
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise, Oracle
 from sottovoce.postprocessing.maximum_entropy import ROUNDS, maximal, proportional_fits
@@ -198,9 +200,10 @@ class SubsetsFit(Fit):
                 # nobody was asked what could have been: as if one person had been, truthfully
                 plausible = np.clip(fitted, 1 / fitted.size, 1 - 1 / fitted.size)
                 spread = spread + plausible * (1 - plausible)
-            if len(places) > self._views.widest:  # structure that smaller tables cannot show
-                tie = PAIR_TIE if self._views.widest < 2 else TRIPLE_TIE
-                spread = spread + tie**2 * comb(len(places), self._views.widest + 1) * fitted**2
+            if self._views.widest < 2:  # nobody was asked how attributes go together
+                spread = spread + unknown_variances(self._work, places, fitted, combinations(places, 2))
+            elif len(places) > self._views.widest:  # structure that smaller tables cannot show
+                spread = spread + TRIPLE_TIE**2 * comb(len(places), self._views.widest + 1) * fitted**2
             self._spread[places] = spread
         return self._spread[places]
 
@@ -227,6 +230,9 @@ class SubsetsFit(Fit):
 
     def is_reconstructed(self, places: Places) -> bool:
         return not self._heard(places)
+
+    def is_heard(self, part: Places) -> bool:
+        return bool(self._heard(part))
 
 
 class PerTable(Method):
@@ -263,6 +269,13 @@ class PerTable(Method):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return SubsetsFit(work, Views(work), aggregate)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        if work.sets is not None:
+            return view_shares(work.sets, parts)
+        # of the sets of k attributes, those that hold r given ones:  C(d - r, k - r) / C(d, k)
+        count, order = len(work.names), work.order
+        return [comb(count - len(part), order - len(part)) / comb(count, order) for part in parts]
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         views = None if work.sets is None else Views(work)

@@ -37,6 +37,9 @@ class UniformFit(Fit):
     def is_reconstructed(self, places: Places) -> bool:
         return True
 
+    def is_heard(self, part: Places) -> bool:
+        return False
+
 
 class Uniform(Method):
     """The uniform table, whatever people say. A plan needs an ask, so one attribute is asked and not used."""
@@ -55,6 +58,12 @@ class Uniform(Method):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return UniformFit(work)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        return [0.0] * len(parts)
+
+    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+        return False
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         return float(np.mean([spread(work, each) for each in work.sample]))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import comb, prod
+from math import comb, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Encoding
 from sottovoce.errors import InvalidInput
 from sottovoce.marginals.method import BOOTSTRAP, Fit, Floats
-from sottovoce.marginals.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE
+from sottovoce.marginals.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, UNKNOWN_TIE
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.options import whole
@@ -258,7 +258,7 @@ class ViewFit(Fit):
         for places, table in zip(sets, self.tables(sets), strict=True):
             squares = ((self.answer(self.replicas, places) - table) ** 2).mean(0)
             smooth = (1 - SMOOTHING) * squares + SMOOTHING * squares.mean()
-            out.append(smooth + tie_variances(self.work, places, table, self.is_tied, self.pair_tie))
+            out.append(smooth + tie_variances(self.work, places, table, self.is_tied))
         return out
 
     def pairs(self) -> list[Places]:
@@ -267,16 +267,20 @@ class ViewFit(Fit):
 
     @cached_property
     def pair_tie(self) -> float:
-        """The mean squared tie of the pairs that views hold, which stands for those of the others."""
+        """The most that the mean squared tie of the pairs that views hold may well be."""
         known = self.pairs()
         known = known[:: max(1, len(known) // MOST_PAIRS)]
         if not known:
-            return PAIR_TIE**2
-        squares, rooms = zip(*(self._squared_tie(own) for own in known), strict=True)
-        return float(max(PAIR_TIE**2, min(sum(squares) / sum(rooms), 0.25)))
+            return UNKNOWN_TIE
+        squares, noises, rooms = zip(*(self._squared_tie(own) for own in known), strict=True)
+        # the square of a contrast of variance v has variance 2 v^2, and a pair has (K_a - 1)(K_b - 1) contrasts
+        free = [prod(self.heard.overlap.sizes[place] - 1 for place in own) for own in known]
+        error = sqrt(sum(2 * noise**2 / count for noise, count in zip(noises, free, strict=True)))
+        most = (sum(squares) - sum(noises) + 2 * error) / sum(rooms)
+        return float(max(PAIR_TIE**2, min(most, UNKNOWN_TIE)))
 
-    def _squared_tie(self, pair: Places) -> tuple[float, float]:
-        """Sums over a pair's cells: of (f_ab - f_a f_b)^2 as heard, less its noise, and of what r^2 = 1 gives."""
+    def _squared_tie(self, pair: Places) -> tuple[float, float, float]:
+        """Sums over a pair's cells: of (f_ab - f_a f_b)^2 as heard, of its noise, and of what r^2 = 1 gives."""
         # f_ab - f_a f_b = r sqrt(f_a (1 - f_a) f_b (1 - f_b))
         overlap, raw = self.heard.overlap, self._unrepaired
         shape = tuple(overlap.sizes[place] for place in pair)
@@ -285,7 +289,7 @@ class ViewFit(Fit):
         square = float(((table - np.outer(table.sum(1), table.sum(0))) ** 2).sum())
         noise = self._part_noise(pair)
         noise += self._part_noise(pair[:1]) * float(two @ two) + self._part_noise(pair[1:]) * float(one @ one)
-        return square - noise, float((one * (1 - one)).sum() * (two * (1 - two)).sum()) + 1e-9
+        return square, noise, float((one * (1 - one)).sum() * (two * (1 - two)).sum()) + 1e-9
 
     @cached_property
     def _unrepaired(self) -> Floats:
@@ -299,6 +303,9 @@ class ViewFit(Fit):
         weight = overlap.weights(self.heard.weights)[overlap.starts[places]]
         return prod(size - 1 for size in shape) / (prod(shape) * float(weight))
 
+    def is_heard(self, part: Places) -> bool:
+        return self.is_tied(part)
+
     def is_tied(self, places: Places) -> bool:
         """Whether views tell how attributes go together, so that maximum entropy need not guess."""
         return self.is_known(places)
@@ -307,25 +314,31 @@ class ViewFit(Fit):
         return not self.is_known(places)
 
 
-def tie_variances(
-    work: Workload, places: Places, table: Floats, is_tied: Callable[[Places], bool], pair_tie: float
-) -> Floats:
-    """What maximum entropy may be off by, per cell, if attributes that no view holds together are tied as is usual."""
+def tie_variances(work: Workload, places: Places, table: Floats, is_tied: Callable[[Places], bool]) -> Floats:
+    """What maximum entropy may be off by, per cell, for all up to three attributes that no view holds together."""
     if is_tied(places):
         return np.zeros(table.size)
+    parts = [own for count in range(1, min(3, len(places)) + 1) for own in combinations(places, count)]
+    return unknown_variances(work, places, table, [own for own in parts if not is_tied(own)])
+
+
+def unknown_variances(work: Workload, places: Places, table: Floats, parts: Iterable[Places]) -> Floats:
+    """What a table may be off by, per cell, because nothing was heard of some parts of it.
+
+    Of two attributes that nobody was asked about together any tie is as likely as any other; of three, what goes
+    beyond their pairs is as is usual.
+    """
     shape = work.shape(places)
     cube = table.reshape(shape)
     out = np.zeros(shape)
-    odds = []
-    for axis, size in enumerate(shape):
+    odds = {}
+    for axis, (place, size) in enumerate(zip(places, shape, strict=True)):
         share = np.clip(cube.sum(axis=tuple(other for other in range(len(shape)) if other != axis)), 0.5 / size**2, 1)
-        odds.append(((1 - share) / share).reshape([-1 if other == axis else 1 for other in range(len(shape))]))
-    for count in range(1, min(3, len(places)) + 1):
-        for own in combinations(range(len(places)), count):
-            if not is_tied(tuple(places[axis] for axis in own)):
-                # f_S = prod f_a + r prod sqrt(f_a (1 - f_a)):  relative to f_S, r prod sqrt((1 - f_a) / f_a)
-                square = pair_tie if count == 2 else tie_square(work, tuple(places[axis] for axis in own))
-                out += square * prod((odds[axis] for axis in own), start=np.ones(1))
+        odds[place] = ((1 - share) / share).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+    for own in parts:
+        # f_S = prod f_a + r prod sqrt(f_a (1 - f_a)):  relative to f_S, r prod sqrt((1 - f_a) / f_a)
+        square = UNKNOWN_TIE if len(own) == 2 else tie_square(work, own)
+        out += square * prod((odds[place] for place in own), start=np.ones(1))
     return np.asarray((out * cube**2).ravel())
 
 

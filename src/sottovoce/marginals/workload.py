@@ -76,6 +76,21 @@ class Workload:
         draws = np.random.Generator(np.random.PCG64(self.order))
         return tuple(tuple(sorted(draws.choice(len(every), self.order, False).tolist())) for _ in range(MOST_SAMPLED))
 
+    @cached_property
+    def parts(self) -> tuple[Places, ...]:
+        """The attributes inside the tables, then the pairs of attributes inside them.
+
+        >>> Workload(("a", "b", "c"), (2, 2, 3), 2, ((0, 2), (1,))).parts
+        ((0,), (1,), (2,), (0, 2))
+        """
+        tables = self.sets
+        if tables is None:
+            everything = tuple(range(len(self.names)))
+            tables = (everything,) if self.order > 1 else tuple((place,) for place in everything)
+        singles = {(place,) for table in tables for place in table}
+        pairs = {pair for table in tables for pair in combinations(table, 2)}
+        return (*sorted(singles), *sorted(pairs))
+
     def all_sets(self, order: int, most: int) -> tuple[Places, ...]:
         """Every set of so many attributes; refused beyond ``most`` of them."""
         if comb(len(self.names), order) > most:

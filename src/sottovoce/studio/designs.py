@@ -11,7 +11,7 @@ from typing import Any
 from sottovoce.cohorts import LARGEST_JSON_INTEGER
 from sottovoce.front import Plan
 from sottovoce.marginals import Marginals
-from sottovoce.marginals.planner import ranking
+from sottovoce.marginals.planner import best_of, ranking
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.studio.artist import Artist
@@ -62,8 +62,7 @@ def design(body: dict[str, Any]) -> Design:
     choices = ranking(work, parse_epsilon(survey.epsilon), people)
     cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
     ranked = [Prediction(choice.method.name, sqrt(choice.error / cells)) for choice in choices]
-    best = next((choice for choice in choices if not choice.method.is_baseline), None)
-    named = Marginals(question.up_to, question.attributes, method=best.method.name) if best else question
+    named = Marginals(question.up_to, question.attributes, method=best_of(choices).method.name)
     plan = Survey(survey.schema, named, survey.epsilon, survey.people, coin=survey.coin).plan()
     method = str(plan.question.to_json()["method"])
     own = [Prediction("a cell of a table", each.error) for each in ranked if each.what == method]

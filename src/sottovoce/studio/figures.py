@@ -46,8 +46,8 @@ class Branch:
 
     parent: str
     child: str
-    information: float
-    std_error: float
+    figure: str  # its information, with a standard error
+    is_asked: bool
     is_clear: bool
 
 
@@ -60,6 +60,7 @@ class Relations:
     branches: list[Branch]
     strongest: list[Association]
     is_exact: bool  # whether the tests hold their level, which repaired estimates do not promise
+    never_asked: list[str]  # pairs that no report tells of
 
 
 def warm() -> None:
@@ -92,14 +93,15 @@ def relations(estimate: Estimate) -> Relations | str:
     if estimate.work.order < 2:
         return "This survey asks for tables of one attribute, so it cannot say how they go together."
     tree = dependency_tree(estimate)
-    found = associate(estimate, null="asymptotic")
+    found = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
     found.sort(key=lambda each: (each.adjusted >= 0.05, -each.cramers_v, each.p_value))  # the clear ones first
-    places = list(combinations(range(len(names)), 2))
     fit = estimate.fit
+    places = [pair for pair in combinations(range(len(names)), 2) if fit.is_heard(pair)]
     is_exact = all(fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places)
     drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MOST_PAIRS]]
-    branches = [Branch(edge.parent, edge.child, edge.information, edge.std_error, edge.is_clear) for edge in tree.edges]
-    return Relations(drawn, network(tree.plot()), branches, found[: 2 * MOST_PAIRS], is_exact)
+    branches = [Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear) for edge in tree.edges]
+    unasked = [" x ".join(pair) for pair in tree.never_asked]
+    return Relations(drawn, network(tree.plot()), branches, found[: 2 * MOST_PAIRS], is_exact, unasked)
 
 
 def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
@@ -152,6 +154,8 @@ def note(table: Table) -> str:
     parts.append("unbiased" if table.is_unbiased else f"repaired by {table.method}")
     if table.is_reconstructed:
         parts.append("reconstructed: not all of it was asked")
+    if table.unasked:
+        parts.append(visible(table.unasked))
     return ", ".join(parts)
 
 

@@ -1,0 +1,86 @@
+"""Coverage: which attributes, and which pairs of them, somebody is asked about.
+
+A table whose attributes nobody was asked about together reads as if they were independent. So every plan says what it
+leaves out, ``auto`` leaves nothing out, and every answer says what nobody was heard on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log1p
+
+from sottovoce.marginals.workload import Places, Workload
+
+MOST_UNHEARD = 0.05  # expected number of parts that nobody is heard on, up to which a plan is sure to hear of all
+MOST_NAMED = 8  # parts that a sentence names
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The attributes and pairs inside a workload's tables, and the share of the people who are asked about each.
+
+    >>> made = Coverage(((0,), (1,), (0, 1)), (0.5, 0.5, 0.0))
+    >>> made.left_out, round(made.unheard(10), 4)
+    (((0, 1),), 0.002)
+    """
+
+    parts: tuple[Places, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def left_out(self) -> tuple[Places, ...]:
+        """The parts that nobody is asked about."""
+        return tuple(part for part, share in zip(self.parts, self.shares, strict=True) if share <= 0)
+
+    def unheard(self, people: int) -> float:
+        """Of the parts that are asked, the expected number that nobody is heard on, since cohorts are drawn."""
+        # (1 - share)^people for each
+        return sum(exp(people * log1p(-share)) for share in self.shares if 0 < share < 1)
+
+
+def view_shares(views: Sequence[Places], sets: Sequence[Places]) -> list[float]:
+    """The share of the people for each attribute or pair, if one cohort reports each view and all are alike."""
+    times: Counter[Places] = Counter()
+    for view in views:
+        times.update((place,) for place in view)
+        times.update(combinations(view, 2))
+    return [times[own] / len(views) for own in sets]
+
+
+def named(work: Workload, parts: Sequence[Places]) -> str:
+    """Some parts by their names, and how many more there are.
+
+    >>> named(Workload(("a", "b", "c"), (2, 2, 2), 2), [(0, 1), (1, 2)])
+    'a x b, b x c'
+    """
+    told = ", ".join(" x ".join(work.attributes(part)) for part in parts[:MOST_NAMED])
+    more = len(parts) - MOST_NAMED
+    return f"{told} and {more:,} more" if more > 0 else told
+
+
+def explained(work: Workload, coverage: Coverage, people: int, reconstructed: int) -> list[str]:
+    """What a plan says of its coverage; nothing if it asks for every table as a whole.
+
+    ``reconstructed``: how many of the workload's sampled tables of three or more attributes are not told as a whole.
+    """
+    lines = []
+    asked = len(coverage.parts) - len(coverage.left_out)
+    if coverage.left_out:
+        lines.append(
+            f"Never asked: {named(work, coverage.left_out)} ({len(coverage.left_out):,} of {len(coverage.parts):,} "
+            "attributes and pairs); answers mark them, and say nothing of them"
+        )
+    unheard = coverage.unheard(people)
+    if unheard > MOST_UNHEARD:
+        lines.append(
+            f"Few people: of the {asked:,} attributes and pairs asked, nobody is expected to be heard on about "
+            f"{unheard:.2g}; answers mark them"
+        )
+    if reconstructed:
+        share = reconstructed / len(work.sample)
+        count = "every table" if share == 1 else f"{share:.0%} of the tables"
+        lines.append(f"Reconstructed: {count}, from smaller tables that are told")
+    return lines
