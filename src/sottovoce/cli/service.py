@@ -9,6 +9,7 @@ import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +96,10 @@ def _run(
     from sottovoce.service.server import run
     from sottovoce.store import open_store
 
+    if token is not None:
+        from sottovoce.studio.app import add_studio
+
+        require_extra("analysis", "studio")
     made = [read_plan(path) for path in plans]
     store = open_store(url)
     try:
@@ -104,8 +109,6 @@ def _run(
         served = make_app(desk, settings)
         start = ""
         if token is not None:
-            from sottovoce.studio.app import add_studio
-
             add_studio(served, desk, token_required=token)
             start = "/studio"
         run(served, host, port, proxy, lambda bound: typer.echo(f"Listening at http://{host}:{bound}{start}"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Cell, Estimate, Table
+from sottovoce.extras import imported
 from sottovoce.marginals.method import Fit, Floats
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise
@@ -131,7 +132,7 @@ class MarginalEstimate(Estimate):
 
     def correlations(self) -> Any:
         """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data frame."""
-        import pandas as pd
+        pd = imported("pandas")
 
         names = self.work.names
         out = np.eye(len(names))

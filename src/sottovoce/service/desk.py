@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sottovoce.errors import InvalidInput, UnknownPlan
+from sottovoce.errors import InvalidInput, MissingLibrary, UnknownPlan
 from sottovoce.estimate import Table
+from sottovoce.extras import has_extra
 from sottovoce.plans import Plan
 from sottovoce.service.shelf import Shelf
 from sottovoce.service.snapshots import Snapshot, Snapshots
@@ -55,6 +56,7 @@ class Desk:
     def __init__(self, store: Store, refresh_seconds: float = 2.0) -> None:
         self.store = store
         self.shelf = Shelf(store)
+        self._can_estimate = has_extra("analysis")
         self._snapshots = Snapshots(store.address, refresh_seconds)
 
     def surveys(self) -> list[Survey]:
@@ -90,13 +92,22 @@ class Desk:
 
     def snapshot(self, plan_id: str) -> Snapshot:
         """The latest estimate, at once."""
+        self._check_analysis()
         survey = self.survey(plan_id)
         return self._snapshots.latest(survey.plan, survey.people)
 
     def fresh(self, plan_id: str) -> Snapshot:
         """An estimate of now, if it takes no longer than an answer may."""
+        self._check_analysis()
         survey = self.survey(plan_id)
         return self._snapshots.fresh(survey.plan, survey.people, WAIT)
+
+    def _check_analysis(self) -> None:
+        if not self._can_estimate:
+            raise MissingLibrary(
+                "estimate: this collector keeps reports and estimates nothing; give its store to `sottovoce estimate` "
+                'where there is more: pip install "sottovoce[analysis]"'
+            )
 
     def marginal(self, plan_id: str, names: list[str]) -> Table:
         """The table of these attributes."""
@@ -111,6 +122,8 @@ class Desk:
 
     def refresh(self) -> None:
         """Have estimates made of whatever has changed."""
+        if not self._can_estimate:
+            return
         for survey in self.surveys():
             self._snapshots.latest(survey.plan, survey.people)
 

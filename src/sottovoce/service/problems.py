@@ -9,6 +9,7 @@ from sottovoce.errors import (
     BadAssignment,
     CorruptReport,
     InvalidInput,
+    MissingLibrary,
     PlanMismatch,
     SottovoceError,
     StoreError,
@@ -39,6 +40,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "invalid-input": (422, "The request breaks a rule"),
     "too-many-requests": (429, "Too many requests from one address"),
     "internal": (500, "A mistake of ours"),
+    "not-installed": (501, "This collector was installed without it"),
     "busy": (503, "Too much at once; come again"),
     "store-full": (507, "The store is full"),
 }
@@ -65,6 +67,7 @@ _NAMES: tuple[tuple[type[SottovoceError], str], ...] = (
     (SurveyClosed, "survey-closed"),
     (UnknownPlan, "unknown-plan"),
     (StoreError, "busy"),
+    (MissingLibrary, "not-installed"),
     (BadAssignment, "bad-assignment"),
     (CorruptReport, "invalid-report"),
     (PlanMismatch, "invalid-report"),
