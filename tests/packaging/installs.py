@@ -44,7 +44,7 @@ def listening(arguments: Sequence[str], environment: dict[str, str], command: Se
         assert process.stdout is not None
         line = process.stdout.readline()
         try:
-            assert line.startswith("Listening at "), process.communicate()[1] if not line else line
+            assert line.startswith("Listening at "), line or process.communicate()[1]
             yield line.split()[2]
         finally:
             process.terminate()
