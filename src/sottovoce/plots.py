@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.findings import Findings
 
 FORMATS = (".svg", ".png", ".html", ".json")
+VEGA_LICENCE = Path(__file__).parent / "vega-license.txt"
 KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
 MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
@@ -321,6 +322,8 @@ def save(chart: Any, path: str) -> None:
         elif kind == ".svg":
             draft.write_text(svg(chart))
         elif kind == ".html":
-            draft.write_text(vl_convert.vegalite_to_html(chart.to_json(), bundle=True))
+            page = vl_convert.vegalite_to_html(chart.to_json(), bundle=True)
+            licence = VEGA_LICENCE.read_text(encoding="utf-8")  # of the scripts in the page, which leave it out
+            draft.write_text(f"{page}\n<!--\n{licence}-->\n", encoding="utf-8")
         else:
             draft.write_text(chart.to_json())
