@@ -3,7 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint bench slow clean
+.PHONY: setup demo test test-lowest lint bench slow lock sbom clean
+
+UV := out/uv/bin/uv
+COMPILE = $(UV) pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" --upgrade
 
 setup: $(STAMP)
 
@@ -17,8 +21,8 @@ demo: setup
 	@$(BIN)/sottovoce demo --output out/demo
 
 lint: setup
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench deploy
+	$(BIN)/ruff check src tests bench deploy
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -28,8 +32,27 @@ test: lint
 slow: setup
 	$(BIN)/pytest -n 2 -m slow
 
+# The suite on the lowest versions that pyproject.toml admits, all but what drives a browser.
+test-lowest: $(UV)
+	@$(UV) venv --no-config --quiet --clear --seed --python $(PYTHON) .venv-lowest
+	@$(UV) pip install --no-config --quiet --python .venv-lowest --resolution lowest-direct --editable ".[dev]"
+	.venv-lowest/bin/pytest -n 2 --dist loadscope -m "not slow" --ignore tests/browser --ignore tests/studio/test_browser.py
+
+# What a deployment installs, to the byte: pip install --require-hashes -r deploy/collector.lock
+lock: $(UV)
+	@$(COMPILE) --extra collector --extra postgres pyproject.toml -o deploy/collector.lock
+	@$(COMPILE) --extra all pyproject.toml -o deploy/all.lock
+
+sbom: setup
+	@$(BIN)/python deploy/sbom.py deploy/collector.lock -o out/sbom/collector.cdx.json
+	@$(BIN)/python deploy/sbom.py deploy/all.lock -o out/sbom/all.cdx.json
+
+$(UV):
+	@$(PYTHON) -m venv out/uv
+	@out/uv/bin/python -m pip install --quiet uv
+
 bench: setup
 	@$(BIN)/python -m bench $(if $(PEERS),--peers)
 
 clean:
-	rm -rf .venv out build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-lowest out build .pytest_cache .mypy_cache .ruff_cache

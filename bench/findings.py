@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 from itertools import combinations
 from math import log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sottovoce as sv
-from bench.marginal_sources import DATA
+from bench.data import add_data_option, data_folder
 from sottovoce.compare import compare_marginals
 from sottovoce.compare.populations import read_population
 
@@ -29,9 +31,9 @@ FAILURES = (
 )
 
 
-def varying_k(console: Console) -> None:
+def varying_k(console: Console, data: Path) -> None:
     """Figure 5: mean total variation distance of the six methods, d = 8, e^epsilon = 3."""
-    rides = read_population(DATA / "nyc_taxi_binary.parquet")
+    rides = read_population(data / "nyc_taxi_binary.parquet")
     shown = Table("k", *SIX, title=f"Total variation distance, d = 8, {PEOPLE:,} people, epsilon = ln 3, {RUNS} runs")
     for k in range(1, 8):
         rows = compare_marginals(rides, k, PEOPLE, [f"{log(3):.6f}"], SIX, queries=50, runs=RUNS, seed=1)
@@ -45,9 +47,9 @@ def _cell(figure: float | None, best: float) -> str:
     return "" if figure is None else f"[bold]{figure:.4f}[/bold]" if figure == best else f"{figure:.4f}"
 
 
-def failures(console: Console) -> None:
+def failures(console: Console, data: Path) -> None:
     """Table 3: tables that expectation maximisation left at the uniform start; columns repeat beyond eight."""
-    rides = read_population(DATA / "nyc_taxi_binary.parquet")
+    rides = read_population(data / "nyc_taxi_binary.parquet")
     codes = [column.codes for column in rides.columns.values()]
     shown = Table("people", "d", "k", "epsilon", "failed", "paper's", title="inp-em left where it started")
     for people, d, k, epsilon, theirs in FAILURES:
@@ -62,6 +64,9 @@ def failures(console: Console) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench.findings", description=__doc__)
+    add_data_option(parser)
+    folder = data_folder(parser, parser.parse_args().data)
     screen = Console(width=120)
-    varying_k(screen)
-    failures(screen)
+    varying_k(screen, folder)
+    failures(screen, folder)

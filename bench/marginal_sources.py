@@ -1,4 +1,4 @@
-"""The tables that methods for marginals are measured on, from the shared data; the project ships none of them."""
+"""The tables that methods for marginals are measured on, which docs/data.md names; the project ships none of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from sottovoce.compare.populations import Population, found, quantile_bins, read_population
 
-DATA = Path("/work/shared/data")
 MOST_CELLS = 1 << 16  # of a table that is asked for
 MOST_TOO_LARGE = 0.1  # share of the tables of k attributes that may be larger, and are then not asked for
 NUMBER_BINS = 8

@@ -21,7 +21,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from bench.marginal_sources import DATA, MOST_CELLS, SOURCES, orders
+from bench.data import add_data_option, data_folder
+from bench.marginal_sources import MOST_CELLS, SOURCES, orders
 
 SEED = 1
 QUERIES = 50
@@ -286,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--k", metavar="k,k", help="by default 3,6,8 where they fit")
     parser.add_argument("--epsilons", metavar="E,E", help="by default 0.2,0.4,...,2.0")
     parser.add_argument("--runs", type=int)
-    parser.add_argument("--data", metavar="FOLDER", default=str(DATA))
+    add_data_option(parser)
     parser.add_argument("--coverage", action="store_true", help="also count how often 95%% intervals hold")
     parser.add_argument("--limit", type=float, default=600, help="seconds that one point may take")
     parser.add_argument("--redo", metavar="a,b", default="", help="measure these methods anew")
@@ -302,7 +303,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not asked.out:
         parser.error("give --out FILE to measure, or --report FILE")
     grid = _grid(parser, asked)
-    run(grid, Path(asked.out), asked.workers, asked.data, asked.coverage, asked.limit, asked.redo.split(","))
+    data = str(data_folder(parser, asked.data))
+    run(grid, Path(asked.out), asked.workers, data, asked.coverage, asked.limit, asked.redo.split(","))
     return 0
 
 

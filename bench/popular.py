@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.marginal_sources import DATA
+from bench.data import add_data_option, data_folder
 from sottovoce.compare.heavyhitters import Holdings, compare_heavyhitters, read_holdings
 from sottovoce.compare.itemsets import compare_itemsets, read_baskets
 from sottovoce.compare.popular import PopularComparison
@@ -76,33 +76,33 @@ def exponential(values: int = 400, scale: float = 0.05) -> Holdings:
 
 
 @cache
-def _held(source: str) -> Holdings:
+def _held(source: str, data: Path) -> Holdings:
     if source.startswith("exponential"):
         return exponential()
     size = int(source.split(",", maxsplit=1)[0].split("-")[1])
     alphabet = LETTERS if source.endswith("a to z") else None
-    return read_holdings(DATA / "english_words.parquet", "word", "count", bytes=size, alphabet=alphabet)
+    return read_holdings(data / "english_words.parquet", "word", "count", bytes=size, alphabet=alphabet)
 
 
 @cache
-def _baskets(source: str) -> Any:
-    return read_baskets(DATA / f"{source}.parquet", "items")
+def _baskets(source: str, data: Path) -> Any:
+    return read_baskets(data / f"{source}.parquet", "items")
 
 
-def _rows(task: Task, epsilon: str, method: str) -> Iterator[PopularComparison]:
+def _rows(task: Task, epsilon: str, method: str, data: Path) -> Iterator[PopularComparison]:
     if task.kind == "values":
-        held = _held(task.source)
+        held = _held(task.source, data)
         listed = list(held.values) if task.source.endswith("a list") else None
         return compare_heavyhitters(
             held, task.top, [epsilon], [method], task.runs, SEED, task.people, candidates=listed
         )
     is_sets = task.kind == "sets"
     return compare_itemsets(
-        _baskets(task.source), task.top, [epsilon], [method], task.runs, SEED, task.people, of_sets=is_sets
+        _baskets(task.source, data), task.top, [epsilon], [method], task.runs, SEED, task.people, of_sets=is_sets
     )
 
 
-def run(out: Path, say: Callable[[str], None], tasks: Sequence[Task] = TASKS) -> None:
+def run(out: Path, say: Callable[[str], None], data: Path, tasks: Sequence[Task] = TASKS) -> None:
     """Every point that is not in the file yet."""
     done = set()
     if out.exists():
@@ -114,7 +114,7 @@ def run(out: Path, say: Callable[[str], None], tasks: Sequence[Task] = TASKS) ->
                     point = {"kind": task.kind, "source": task.source, "top": task.top, "method": method}
                     if _key(point | {"epsilon": float(epsilon)}) in done:
                         continue
-                    (row,) = _rows(task, epsilon, method)
+                    (row,) = _rows(task, epsilon, method, data)
                     file.write(json.dumps(point | row.to_json()) + "\n")
                     file.flush()
                     say(f"{task.source} {task.kind} top {task.top} eps {epsilon} {method}: found {row.found}")
@@ -129,11 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="measure, and add the points to this file")
     parser.add_argument("--report", type=Path, help="say what a file of points shows")
     parser.add_argument("--docs", type=Path, help="and write it into this page, with pictures beside it")
+    add_data_option(parser)
     asked = parser.parse_args(arguments)
     if asked.out is None and asked.report is None:
         parser.error("give --out or --report")
     if asked.out is not None:
-        run(asked.out, lambda text: print(text, file=sys.stderr, flush=True))
+        data = data_folder(parser, asked.data)
+        run(asked.out, lambda text: print(text, file=sys.stderr, flush=True), data)
     if asked.report is not None:
         from bench.popular_report import report
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sottovoce.entropy import Entropy, System
 from sottovoce.errors import InvalidInput, NotEnumerable
+from sottovoce.extras import imported
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 
@@ -124,7 +125,7 @@ def sample(
 
 def _clopper_pearson(hits: int, draws: int, alpha: float) -> tuple[float, float]:
     """Bounds of a rate, each wrong with probability at most alpha."""
-    from scipy.special import betaincinv
+    betaincinv = imported("scipy.special").betaincinv
 
     low = float(betaincinv(hits, draws - hits + 1, alpha)) if hits else 0.0
     high = float(betaincinv(hits + 1, draws - hits, 1 - alpha)) if hits < draws else 1.0

@@ -49,3 +49,7 @@ class SurveyClosed(SottovoceError):
 
 class UnknownPlan(InvalidInput):
     """The store has no such plan."""
+
+
+class MissingLibrary(SottovoceError, ImportError):
+    """A library that this install was made without. The message says which extra brings it."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.labels import written
 from sottovoce.oracles import Noise
 from sottovoce.schema import Label
@@ -151,7 +152,7 @@ class Table:
 
     def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
         """A data frame: value, frequency, std_error, low, high."""
-        import pandas as pd
+        pd = imported("pandas")
 
         name = ",".join(self.attributes)
         return pd.DataFrame(self.rows(level, population=population)).rename(columns={"value": name}).set_index(name)

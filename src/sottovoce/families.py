@@ -70,23 +70,36 @@ class Choices:
 
     @cached_property
     def _arrays(self) -> tuple[Places, Places]:
-        return np.array(self.weights, np.int64), np.array(self.counts, np.int64)
+        """(counts, before): before[j][i] choices of j + 1 things have their first member before i."""
+        counts = np.array(self.counts, np.int64)
+        return counts, counts[1:, :1] - counts[1:]
 
     def unrank_column(self, ranks: Places) -> tuple[Places, Places]:
         """Members and digits of many ranks, one row each."""
-        from sottovoce.kernels.choices import unrank
-
+        counts, before = self._arrays
         members = np.empty((len(ranks), self.order), np.int64)
         digits = np.empty_like(members)
-        unrank(np.ascontiguousarray(ranks, np.int64), *self._arrays, members, digits)
+        place = np.zeros(len(ranks), np.int64)  # the first that may be the next member
+        rest = np.asarray(ranks, np.int64)
+        for slot, left in enumerate(reversed(range(self.order))):
+            rest = rest + before[left][place]
+            member = np.searchsorted(before[left], rest, side="right") - 1
+            rest = rest - before[left][member]
+            digits[:, slot], rest = np.divmod(rest, counts[left][member + 1])
+            members[:, slot] = member
+            place = member + 1
         return members, digits
 
     def rank_column(self, members: Places, digits: Places) -> Places:
         """The ranks of many choices."""
-        from sottovoce.kernels.choices import rank
-
-        ranks = np.empty(len(members), np.int64)
-        rank(members, digits, *self._arrays, ranks)
+        counts, before = self._arrays
+        ranks = np.zeros(len(members), np.int64)
+        place = np.zeros(len(members), np.int64)
+        for slot, left in enumerate(reversed(range(self.order))):
+            member = members[:, slot]
+            ranks += before[left][member] - before[left][place]
+            ranks += digits[:, slot] * counts[left][member + 1]
+            place = member + 1
         return ranks
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.files import replacing
 from sottovoce.labels import written
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.findings import Findings
 
 FORMATS = (".svg", ".png", ".html", ".json")
+VEGA_LICENCE = Path(__file__).parent / "vega-license.txt"
 KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
 MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
@@ -61,7 +63,7 @@ def bars(
     most: int = 64,
 ) -> Any:
     """Bars with intervals, the ``most`` largest if there are more; the truth as ticks where it is known."""
-    import altair as alt
+    alt = imported("altair")
 
     order = list(range(len(table.values)))
     if len(order) > most:
@@ -98,7 +100,7 @@ def _doubt(table: Table) -> str:
 
 def heat(table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False) -> Any:
     """A heat map of two attributes, or of three one for each value of the first; the intervals where one points."""
-    import altair as alt
+    alt = imported("altair")
 
     rows = table.rows(level, population=population)
     data = []
@@ -151,7 +153,7 @@ def heat(table: Table, path: str | None = None, *, level: float = 0.95, populati
 
 def popular(found: Findings, path: str | None = None, *, truth: NDArray[np.float64] | None = None) -> Any:
     """Popular values as bars, the most frequent above; pale where noise alone may have put them there."""
-    import altair as alt
+    alt = imported("altair")
 
     table = found.table
     marks = found.significant().tolist()
@@ -226,7 +228,7 @@ def _heights(found: Findings, kept: set[int]) -> dict[int, float]:
 
 def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
     """A heat map of a square data frame, such as correlations: red below 0, blue above."""
-    import altair as alt
+    alt = imported("altair")
 
     names = [str(name) for name in frame.columns]
     values = np.asarray(frame, dtype=float)
@@ -268,7 +270,7 @@ def network(
 
     Links also say ``between`` which nodes, their ``figure`` and whether they are clear (``is_clear``) or dashed.
     """
-    import altair as alt
+    alt = imported("altair")
 
     columns = 1 + max(int(node["x"]) for node in nodes)
     rows = 1 + max(float(node["y"]) for node in nodes)
@@ -305,7 +307,7 @@ def _kept(chart: Any, path: str | None) -> Any:
 
 def svg(chart: Any) -> str:
     """A chart as SVG text."""
-    import vl_convert
+    vl_convert = imported("vl_convert")
 
     text: str = vl_convert.vegalite_to_svg(chart.to_json())
     return text
@@ -313,7 +315,7 @@ def svg(chart: Any) -> str:
 
 def save(chart: Any, path: str) -> None:
     """Write a chart as SVG, PNG, self-contained HTML or Vega-Lite JSON, by the file's ending."""
-    import vl_convert
+    vl_convert = imported("vl_convert")
 
     kind = Path(path).suffix.lower()
     if kind not in FORMATS:
@@ -324,6 +326,8 @@ def save(chart: Any, path: str) -> None:
         elif kind == ".svg":
             draft.write_text(svg(chart))
         elif kind == ".html":
-            draft.write_text(vl_convert.vegalite_to_html(chart.to_json(), bundle=True))
+            page = vl_convert.vegalite_to_html(chart.to_json(), bundle=True)
+            licence = VEGA_LICENCE.read_text(encoding="utf-8")  # of the scripts in the page, which leave it out
+            draft.write_text(f"{page}\n<!--\n{licence}-->\n", encoding="utf-8")
         else:
             draft.write_text(chart.to_json())

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.extras import imported
 from sottovoce.files import replacing
 from sottovoce.plans import Plan
 
@@ -197,7 +198,7 @@ class Reports:
 
     def to_arrow(self) -> Any:
         """An Arrow table with the columns ``cohort`` and ``payload``; its metadata name the plan."""
-        import pyarrow as pa
+        pa = imported("pyarrow")
 
         width = self.payload.shape[1]
         data = pa.py_buffer(np.ascontiguousarray(self.payload))
@@ -208,7 +209,7 @@ class Reports:
     @classmethod
     def from_arrow(cls, table: Any) -> Reports:
         """The inverse of :meth:`to_arrow`; also takes a record batch."""
-        import pyarrow as pa
+        pa = imported("pyarrow")
 
         metadata = table.schema.metadata or {}
         if _PLAN_KEY not in metadata or not {"cohort", "payload"} <= set(table.schema.names):
@@ -237,7 +238,7 @@ class Reports:
 
 
 def _arrow_schema(plan_id: str, width: int) -> Any:
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     columns = [
         pa.field("cohort", pa.uint32(), nullable=False),
@@ -248,7 +249,7 @@ def _arrow_schema(plan_id: str, width: int) -> Any:
 
 def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
     """Write batches to one Parquet file as they come; returns how many reports it holds."""
-    import pyarrow.parquet as pq
+    pq = imported("pyarrow.parquet")
 
     total = 0
     with replacing(path) as draft:
@@ -287,8 +288,8 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None
 
 
 def _open(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
 
     if not path.is_file():
         raise InvalidInput(f"reports ({path}) must be a file that exists")
@@ -300,7 +301,7 @@ def _open(path: Path) -> Any:
 
 
 def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     file = _open(path)
     try:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.kernels.bits import add_columns, add_grouped_columns, ones_per_row, read_field, write_field
+from sottovoce.kernels.bits import add_columns, add_grouped_columns
+from sottovoce.kernels.fields import ones_per_row, read_field, write_field
 from sottovoce.kernels.transform import walsh_hadamard
 from tests.statistics import chi_limit, chi_squared, zipf_people
 

@@ -24,6 +24,7 @@ from sottovoce.analysis.trees import Edge, Tree, dependency_tree
 from sottovoce.client import simulate
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats
+from sottovoce.extras import imported
 from sottovoce.marginals import MarginalEstimate
 from sottovoce.marginals.workload import Places
 from sottovoce.oracles.options import whole
@@ -219,7 +220,7 @@ def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
 
 def _tail(statistic: float, draws: Floats) -> float:
     """The chance of so much under the gamma law with the mean and variance of the draws (Satterthwaite)."""
-    from scipy.stats import gamma
+    gamma = imported("scipy.stats").gamma
 
     mean, variance = float(draws.mean()), float(draws.var())
     return float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)) if variance > 0 else 1.0
@@ -227,7 +228,7 @@ def _tail(statistic: float, draws: Floats) -> float:
 
 def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
     """As if the table were counts of people: n sum (f - e)^2 / e against chi-squared (cormode2018marginal, 6.1)."""
-    from scipy.stats import chi2
+    chi2 = imported("scipy.stats").chi2
 
     statistic = people * float(contingency(law.table))
     return statistic, float(chi2.sf(statistic, _degrees(law)))

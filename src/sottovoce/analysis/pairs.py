@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce.aggregate import Aggregate
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats
+from sottovoce.extras import imported
 from sottovoce.marginals import MarginalEstimate
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class PairLaw:
 def _conditioned(variances: Floats) -> Floats:
     """Variances s of independent errors that have the given ones, v, once their sum is known to be zero."""
     # s - s^2/S = v with S = sum of s: s = S pi, pi (1 - pi) = v/S. One cell at most has pi above 1/2.
-    from scipy.optimize import brentq
+    brentq = imported("scipy.optimize").brentq
 
     flat = np.maximum(variances.ravel(), 0.0)
     largest = int(flat.argmax())

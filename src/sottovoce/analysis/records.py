@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats
+from sottovoce.extras import imported
 from sottovoce.oracles.options import whole
 from sottovoce.schema import Attribute, Ordinal, Schema
 
@@ -50,7 +51,7 @@ def conditionals_of(table: Floats, otherwise: Floats) -> Floats:
 
 def frame(schema: Schema, codes: Mapping[str, Integers]) -> Any:
     """A data frame of the schema's labels."""
-    import pandas as pd
+    pd = imported("pandas")
 
     return pd.DataFrame({name: _column(schema[name].labels())[column] for name, column in codes.items()})
 

@@ -21,6 +21,7 @@ from sottovoce.analysis.records import (
 from sottovoce.analysis.trees import Tree, dependency_tree
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats
+from sottovoce.extras import imported
 from sottovoce.marginals import MarginalEstimate
 
 MOST_DIRECT = 100_000  # cells of a table that is drawn from as a whole
@@ -166,7 +167,7 @@ def _predicted(
     learnt: Mapping[str, Integers], held: Mapping[str, Integers], names: Sequence[str], sizes: Sequence[int]
 ) -> Integers:
     """The labels that a classifier trained on some records gives to others."""
-    from sklearn.svm import LinearSVC
+    LinearSVC = imported("sklearn.svm").LinearSVC
 
     # equal records are one with their number as its weight: the same machine, sooner
     rows, counts = np.unique(np.stack([learnt[name] for name in names], axis=1), axis=0, return_counts=True)

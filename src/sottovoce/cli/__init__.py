@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sottovoce.cli import analysis, marginals, popular, service  # noqa: F401  (they add their commands)
 from sottovoce.cli.commands import app
 from sottovoce.errors import SottovoceError
+from sottovoce.extras import explained_import
 
 __all__ = ["app", "main", "run"]
 
@@ -42,6 +43,9 @@ def _explained(wrong: Exception) -> str | None:
     """One sentence for an error that the caller can mend; None for a mistake of ours."""
     if isinstance(wrong, SottovoceError):
         return str(wrong)
+    if isinstance(wrong, ModuleNotFoundError):
+        missing = explained_import(wrong)
+        return None if missing is None else str(missing)
     if isinstance(wrong, OSError):
         named = f"{wrong.filename}: " if wrong.filename else ""
         return f"{named}{wrong.strerror or 'the file cannot be read; it was cut or damaged'}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.labels import visible
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def candidates(made: Plan, path: Path) -> list[str] | dict[str, list[str]]:
 
 def draw(tables: Sequence[Table], plot: Path) -> None:
     """One picture of all tables, one below the other."""
-    import altair as alt
+    alt = imported("altair")
 
     from sottovoce.plots import save
 

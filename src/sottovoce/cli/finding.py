@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.cli.tables import MOST_SHOWN, grid, interval_text, spread
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.labels import written
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _told(step: Step, people: int) -> str:
 
 def draw_findings(found: Findings, path: Path, with_tree: bool) -> None:
     """Bars of what was found; with the tree of prefixes below if it is wanted."""
-    import altair as alt
+    alt = imported("altair")
 
     from sottovoce.plots import popular, prefixes, save
 

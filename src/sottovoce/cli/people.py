@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.reports import BATCH, Reports
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _batch_seed(seed: int, number: int) -> int:
 
 def batches(path: Path, plan: Plan) -> Iterator[Any]:
     """Arrow tables of at most ``BATCH`` rows, with the columns that the plan asks for."""
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     if not path.is_file():
         raise InvalidInput(f"people ({path}) must be a file that exists")
@@ -95,8 +96,8 @@ def batches(path: Path, plan: Plan) -> Iterator[Any]:
 
 def row_count(path: Path) -> int | None:
     """How many rows a Parquet file has; None if only reading it would tell."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
 
     if path.suffix.lower() not in PARQUET:
         return None
@@ -108,8 +109,8 @@ def row_count(path: Path) -> int | None:
 
 def _csv(path: Path, plan: Plan) -> Iterator[Any]:
     """Every column as text: types guessed from the first block would not fit the next."""
-    import pyarrow as pa
-    from pyarrow import csv
+    pa = imported("pyarrow")
+    csv = imported("pyarrow.csv")
 
     parse = csv.ParseOptions(newlines_in_values=True)
     with csv.open_csv(path, parse_options=parse) as header:
@@ -124,7 +125,7 @@ def _csv(path: Path, plan: Plan) -> Iterator[Any]:
 
 
 def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
-    import pyarrow.parquet as pq
+    pq = imported("pyarrow.parquet")
 
     with pq.ParquetFile(path) as file:
         wanted = _checked_columns(path, file.schema_arrow.names, plan)
@@ -148,7 +149,7 @@ def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
 
 def _rebatched(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
     """Tables of ``rows`` rows each and a shorter last one, however the file was cut."""
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     held: list[Any] = []
     count = 0
@@ -167,7 +168,7 @@ def _rebatched(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
 
 def _whole(path: Path, table: Any) -> Any:
     """The table with plain columns (a category is its value), if no value is missing."""
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     for place, field in enumerate(table.schema):
         if table.column(place).null_count:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.cli.tables import parts
+from sottovoce.extras import imported
 
 if TYPE_CHECKING:
     from sottovoce.analysis import Tree
@@ -20,7 +21,7 @@ MOST_WIDE = 640  # of all bars together
 
 def marginal(finding: Finding) -> Any:
     """An Altair chart of one table: bars with intervals, red ticks for the truth; all but the last value by panels."""
-    import altair as alt
+    alt = imported("altair")
 
     names = finding.table.attributes
     data = _rows(finding)
@@ -36,7 +37,7 @@ def marginal(finding: Finding) -> Any:
 
 def singles(findings: Sequence[Finding]) -> Any:
     """An Altair chart of several attributes, side by side on one scale."""
-    import altair as alt
+    alt = imported("altair")
 
     step = min(STEP, MOST_WIDE // sum(len(finding.truth) for finding in findings))
     panels = [
@@ -65,7 +66,7 @@ def _rows(finding: Finding) -> list[dict[str, Any]]:
 
 
 def _bars(data: Sequence[dict[str, Any]], name: str, step: int, has_scale: bool = True) -> Any:
-    import altair as alt
+    alt = imported("altair")
 
     values = list(dict.fromkeys(row["value"] for row in data))
     angle = 0 if step * 0.95 >= 6.5 * max(map(len, values)) else -45

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sottovoce.extras import imported
 from sottovoce.labels import written
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def shopping() -> NDArray[np.bool_]:
 
 
 def _lists(held: NDArray[np.bool_]) -> Any:
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     owners, items = np.nonzero(held)
     starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(held)))])

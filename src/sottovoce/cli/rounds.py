@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.cli.journal import sync_folder
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.files import replacing
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Membership:
             )
 
     def _load(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        pa = imported("pyarrow")
+        pq = imported("pyarrow.parquet")
 
         malformed = f"series ({self.path}) must be a file that an earlier round wrote"
         try:
@@ -105,8 +106,8 @@ class Membership:
 
     def save(self) -> None:
         """Keep it, before anything that depends on it leaves."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        pa = imported("pyarrow")
+        pq = imported("pyarrow.parquet")
 
         table = pa.table({"round": self._rounds, "answered": self._answered})
         table = table.replace_schema_metadata({KEY: json.dumps(self._about()).encode()})

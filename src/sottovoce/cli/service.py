@@ -10,6 +10,7 @@ import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,6 +135,10 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
     from sottovoce.service.server import run
     from sottovoce.store import open_store
 
+    if has_pages:
+        from sottovoce.studio.app import add_studio
+
+        require_extra("analysis", "studio")
     made = [read_plan(path) for path in plans]
     store = open_store(url)
     try:
@@ -143,8 +148,6 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
         served = make_app(desk, settings)
         start, code = "", None
         if has_pages:
-            from sottovoce.studio.app import add_studio
-
             access = add_studio(served, desk)
             start = "/studio"
             if host in LOCAL and not settings.proxies:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from sottovoce.compare.popular import (
     Choice,
@@ -24,6 +23,7 @@ from sottovoce.compare.popular import (
     read_columns,
 )
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.heavyhitters import HeavyHitters
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.oracles.options import whole
@@ -158,6 +158,7 @@ def largest(random: np.random.Generator, many: int, top: int) -> Floats:
     """
     if many <= MOST_DRAWN:
         return np.sort(random.standard_normal(many))[::-1][:top]
+    norm = imported("scipy.stats").norm
     return np.asarray(norm.isf(np.cumsum(random.standard_exponential(top)) / many))
 
 

@@ -25,6 +25,7 @@ from sottovoce.compare.popular import (
     read_columns,
 )
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.itemsets import TopItems, TopItemsets
 from sottovoce.oracles.options import whole
 from sottovoce.plans import Question
@@ -51,7 +52,7 @@ class Baskets:
     @classmethod
     def of(cls, rows: Any) -> Baskets:
         """Lists of numbers or texts, in Python or Arrow; what is repeated counts once."""
-        import pyarrow as pa
+        pa = imported("pyarrow")
 
         column = rows if isinstance(rows, pa.Array) else pa.array(rows)
         if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
@@ -80,8 +81,8 @@ class Baskets:
 
 def read_baskets(path: Path, column: str) -> Baskets:
     """The sets of a file: a Parquet column of lists, or of a CSV text with ``;`` between the members."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    pa = imported("pyarrow")
+    pc = imported("pyarrow.compute")
 
     found = read_columns(path, [column])[column]
     if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):

@@ -16,6 +16,7 @@ from sottovoce.client import simulate
 from sottovoce.compare.populations import read_arrow
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate
+from sottovoce.extras import imported
 from sottovoce.front import plan, simulate_rounds
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
@@ -244,7 +245,7 @@ def checked(runs: int, people: int | None, available: int) -> tuple[int, int]:
 
 def read_columns(path: Path, names: Sequence[str]) -> Any:
     """Some columns of a CSV (as text) or Parquet file, in Arrow; none of them has gaps, a category is its value."""
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     table = read_arrow(path, as_text=True)
     for name in names:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.oracles.options import whole
 from sottovoce.schema import Attribute, Boolean, Categorical, Label, Ordinal, Schema
 
@@ -224,9 +225,9 @@ def read_population(
 
 def read_arrow(path: Path, as_text: bool) -> Any:
     """An Arrow table; every column of a CSV as text where a schema says what it means."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import csv
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+    csv = imported("pyarrow.csv")
 
     if not path.is_file():
         raise InvalidInput(f"table ({path}) must be a file that exists")
@@ -253,14 +254,14 @@ def read_arrow(path: Path, as_text: bool) -> Any:
 
 
 def _is_list(field: Any) -> bool:
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     return bool(pa.types.is_list(field.type) or pa.types.is_large_list(field.type))
 
 
 def _plain(table: Any, name: str) -> NDArray[Any]:
     """A column as numpy has it; a category is its value, a date its text."""
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     if name not in table.column_names:
         raise InvalidInput(f"attribute {name!r} is not in the table (it has: {', '.join(table.column_names)})")

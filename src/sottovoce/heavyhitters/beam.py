@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from sottovoce.encodings import Window
+from sottovoce.extras import imported
 from sottovoce.kernels import beam
 from sottovoce.kernels.hashing import scramble
 from sottovoce.oracles.hashing import LocalHashing
@@ -57,6 +57,7 @@ class Scores:
         """The values of the largest scores, in falling order; noise of this variance fills most of them."""
         size = len(self.values)
         count = min(count, size)
+        ndtri = imported("scipy.special").ndtri
         limit = -np.sqrt(variance) * ndtri(min(0.3, 2 * count / size))
         places = np.flatnonzero(self.values > limit)
         if len(places) < count:

@@ -11,12 +11,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from sottovoce.attributes import OPEN
 from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Cells
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.findings import Findings
 from sottovoce.heavyhitters.method import Method
 from sottovoce.oracles import CohortOracle, oracle
@@ -86,6 +86,7 @@ class _Listed(Method):
         codes = np.array(list(listed.values()), np.uint64)
         people, (state,) = aggregate.cohort(0)
         frequencies, variances = _source(aggregate.plan).decode(state, people, self.decoder, codes)
+        ndtr = imported("scipy.special").ndtr
         chances = len(listed) * ndtr(-frequencies / np.sqrt(variances))
         floor = float(variances.mean())
         notes = ["the candidates are taken to hold all that people say"] if self.decoder == UNBIASED else []

@@ -14,12 +14,11 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr
 
 from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Window
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.findings import Findings, Step
 from sottovoce.heavyhitters.method import Method, sampled_variances
 from sottovoce.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
@@ -106,6 +105,9 @@ class _Prefixes(Method):
                 for before, fresh in zip(kept, self._fresh, strict=False)
             ]
         )
+
+        brentq = imported("scipy.optimize").brentq
+        ndtr = imported("scipy.special").ndtr
 
         def missing(frequency: float) -> float:
             return float(np.prod(ndtr((frequency - limits) * sqrt(people) / deviation))) - chance

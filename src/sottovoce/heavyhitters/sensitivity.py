@@ -6,8 +6,8 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, ndtri
 
+from sottovoce.extras import imported
 from sottovoce.oracles import PureOracle
 
 Floats = NDArray[np.float64]
@@ -23,6 +23,7 @@ def sensitivity(deviation: float, tested: float, people: float, false: float = 1
     0.0149
     """
     # Psi = (sigma / sqrt(n)) Phi_bar^-1(T/d)             wang2021thesis, definition 4.3.1, corrected, see docs/errata
+    ndtri = imported("scipy.special").ndtri
     return deviation / sqrt(people) * float(-ndtri(min(false / tested, 0.5)))
 
 
@@ -37,5 +38,6 @@ def expected_false(tested: Floats | float, scores: Floats, people: int, buckets:
     A report supports such a value with chance 1/buckets, and a score is buckets times the support, less the people.
     """
     support = np.round((scores + people) / buckets)
+    bdtrc = imported("scipy.special").bdtrc
     chances: Floats = tested * bdtrc(support - 1, people, 1 / buckets)
     return chances

@@ -14,11 +14,11 @@ from math import ceil, log, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
 from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Window
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.findings import Findings
 from sottovoce.heavyhitters.method import Floats, Method
 from sottovoce.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
@@ -109,6 +109,7 @@ class Windows(Method):
         # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every value
         deviation = deviation_of(self._oracle(plan))
         limit = sensitivity(deviation, self.target.attribute.spellings, plan.people, self.target.top)
+        ndtri = imported("scipy.special").ndtri
         return limit + float(ndtri(chance)) * deviation / sqrt(plan.people)
 
     @staticmethod

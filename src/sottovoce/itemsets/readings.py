@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 from sottovoce.aggregate import Aggregate
 from sottovoce.encodings import Drawn, Held, Padded
 from sottovoce.encodings.sets import Candidates
 from sottovoce.estimate import Cell, Table
+from sottovoce.extras import imported
 from sottovoce.findings import Findings
 from sottovoce.itemsets.associations import SetFindings
 from sottovoce.itemsets.known import Heard
@@ -72,6 +72,7 @@ def expected_false(values: Floats, floor: float | Floats, tested: int, people: f
     """
     support = people * q + values / np.sqrt(floor) * np.sqrt(people * q * (1 - q))
     least = np.clip(np.round(support), 1, people)  # P[at least so many] = I_q(least, people - least + 1)
+    betainc = imported("scipy.special").betainc
     return np.asarray(tested * betainc(least, people - least + 1, q))
 
 

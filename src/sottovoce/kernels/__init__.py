@@ -1,1 +1,1 @@
-"""Hot loops, compiled by numba. Nothing outside this folder imports numba; every loop releases the GIL."""
+"""Hot loops, compiled by numba (``compiled``), and what a device or a collector needs of them in numpy alone."""

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.hashing import _scrambled
 from sottovoce.kernels.mixing import SCRAMBLES
 from sottovoce.kernels.spelling import left, tag_of

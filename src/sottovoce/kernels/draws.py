@@ -7,8 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sottovoce.kernels.compiled import njit
 
 CHUNK = 1 << 15  # people simulated by one generator; fixed, so that a seed means the same on every machine
 

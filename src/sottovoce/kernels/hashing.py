@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.draws import below, next_word
 from sottovoce.kernels.transform import narrow_transform
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from sottovoce.kernels.compiled import njit
 
 FAST = {"reassoc", "contract", "arcp"}
 TARGET = 0.8  # share of proposals to accept

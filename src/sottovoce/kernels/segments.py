@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from sottovoce.kernels.bits import ones
+from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.hashing import _parity, scramble, unpack_linear
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.draws import below, next_word
 from sottovoce.kernels.hashing import bucket, keyed_hash
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.hashing import keyed_hash
 from sottovoce.kernels.mixing import TURNS
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sottovoce.kernels.compiled import njit
 
 _BLOCK = 1 << 13  # a block of this many cells stays in the nearest cache
 

@@ -6,9 +6,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.draws import next_word
 from sottovoce.kernels.hashing import _parity, keyed_hash, scatter_signs
 from sottovoce.kernels.spelling import right

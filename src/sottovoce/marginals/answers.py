@@ -12,6 +12,7 @@ import numpy as np
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Cell, Estimate, Table
+from sottovoce.extras import imported
 from sottovoce.marginals.method import Fit, Floats
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise
@@ -146,7 +147,7 @@ class MarginalEstimate(Estimate):
 
         A pair that was never asked has none (NaN).
         """
-        import pandas as pd
+        pd = imported("pandas")
 
         names = self.work.names
         out = np.eye(len(names))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.extras import imported
 from sottovoce.marginals.evidence import interactions
 from sottovoce.marginals.method import Floats
 from sottovoce.marginals.signs import Moments, contrasts
@@ -136,7 +137,7 @@ class ClassModel:
         return np.concatenate([centre, z.ravel(), u, [beta, PRIORS[1, 0], log(nu), PRIORS[3, 0]]])
 
     def _most_likely(self, classes: int, draws: np.random.Generator) -> tuple[float, Floats, Floats]:
-        from scipy.optimize import minimize
+        minimize = imported("scipy.optimize").minimize
 
         from sottovoce.kernels.latent import potential
 

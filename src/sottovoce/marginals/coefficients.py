@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sottovoce.extras import imported
 from sottovoce.families import Block, Signs
 from sottovoce.families import Places as Columns
 from sottovoce.marginals.method import CLOSED_FORM, Fit, Floats, Method
@@ -203,7 +204,7 @@ def inverse_mean(expected: float) -> float:
     """E[1/N; N > 0] for the number N of a character's respondents, of whom ``expected`` are expected (Poisson)."""
     if expected > 40:
         return 1 / expected + 1 / expected**2 + 2 / expected**3
-    from scipy.special import expi
+    expi = imported("scipy.special").expi
 
     # sum over j > 0 of e^-x x^j / (j! j) = e^-x (Ei(x) - ln x - gamma)
     return float(exp(-expected) * (expi(expected) - log(expected) - np.euler_gamma))

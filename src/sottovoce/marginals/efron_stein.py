@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.families import MOST_TICKETS, Block, Signs
 from sottovoce.marginals.coefficients import (
     Coefficients,
@@ -256,7 +257,7 @@ class Allotment:
 
     def best(self) -> tuple[Floats, Floats]:
         """(times, weights by size) of least error."""
-        from scipy.optimize import minimize
+        minimize = imported("scipy.optimize").minimize
 
         kinds, uses = self._uses
         own = kinds.sum(1)

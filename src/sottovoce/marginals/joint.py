@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.extras import imported
 from sottovoce.marginals.calm import (
     MOST_CELLS,
     Calm,
@@ -103,7 +104,7 @@ def solve(halves: Halves, targets: Floats, variances: Floats, start: Floats | No
     This is the dual, minimised in the features' factors eta: log sum exp(eta . F) - eta . target + sum V eta^2 / 2.
     Exponentials of factors are what entropic mirror descent walks through too; here the steps are quasi-Newton ones.
     """
-    from scipy import optimize
+    optimize = imported("scipy.optimize")
 
     errors = np.sqrt(variances)
     slope = np.zeros(len(targets))

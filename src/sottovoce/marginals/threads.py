@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from sottovoce.extras import imported
+
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    ThreadpoolController = imported("threadpoolctl").ThreadpoolController
 
     return ThreadpoolController()
 

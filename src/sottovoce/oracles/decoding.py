@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 
 Floats = NDArray[np.float64]
 MOST_CANDIDATES = 4096
@@ -53,7 +54,7 @@ class Design:
 
     def solve_non_negative(self, seen: Floats) -> Floats:
         """Least squares under f >= 0: biased, never negative."""
-        from scipy.optimize import nnls
+        nnls = imported("scipy.optimize").nnls
 
         solved: Floats = nnls(self.matrix(), seen.reshape(-1), maxiter=50 * self.candidates)[0]
         return solved
@@ -64,7 +65,7 @@ class Design:
         ``sigma``: standard error of a cell of ``seen``. The penalty is the universal one, sigma sqrt(2 ln S)
         times the norm of a column, so that a candidate nobody holds is picked seldom.
         """
-        from sklearn.linear_model import Lasso
+        Lasso = imported("sklearn.linear_model").Lasso
 
         design = self.matrix()
         target = seen.reshape(-1)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sottovoce.attributes import MOST_SPELLED, OPEN
 from sottovoce.entropy import Entropy
 from sottovoce.errors import InvalidInput
+from sottovoce.kernels.fields import write_field
 from sottovoce.kernels.mixing import bucket, keyed_hash, scramble
 from sottovoce.oracles.base import MANY, Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -111,7 +112,6 @@ class LocalHashing(_ToBits):
         return sum(((rows >> place * self.width & point).bit_count() & 1) << place for place in range(self.hash_bits))
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
-        from sottovoce.kernels.bits import write_field
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.hashing import whisper_linear
 

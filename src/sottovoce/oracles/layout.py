@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import CorruptReport
+from sottovoce.kernels.fields import read_field, write_field
 
 Payload = NDArray[np.uint8]
 
@@ -79,18 +80,13 @@ class Layout:
 
     def read(self, payload: Payload, name: str) -> NDArray[np.uint64]:
         """One field of every row; for fields of at most 64 bits."""
-        from sottovoce.kernels.bits import read_field
-
         width = next(field.width for field in self.fields if field.name == name)
         if not width:  # a choice of one
             return np.zeros(len(payload), np.uint64)
-        values: NDArray[np.uint64] = read_field(payload, self.offset(name), width)
-        return values
+        return read_field(payload, self.offset(name), width)
 
     def write(self, payload: Payload, name: str, values: NDArray[np.uint64]) -> None:
         """Put one field into every row, which must hold zeros there."""
-        from sottovoce.kernels.bits import write_field
-
         width = next(field.width for field in self.fields if field.name == name)
         if not width:
             return

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.entropy import Entropy
 from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.kernels.fields import ones_per_row
 from sottovoce.oracles.base import Integers, Noise, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.options import whole
@@ -92,8 +93,6 @@ class SubsetSelection(PureOracle):
         return members
 
     def validate(self, payload: Payload) -> None:
-        from sottovoce.kernels.bits import ones_per_row
-
         super().validate(payload)
         if len(payload) and bool((ones_per_row(payload) != self.chosen).any()):
             raise CorruptReport(f"payload: a report must hold exactly {self.chosen} values")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats
+from sottovoce.extras import imported
 
 Places = tuple[int, ...]
 ROUNDS = 5  # of agreement and non-negativity in turn
@@ -166,12 +167,13 @@ class Overlap:
             out[:, span] = stacked.reshape(len(rows), -1)
         return out.reshape(np.shape(cells))
 
-    def averager(self, weights: Floats) -> csr_matrix:
+    def averager(self, weights: Floats) -> Any:
         """The matrix from all views' coefficients to their weighted averages; ``weights`` are 1/(cell variance)."""
         # w_i = (1/C_i) / sum of 1/C_i, here with 1/(C_i Var_i)             zhang2018calm, section 4.4
         shares = (np.asarray(weights, float) / self.lengths)[self.owner]
         totals = self.weights(weights)
         shares = shares / np.where(totals > 0, totals, 1.0)[self.numbers]
+        csr_matrix = imported("scipy.sparse").csr_matrix
         return csr_matrix((shares, (self.numbers, np.arange(self.cells))), shape=(self.parts, self.cells))
 
     def weights(self, weights: Floats) -> Floats:
@@ -179,7 +181,7 @@ class Overlap:
         shares = (np.asarray(weights, float) / self.lengths)[self.owner]
         return np.asarray(np.bincount(self.numbers, shares, self.parts), dtype=np.float64)
 
-    def averages(self, cells: Floats, averager: csr_matrix) -> Floats:
+    def averages(self, cells: Floats, averager: Any) -> Floats:
         """The coefficients of all views together, numbered as in ``starts``; the total is 1."""
         rows = self.coefficients(np.atleast_2d(cells))
         out = np.ascontiguousarray((averager @ rows.T).T)

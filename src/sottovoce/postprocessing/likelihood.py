@@ -6,10 +6,10 @@ Each problem is separable and concave, so one multiplier orders all values; sort
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats, PureLaw, Table
+from sottovoce.extras import imported
 
 
 def noise_floor(table: Table) -> float:
@@ -130,6 +130,7 @@ def composite_likelihood(table: Table) -> Floats:
         low *= 2
     while excess(high) > 0:
         high *= 2
+    brentq = imported("scipy.optimize").brentq
     solution = shares(float(brentq(excess, low, high, xtol=1e-15, rtol=1e-15)))
     return np.asarray(solution / solution.sum())  # the last digits, which the root leaves open
 

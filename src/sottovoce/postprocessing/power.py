@@ -17,10 +17,10 @@ from functools import cache
 from math import exp, expm1, log, sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats, Table
+from sottovoce.extras import imported
 from sottovoce.postprocessing.likelihood import noise_floor
 from sottovoce.postprocessing.simplex import norm_sub
 
@@ -72,6 +72,7 @@ def _fit(values: Floats, sigma: float) -> float:
 def _span(s: float, size: int) -> float:
     """L = log(1/x_min) of the power law x^-s on [x_min, 1] whose mean is 1/size."""
     # with x = x_min e^u:  E[x] = x_min int_0^L e^{(2-s)u} du / int_0^L e^{(1-s)u} du, which falls from 1 to 0 with L
+    brentq = imported("scipy.optimize").brentq
     return float(brentq(lambda span: exp(-span) * _area(2 - s, span) / _area(1 - s, span) - 1 / size, 1e-9, 700.0))
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sottovoce.errors import InvalidInput, UnknownPlan
+from sottovoce.errors import InvalidInput, MissingLibrary, UnknownPlan
+from sottovoce.extras import has_extra
 from sottovoce.front import Plan as ReadablePlan
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Schema
@@ -66,6 +67,7 @@ class Desk:
         self.store = store
         self._most_values = most_values
         self.shelf = Shelf(store)
+        self._can_estimate = has_extra("analysis")
         self._snapshots = Snapshots(store.address, refresh_seconds)
 
     def surveys(self) -> list[Survey]:
@@ -144,10 +146,12 @@ class Desk:
 
     def snapshot(self, survey: Survey) -> Snapshot:
         """The latest estimate, at once."""
+        self._check_analysis()
         return self._snapshots.latest(survey.plan, survey.people)
 
     def ask(self, survey: Survey) -> Future[Snapshot] | None:
         """Have an estimate of now made; None if there is one."""
+        self._check_analysis()
         return self._snapshots.ask(survey.plan, survey.people)
 
     def last(self, survey: Survey) -> Snapshot:
@@ -156,7 +160,15 @@ class Desk:
 
     def fresh(self, survey: Survey) -> Snapshot:
         """An estimate of now, if it takes no longer than an answer may."""
+        self._check_analysis()
         return self._snapshots.fresh(survey.plan, survey.people, WAIT)
+
+    def _check_analysis(self) -> None:
+        if not self._can_estimate:
+            raise MissingLibrary(
+                "estimate: this collector keeps reports and estimates nothing; give its store to `sottovoce estimate` "
+                'where there is more: pip install "sottovoce[analysis]"'
+            )
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
         """What a function of :mod:`sottovoce.service.answers` says of an estimate, made in another process."""
@@ -173,6 +185,8 @@ class Desk:
 
     def refresh(self) -> None:
         """Have estimates made of whatever has changed."""
+        if not self._can_estimate:
+            return
         for survey in self.surveys():
             self._snapshots.latest(survey.plan, survey.people)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.errors import InvalidInput
+from sottovoce.extras import imported
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
 from sottovoce.store.base import ID_BYTES, Ids, Progress, Store
@@ -56,7 +57,7 @@ def export_file(store: Store, plan: Plan, path: Path) -> None:
 
 
 def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress | None) -> int:
-    import pyarrow.parquet as pq
+    pq = imported("pyarrow.parquet")
 
     total = number = rows = 0
     writer = None
@@ -82,14 +83,14 @@ def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress
 
 
 def _writer(path: Path, schema: Any) -> Any:
-    import pyarrow.parquet as pq
+    pq = imported("pyarrow.parquet")
 
     return pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
 
 
 def _table(ids: Ids, reports: Reports) -> Any:
     """Reports as Arrow columns, with their ids before them."""
-    import pyarrow as pa
+    pa = imported("pyarrow")
 
     data = pa.py_buffer(np.ascontiguousarray(ids))
     column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), len(ids), [None, data])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sottovoce.estimate import Table
+from sottovoce.extras import imported
 from sottovoce.labels import written
 
 BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"  # the style sheet gives these their colours by day and night
@@ -157,7 +158,7 @@ def shortened(value: Any) -> str:
 
 def inline(spec: dict[str, Any]) -> str:
     """A chart as SVG to stand in a page: no background, no namespaces, as high as its width says."""
-    import vl_convert
+    vl_convert = imported("vl_convert")
 
     text: str = vl_convert.vegalite_to_svg({**spec, "background": "transparent"})
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)

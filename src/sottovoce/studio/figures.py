@@ -14,6 +14,7 @@ import numpy as np
 from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, Table
+from sottovoce.extras import imported
 from sottovoce.findings import Findings
 from sottovoce.labels import visible
 from sottovoce.marginals import MarginalEstimate
@@ -171,7 +172,7 @@ def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
         return table_csv(table, LEVEL).encode()
     if kind == "parquet":
         return _parquet(table)
-    import vl_convert
+    vl_convert = imported("vl_convert")
 
     data: bytes = vl_convert.vegalite_to_png(table.plot(level=LEVEL).to_json(), scale=2)
     return data
@@ -179,8 +180,8 @@ def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
 
 def _parquet(table: Table) -> bytes:
     """A column per attribute, then the figures."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
 
     figures = (table.values, table.std_error, *table.interval(LEVEL))
     columns = {name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)}

@@ -1,0 +1,12 @@
+"""The compiler: the only import of numba there is."""
+
+from __future__ import annotations
+
+from sottovoce.extras import explained_import
+
+try:
+    from numba import njit
+except ModuleNotFoundError as wrong:
+    raise explained_import(wrong) or wrong from None
+
+__all__ = ["njit"]
