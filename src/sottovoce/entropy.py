@@ -142,6 +142,18 @@ class Assigned(Entropy):
     def bits(self, count: int) -> int:
         return self._private.bits(count)
 
+    def coin(self, threshold: int) -> bool:
+        return self._private.coin(threshold)
+
+    def below(self, limit: int) -> int:
+        return self._private.below(limit)
+
+    def coins(self, threshold: int, count: int) -> int:
+        return self._private.coins(threshold, count)
+
+    def subset(self, total: int, chosen: int) -> int:
+        return self._private.subset(total, chosen)
+
 
 class _Branching(Entropy):
     """Replays one path of outcomes and notes the alternatives it passes. See :func:`exact_law`."""

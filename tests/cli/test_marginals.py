@@ -129,7 +129,9 @@ def test_a_frequencies_plan_has_no_ranking(here: Folder, sottovoce: Command) -> 
     assert "ranking" not in json.loads(sottovoce("plan", here["survey.toml"], "--json").out)
 
 
-def test_families_are_described_and_audited_by_their_kinds(tmp_path: Path, sottovoce: Command) -> None:
+def test_families_are_described_by_their_kinds_and_some_cohorts_audited(
+    tmp_path: Path, sottovoce: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Thirty attributes three at a time are 4,060 cohorts, and one oracle."""
     schema = "\n".join(f'[schema.x{place}]\nkind = "boolean"' for place in range(30))
     question = '[question]\nkind = "marginals"\nup_to = 3\nmethod = "marg-ps"\n'
@@ -137,20 +139,29 @@ def test_families_are_described_and_audited_by_their_kinds(tmp_path: Path, sotto
     body = json.loads(sottovoce("plan", tmp_path / "s.toml", "--json", "-o", tmp_path / "plan.json").out)
     assert (body["cohorts"], len(body["asks"])) == (4060, 1)
     assert (body["asks"][0]["people"], body["asks"][0]["size"]) == (100_000 // 4060, 8)
-    audits = json.loads(sottovoce("audit", tmp_path / "plan.json", "--json").out)
-    assert audits["passed"]
-    assert len(audits["audits"]) == 1
+    monkeypatch.setattr("sottovoce.audit.plans.MAX_WAYS", 1 << 12)
+    audit = json.loads(sottovoce("audit", tmp_path / "plan.json", "--draws", 1000, "--json").out)
+    assert audit["passed"]
+    assert audit["plan"]["kind"] == "exact given sampled public coins"
+    assert audit["plan"]["cohorts_in_plan"] == 4060
+    assert 10 < audit["plan"]["cohorts"] <= audit["plan"]["public_samples"]
 
 
-def test_many_asks_with_one_oracle_are_audited_once(tmp_path: Path, sottovoce: Command) -> None:
+def test_many_asks_with_one_oracle_are_audited_once_where_reports_are_sampled(
+    tmp_path: Path, sottovoce: Command
+) -> None:
     names = [f"x{place}" for place in range(20)]
-    schema = "\n".join(f'[schema.{name}]\nkind = "boolean"' for name in names)
+    schema = "\n".join(f'[schema.{name}]\nkind = "ordinal"\nlow = 1\nhigh = 40' for name in names)
     listed = ", ".join(f'"{name}"' for name in names)
-    question = f'[question]\nkind = "frequencies"\nattributes = [{listed}]\n'
+    question = f'[question]\nkind = "frequencies"\nattributes = [{listed}]\noracle = "oue"\n'
     (tmp_path / "s.toml").write_text(f"epsilon = 1\npeople = 100000\n{schema}\n{question}")
     assert sottovoce("plan", tmp_path / "s.toml", "-o", tmp_path / "plan.json").code == 0
-    assert sottovoce("audit", tmp_path / "plan.json").out.startswith("x0 and 19 more asks: PASS")
-    (audit,) = json.loads(sottovoce("audit", tmp_path / "plan.json", "--json").out)["audits"]
+    arguments = ("audit", tmp_path / "plan.json", "--draws", 1000)
+    out = sottovoce(*arguments).out
+    assert out.startswith("PASS plan")
+    assert ": sampled\n" in out
+    assert "\nx0 and 19 more asks: PASS" in out
+    (audit,) = json.loads(sottovoce(*arguments, "--json").out)["audits"]
     assert audit["asks"] == 20
 
 

@@ -125,7 +125,13 @@ def test_compare_on_the_command_line(sottovoce: Command) -> None:
 def test_audit_of_a_plan_and_of_an_oracle(sottovoce: Command, files: Files) -> None:
     outcome = sottovoce("audit", files.plan)
     assert outcome.code == 0
-    assert outcome.out.startswith("colour: PASS grr")
+    assert outcome.out.startswith("PASS plan")
+    assert "all records" in outcome.out
+    found = json.loads(sottovoce("audit", files.plan, "--json").out)
+    assert found["passed"]
+    assert found["plan"]["kind"] == "exact"
+    assert found["plan"]["epsilon_found"] == pytest.approx(found["plan"]["epsilon_claimed"], rel=1e-12)
+    assert found["audits"] == []  # its reports were all enumerated
     body = json.loads(sottovoce("audit", "--oracle", "oue", "--size", 4, "--epsilon", 1, "--json").out)
     assert body["passed"]
     assert body["audits"][0]["kind"] == "exact"
@@ -145,6 +151,9 @@ def test_a_failed_audit_is_exit_code_one(sottovoce: Command, files: Files, monke
 
     stub = SimpleNamespace(DRAWS=10, audit=lambda oracle, draws, progress: Verdict(False))
     monkeypatch.setattr("sottovoce.audit", stub, raising=False)
-    outcome = sottovoce("audit", files.plan, "--json")
+    outcome = sottovoce("audit", "--oracle", "grr", "--size", 4, "--epsilon", 1, "--json")
     assert outcome.code == 1
-    assert json.loads(outcome.out)["passed"] is False
+    assert json.loads(outcome.out) == {
+        "passed": False,
+        "audits": [{"attributes": [], "size": 4, "asks": 1, "passed": False}],
+    }

@@ -70,9 +70,9 @@ def _quieter(oracle: SummedHistogramEncoding) -> SummedHistogramEncoding:
 
 def test_the_error_of_all_bounds_together_is_the_one_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     shares: list[float] = []
-    real = audit._clopper_pearson
+    real = audit.oracles.clopper_pearson
     monkeypatch.setattr(
-        audit, "_clopper_pearson", lambda hits, draws, alpha: shares.append(alpha) or real(hits, draws, alpha)
+        audit.oracles, "clopper_pearson", lambda hits, draws, alpha: shares.append(alpha) or real(hits, draws, alpha)
     )
     audit.sample(ordinary("grr", 1.0, size=4), 2000, 0.99, Seeded(1))
     assert len(shares) == 16

@@ -15,7 +15,6 @@ from sottovoce.files import replacing
 from sottovoce.labels import json_visible
 
 if TYPE_CHECKING:
-    from sottovoce.cli.survey import Suspect
     from sottovoce.front import Plan
     from sottovoce.oracles import Oracle
 
@@ -302,7 +301,7 @@ def estimate(
 
 @app.command()
 def audit(
-    plan_file: Annotated[Path | None, typer.Argument(metavar="[plan.json]", help="Audit every ask of a plan.")] = None,
+    plan_file: Annotated[Path | None, typer.Argument(metavar="[plan.json]", help="Audit a plan's reports.")] = None,
     oracle: Annotated[str | None, typer.Option(metavar="NAME", help="Or audit one oracle.")] = None,
     size: Annotated[int | None, typer.Option(help="Its number of values.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Its epsilon.")] = None,
@@ -310,10 +309,11 @@ def audit(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Prove that oracles are as private as they say.
+    """Prove that a plan, or an oracle, is as private as it says.
 
-    The exit code is 1 if one is not. Outputs that can be listed are all listed, with their exact chances. Where
-    there are too many, draws give a lower bound on epsilon.
+    The exit code is 1 if it is not. A plan's devices are run along every way that their coins can fall, record by
+    record: cohort, encoding, all asks together, with exact chances. Public hashes that are too many are sampled, and
+    so are whole reports where they are too many to list; then each oracle is audited by itself, too.
 
     Example:  sottovoce audit plan.json
 
@@ -321,34 +321,32 @@ def audit(
     """
     from sottovoce import audit as auditing
     from sottovoce.cli.progress import progress
+    from sottovoce.cli.survey import audited_plan, suspects
 
+    plan, suspect = audited_plan(plan_file, oracle, size, epsilon)
     total = auditing.DRAWS if draws is None else draws
+    whole = None
+    if plan is not None:
+        with progress("auditing reports", None, quiet) as advance:
+            whole = auditing.audit_plan(plan, draws=total, progress=advance)
+    listed = [suspect] if suspect is not None else []
+    if plan is not None and whole is not None and whole.enumeration is None:
+        listed = suspects(plan)
     results = []
-    for suspect in _suspects(plan_file, oracle, size, epsilon):
-        with progress(f"auditing {suspect.oracle.names[0]}", total, quiet) as advance:
-            results.append((suspect, auditing.audit(suspect.oracle, draws=total, progress=advance)))
-    passed = all(result.passed for _, result in results)
+    for each in listed:
+        with progress(f"auditing {each.oracle.names[0]}", total, quiet) as advance:
+            results.append((each, auditing.audit(each.oracle, draws=total, progress=advance)))
+    passed = all(result.passed for _, result in results) and (whole is None or whole.passed)
     if as_json:
-        print_json({"passed": passed, "audits": [suspect.to_json() | result.to_json() for suspect, result in results]})
+        found = {"audits": [each.to_json() | result.to_json() for each, result in results]}
+        print_json({"passed": passed, **({} if whole is None else {"plan": whole.to_json()}), **found})
     else:
-        for suspect, result in results:
-            typer.echo(f"{suspect}{result}")
+        if whole is not None:
+            typer.echo(str(whole))
+        for each, result in results:
+            typer.echo(f"{each}{result}")
     if not passed:
         raise typer.Exit(AUDIT_FAILED)
-
-
-def _suspects(plan_file: Path | None, oracle: str | None, size: int | None, epsilon: str | None) -> list[Suspect]:
-    """All that an audit was asked to judge."""
-    from sottovoce.cli.survey import Suspect, read_plan, suspects
-    from sottovoce.oracles import oracle as build
-
-    if plan_file is not None:
-        if (oracle, size, epsilon) != (None, None, None):
-            raise InvalidInput("audit: give a plan, or --oracle, --size and --epsilon, not both")
-        return suspects(read_plan(plan_file))
-    if oracle is None or size is None or epsilon is None:
-        raise InvalidInput("audit: give a plan, or all of --oracle, --size and --epsilon")
-    return [Suspect((), build(oracle, size=size, epsilon=epsilon))]
 
 
 @app.command()

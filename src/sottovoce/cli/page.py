@@ -190,7 +190,8 @@ def _promise(plan: Plan) -> str:
         f"most {guarantee.best_guess(0.1):.0%}. This holds whatever else they know, for whoever receives the reports, "
         f"and cannot be undone later.</p>"
         f"<p>The coins are tossed on the device against integer thresholds, so the number above is proved, not "
-        f"measured: <code>sottovoce audit plan.json</code> lists every report and its exact chance.</p>"
+        f"measured: <code>sottovoce audit plan.json</code> runs the device's own code along the ways its coins can "
+        f"fall, with exact chances, and says what it enumerated and what it sampled.</p>"
     )
 
 

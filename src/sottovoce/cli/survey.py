@@ -89,6 +89,21 @@ class Suspect:
         return f"{', '.join(self.attributes)}{more}{less}: " if self.attributes else ""
 
 
+def audited_plan(
+    plan_file: Path | None, oracle: str | None, size: int | None, epsilon: str | None
+) -> tuple[Plan | None, Suspect | None]:
+    """What an audit was asked to judge: a plan, or one oracle by itself."""
+    from sottovoce.oracles import oracle as build
+
+    if plan_file is not None:
+        if (oracle, size, epsilon) != (None, None, None):
+            raise InvalidInput("audit: give a plan, or --oracle, --size and --epsilon, not both")
+        return read_plan(plan_file), None
+    if oracle is None or size is None or epsilon is None:
+        raise InvalidInput("audit: give a plan, or all of --oracle, --size and --epsilon")
+    return None, Suspect((), build(oracle, size=size, epsilon=epsilon))
+
+
 def suspects(plan: Plan) -> list[Suspect]:
     """What an audit of a plan has to judge; of many asks each different oracle is judged once."""
     listed = [Suspect(ask.encoding.attributes, ask.oracle, cost=_cost(ask)) for _, ask in asks(plan)]

@@ -1,4 +1,4 @@
-"""Proof that a mechanism is private: every way its code can go, or draws enough to convict it."""
+"""One oracle by itself: every way its code can go, or draws enough to convict it."""
 
 from __future__ import annotations
 
@@ -115,15 +115,15 @@ def sample(
     bound = 0.0
     for side in (0, 1):
         for event in range(4):
-            true_rate = _clopper_pearson(counts[side][event], each, alpha)[0]
-            false_rate = _clopper_pearson(counts[1 - side][event], each, alpha)[1]
+            true_rate = clopper_pearson(counts[side][event], each, alpha)[0]
+            false_rate = clopper_pearson(counts[1 - side][event], each, alpha)[1]
             if true_rate > 0:
                 bound = max(bound, math.log(true_rate / false_rate))
     claimed = min(oracle.epsilon, float(oracle.requested))  # thresholds that were tampered with change the first
     return SampledAudit(oracle.names[0], claimed, bound, 2 * each, confidence, bound <= claimed)
 
 
-def _clopper_pearson(hits: int, draws: int, alpha: float) -> tuple[float, float]:
+def clopper_pearson(hits: int, draws: int, alpha: float) -> tuple[float, float]:
     """Bounds of a rate, each wrong with probability at most alpha."""
     betaincinv = imported("scipy.special").betaincinv
 

@@ -1,0 +1,11 @@
+"""Proof that a plan is private: its device's own code along every way its coins can fall, or draws that convict it."""
+
+from __future__ import annotations
+
+from sottovoce.audit.oracles import CONFIDENCE, DRAWS, ExactAudit, SampledAudit, audit, exact, sample, worst_ratio
+from sottovoce.audit.plans import PlanAudit, audit_plan
+
+__all__ = [
+    "CONFIDENCE", "DRAWS", "ExactAudit", "PlanAudit", "SampledAudit", "audit", "audit_plan", "exact", "sample",
+    "worst_ratio",
+]  # fmt: skip
