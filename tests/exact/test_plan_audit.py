@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 import sottovoce as sv
 from sottovoce.audit import PlanAudit, audit_plan
 from sottovoce.audit.records import MAX_RECORDS, Records, values_of
-from sottovoce.cli import run
 from sottovoce.client import Client, ClientState
 from sottovoce.encodings import Padded
 from sottovoce.entropy import Entropy, Seeded, System
@@ -257,24 +255,6 @@ def test_an_understated_delta_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.passed
     assert found.enumeration is not None
     assert found.enumeration.delta > 100 * found.stated.delta
-
-
-def test_the_command_fails_with_the_mutants(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text(TWO_COHORTS.to_json())
-    arguments = ["audit", str(path), "--draws", str(DRAWS)]
-    assert run(arguments) == 0
-    assert capsys.readouterr().out.startswith("PASS plan")
-    honest = Client.report
-
-    def told(self: Client, record: Mapping[str, Any]) -> Any:
-        return replace(honest(self, record), cohort=int(record["a"]))
-
-    monkeypatch.setattr(Client, "report", told)
-    assert run(arguments) == 1
-    assert "fault: the cohort depends on the record" in capsys.readouterr().out
 
 
 # -- the records
