@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sottovoce.estimate import Estimate
 
 _MAGIC = b"SVA\x01"
+MANY_TIMES = 16  # the people that a plan expects: more reports need bytes of their own
+REPORTS_PER_BYTE = 4  # that compressed bytes may hold; real ones hold a random seed or a few bits each
 
 
 class Aggregate:
@@ -96,8 +98,12 @@ class Aggregate:
         return head + body + zlib.crc32(head + body).to_bytes(4, "little")
 
     @classmethod
-    def from_bytes(cls, plan: Plan, data: bytes) -> Aggregate:
-        """The inverse of :meth:`to_bytes`; refuses damaged data and other plans."""
+    def from_bytes(cls, plan: Plan, data: bytes, reports: int | None = None) -> Aggregate:
+        """The inverse of :meth:`to_bytes`; refuses damaged data and other plans.
+
+        It inflates no further than its plan allows for so many ``reports``, if the caller knows how many there are;
+        by default as many as the bytes can hold, or some times the people that the plan expects.
+        """
         if len(data) < 40 or data[:4] != _MAGIC:
             raise CorruptReport("aggregate: these bytes are not an aggregate")
         if zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
@@ -106,7 +112,9 @@ class Aggregate:
             raise PlanMismatch("aggregate: it belongs to another plan")
         try:
             out = cls(plan)
-            out.ledger.read(zlib.decompress(data[36:-4]))
+            if reports is None:
+                reports = max(MANY_TIMES * plan.people, REPORTS_PER_BYTE * len(data))
+            out.ledger.read(_inflated(data[36:-4], out.ledger.most_bytes(reports)))
             return out
         except (zlib.error, ValueError, TypeError, IndexError, RecursionError, OverflowError) as wrong:
             if isinstance(wrong, SottovoceError):
@@ -123,3 +131,14 @@ class Aggregate:
         if not self.people:
             raise InvalidInput("aggregate: no reports yet, nothing to estimate")
         return self.people
+
+
+def _inflated(body: bytes, most: int) -> bytes:
+    """The bytes that were compressed, if they are at most so many: no more than that is ever held."""
+    stream = zlib.decompressobj()
+    found = stream.decompress(body, most + 1)
+    if len(found) > most:
+        raise CorruptReport(f"aggregate: it inflates to more than the {most} bytes that its plan allows")
+    if not stream.eof or stream.unused_data:
+        raise CorruptReport("aggregate: its content is malformed")
+    return found

@@ -19,6 +19,10 @@ from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.options import whole
 
+_WORD = 8  # bytes of an integer
+_COHORT_LINE = 64  # at most: a cohort's number and people, as text
+_SHAPE_TEXT = 64  # at most: a state's shape, as text
+
 
 class Ledger(ABC):
     """The integers of the reports heard under a family of cohorts. Two of them merge by addition."""
@@ -48,6 +52,10 @@ class Ledger(ABC):
     @abstractmethod
     def to_bytes(self) -> bytes:
         """One form for equal crowds, whatever the order of their reports."""
+
+    @abstractmethod
+    def most_bytes(self, reports: int) -> int:
+        """What :meth:`to_bytes` gives at most for so many reports under these cohorts."""
 
     @abstractmethod
     def read(self, body: bytes) -> None:
@@ -111,6 +119,21 @@ class States(Ledger):
             arrays += [np.ascontiguousarray(state, "<i8").tobytes() for state in states]
         text = json.dumps(header, separators=(",", ":")).encode()
         return len(text).to_bytes(8, "little") + text + b"".join(arrays)
+
+    def most_bytes(self, reports: int) -> int:
+        heard = min(len(self.cohorts), reports)
+        most = 0  # of one cohort's line and states
+        row = 0  # of one report, where reports are kept
+        for cohort in self.cohorts.kinds:
+            fixed = _COHORT_LINE
+            for oracle in cohort.oracles:
+                parts = [part for part in oracle.state_shape if part]
+                is_kept = len(parts) < len(oracle.state_shape)
+                fixed += _SHAPE_TEXT + (0 if is_kept else _WORD * math.prod(parts))
+                row = max(row, _WORD * math.prod(parts) if is_kept else 0)
+            most = max(most, fixed)
+        asks = max(len(cohort.oracles) for cohort in self.cohorts.kinds)
+        return _WORD + _COHORT_LINE + heard * most + reports * asks * row
 
     def read(self, body: bytes) -> None:
         start = 8 + int.from_bytes(body[:8], "little")
@@ -183,6 +206,9 @@ class Tally(Ledger):
 
     def to_bytes(self) -> bytes:
         return self.keys.astype("<i8").tobytes() + self.counts.astype("<i8").tobytes()
+
+    def most_bytes(self, reports: int) -> int:
+        return 2 * _WORD * min(len(self.cohorts) << self._bits, reports)
 
     def read(self, body: bytes) -> None:
         if not body:
@@ -279,6 +305,9 @@ class Joint(Ledger):
     def to_bytes(self) -> bytes:
         rows, people = self.rows
         return len(people).to_bytes(8, "little") + people.astype("<i8").tobytes() + rows.tobytes()
+
+    def most_bytes(self, reports: int) -> int:
+        return _WORD + reports * (_WORD + _COHORT_BYTES + self.cohorts.bytes)
 
     def read(self, body: bytes) -> None:
         count = int.from_bytes(body[:8], "little")

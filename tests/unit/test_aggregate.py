@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -73,8 +75,6 @@ def test_damaged_bytes_are_refused() -> None:
 
 def test_forged_bytes_with_a_good_checksum_are_refused() -> None:
     """Three thousand mutants: none is used, none raises anything but our own errors."""
-    import zlib
-
     plan = make()
     data = sv.Aggregate(plan).add(crowd(plan)).to_bytes()
     head, body = data[:36], bytearray(zlib.decompress(data[36:-4]))
@@ -194,3 +194,51 @@ def test_reports_of_an_arrow_table_that_is_not_ours() -> None:
     ):
         with pytest.raises(sv.CorruptReport):
             sv.Reports.from_arrow(wrong)
+
+
+def bomb_of(plan: sv.Plan, body: bytes) -> bytes:
+    forged = sv.Aggregate(plan).to_bytes()[:36] + zlib.compress(body, 9)
+    return forged + zlib.crc32(forged).to_bytes(4, "little")
+
+
+MANY_COHORTS = sv.Schema(**{f"x{place}": sv.Boolean() for place in range(12)})
+BOMBED = {
+    "a table": make(),
+    "kept reports": make("olh-seeded"),
+    "a tally": sv.plan(MANY_COHORTS, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=1000),
+    "joint": sv.plan(MANY_COHORTS, sv.Marginals(up_to=2, method="inp-em"), epsilon=1.0, people=1000),
+}
+
+
+@pytest.mark.parametrize("name", BOMBED)
+def test_an_aggregate_inflates_no_further_than_its_plan_allows(name: str) -> None:
+    """64 MiB of zeros in 64 kB: refused before they are in memory."""
+    plan = BOMBED[name]
+    bomb = bomb_of(plan, bytes(1 << 26))
+    assert len(bomb) < 1 << 17
+    tracemalloc.start()
+    try:
+        with pytest.raises(sv.CorruptReport, match="plan allows"):
+            sv.Aggregate.from_bytes(plan, bomb)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+def test_equal_reports_are_read_back_if_they_are_known_to_be_that_many() -> None:
+    """Whoever sends one report over and over does not make a collector's own aggregate unreadable."""
+    plan = make("olh-seeded")
+    one = crowd(plan, 1)
+    total = sv.Aggregate(plan).add(sv.Reports.concat([one] * 40_000))
+    assert sv.Aggregate.from_bytes(plan, total.to_bytes(), reports=40_000) == total
+    with pytest.raises(sv.CorruptReport, match="plan allows"):
+        sv.Aggregate.from_bytes(plan, total.to_bytes())
+
+
+def test_what_follows_the_compressed_bytes_is_refused() -> None:
+    plan = make()
+    data = sv.Aggregate(plan).add(crowd(plan)).to_bytes()
+    for body in (data[36:-4] + b"more", data[36:-12]):
+        forged = data[:36] + body
+        with pytest.raises(sv.CorruptReport, match="malformed"):
+            sv.Aggregate.from_bytes(plan, forged + zlib.crc32(forged).to_bytes(4, "little"))

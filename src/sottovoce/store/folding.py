@@ -73,7 +73,7 @@ class Folds:
         found = self._store.load_checkpoint(plan)
         if found is not None:
             with suppress(CorruptReport, PlanMismatch):
-                aggregate = Aggregate.from_bytes(plan, found.data)
+                aggregate = Aggregate.from_bytes(plan, found.data, found.people)
                 if aggregate.people == found.people:
                     return Held(aggregate, found.upto, found.people)
         return Held(Aggregate(plan))
