@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import collector, marginal_speed, pages, peers, popular_speed, processes, speed, store
+from bench import collector, estimates, marginal_speed, pages, peers, popular_speed, processes, speed, store
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
 
@@ -30,6 +30,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "store": store.store,
     "collector": collector.collector,
     "pages": pages.pages,
+    "estimates": estimates.estimates,
     "stream": processes.stream,
     "startup": processes.startup,
 }

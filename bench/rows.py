@@ -23,6 +23,7 @@ GROUPS = {
     "store": "The store by itself: SQLite",
     "collector": "The collector: reports over HTTP, durable before they are acknowledged, SQLite",
     "pages": "The studio's pages",
+    "estimates": "Reading a wide estimate: what it costs the collector",
     "stream": "Aggregation of a Parquet file in constant memory",
     "startup": "Fresh processes, from start to end",
 }

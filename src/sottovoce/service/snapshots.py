@@ -81,6 +81,7 @@ class Snapshots:
         self._url, self._refresh = url, refresh_seconds
         self._lock = threading.Lock()
         self._estimating, self._answering = Workers(1), Workers(ANSWERING)
+        self._is_closed = False
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = count(1)
         self._latest: dict[str, Snapshot] = {}
@@ -94,7 +95,11 @@ class Snapshots:
             self._collect(plan.id)
             self._give_up(plan.id)
             last = self._latest.get(plan.id)
-            if people and (last is None or (last.people != people and self._is_due(plan.id, last))):
+            if (
+                people
+                and not self._is_closed
+                and (last is None or (last.people != people and self._is_due(plan.id, last)))
+            ):
                 self._ask(plan)
             return last or Snapshot(people)
 
@@ -107,7 +112,7 @@ class Snapshots:
         with self._lock:
             self._collect(plan.id)
             last = self._latest.get(plan.id)
-            is_current = not people or (last is not None and last.people == people)
+            is_current = not people or self._is_closed or (last is not None and last.people == people)
             return None if is_current else self._ask(plan)
 
     def last(self, plan: Plan, people: int) -> Snapshot:
@@ -172,6 +177,8 @@ class Snapshots:
 
     def close(self) -> None:
         """Stop the processes, whatever they are at, and remove what they wrote."""
+        with self._lock:
+            self._is_closed = True
         self._estimating.stop()
         self._answering.stop()
         with self._lock:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from sottovoce.estimate import Table
 from sottovoce.extras import imported
 from sottovoce.labels import written
@@ -40,9 +42,9 @@ def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> s
 
     ``marks``: of popular values, which ones noise alone does not explain: they have a star, the others are pale.
     """
-    rows = table.rows(level)
-    order = sorted(range(len(rows)), key=lambda place: -rows[place]["frequency"])[:MOST_BARS]
-    data = [_bar(place, rows[place], marks) for place in sorted(order)]
+    places = np.sort(table.largest_first()[:MOST_BARS])
+    rows = table.at(places).rows(level)
+    data = [_bar(place, row, marks) for place, row in zip(places.tolist(), rows, strict=True)]
     down = {
         "field": "place",
         "type": "ordinal",
