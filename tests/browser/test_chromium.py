@@ -11,6 +11,7 @@ import pytest
 import sottovoce as sv
 from tests.browser.machines import CAPTIVE, HAS_CHROMIUM, Site, browsing, serving
 from tests.vectors.make import EXPIRES, KEY, PATH
+from tests.waiting import HANG
 
 pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the client was not run in it")
 
@@ -42,7 +43,7 @@ def site() -> Iterator[Site]:
 def context(chromium: Any) -> Iterator[Any]:
     """A person's browser, with nothing in it, in which only WebCrypto gives chance."""
     made = chromium.new_context()
-    made.set_default_timeout(60_000)
+    made.set_default_timeout(1000 * HANG)
     made.add_init_script(NO_MATH_RANDOM + COUNT_DRAWS)
     yield made
     made.close()

@@ -44,7 +44,6 @@ def test_people_who_answer_twice_are_counted_once(tmp_path: Path) -> None:
             cwd=CLIENT,
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
         assert done.returncode == 0, done.stderr

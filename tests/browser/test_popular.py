@@ -92,7 +92,6 @@ def test_both_clients_draw_the_same(name: str, tmp_path: Path) -> None:
         cwd=CLIENT,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
 from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
+from tests.waiting import HANG
 
 SCHEMA = sv.Schema(colour=sv.Categorical(["red", "green", "blue", "grey"]), smoker=sv.Boolean())
 PLAN = sv.plan(SCHEMA, sv.Frequencies("colour", oracle="grr"), epsilon=1.0, people=1000)
@@ -66,7 +67,7 @@ class Collector:
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str) -> Answer:
         """One request; a body that is not bytes goes as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG)
         try:
             own = {"Content-Type": kind} if data is not None else {}
             connection.request(method, path, data, own | headers)
@@ -111,7 +112,7 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
         yield Collector(desk, port, new_token(store, "tests"), app)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join()
         store.close()
 
 

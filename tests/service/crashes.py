@@ -20,6 +20,7 @@ from pathlib import Path
 import sottovoce as sv
 from bench.collector import free_port, waiting_for
 from sottovoce.store import open_store
+from tests.waiting import until
 
 PLAN = sv.plan(sv.Schema(x=sv.Categorical(["a", "b", "c"])), sv.Frequencies("x"), epsilon=1.0, people=100_000)
 COMMAND = [sys.executable, "-m", "sottovoce.cli"]
@@ -60,13 +61,13 @@ def crash(folder: Path, kills: int, seed: int, batch: int = 1, url: str | None =
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for_growth(log)
+        _wait_for_growth(log, sender)
         for _ in range(kills):
             time.sleep(draws.uniform(0.02, 0.6))
             collector.kill()
             collector.wait()
             collector = start(folder, url, port)
-            _wait_for_growth(log)
+            _wait_for_growth(log, sender)
     finally:
         sender.send_signal(signal.SIGKILL)
         sender.wait()
@@ -75,14 +76,14 @@ def crash(folder: Path, kills: int, seed: int, batch: int = 1, url: str | None =
     return _counted(url, log, kills)
 
 
-def _wait_for_growth(log: Path) -> None:
+def _wait_for_growth(log: Path, sender: subprocess.Popen[bytes]) -> None:
     """Until the sender has been thanked again."""
-    before = log.stat().st_size if log.exists() else 0
-    end = time.monotonic() + 60
-    while not log.exists() or log.stat().st_size <= before:
-        if time.monotonic() > end:
-            raise RuntimeError("nothing is acknowledged any more")
-        time.sleep(0.01)
+
+    def size() -> int:
+        return log.stat().st_size if log.exists() else 0
+
+    before = size()
+    until(lambda: size() > before, lambda: sender.poll() is None)
 
 
 def _counted(url: str, log: Path, kills: int) -> Tally:

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sottovoce.service.envelopes import write_json
 from tests.postgres import started
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, assigned, collecting, device
 from tests.service.crashes import COMMAND, start
+from tests.waiting import HANG, until
 
 
 def test_a_store_out_of_reach_is_no_fault_of_the_sender(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,18 +67,20 @@ def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: p
         store = collector.desk.store
         write = store.append_many
 
+        told = threading.Event()
+
         def slow(parts: Any) -> Any:
-            time.sleep(3)
+            assert told.wait(HANG)
             return write(parts)
 
         monkeypatch.setattr(store, "append_many", slow)
-        body, start = device(), time.monotonic()
-        assert collector.post(body).problem == "busy"
-        assert time.monotonic() - start < 2.5
+        body = device()
+        assert collector.post(body).problem == "busy"  # while it is being written
+        told.set()
         monkeypatch.undo()
-        while not collector.desk.survey(PLAN.id).people:
-            time.sleep(0.05)
-        assert collector.post(body).json == {"stored": 0, "duplicates": 1}  # it was written after all, and counts once
+        until(lambda: collector.desk.survey(PLAN.id).people)
+        again = until(lambda: (answer := collector.post(body)).status == 200 and answer)
+        assert again.json == {"stored": 0, "duplicates": 1}  # it was written after all, and counts once
 
 
 def test_a_mistake_while_writing_costs_one_group_only(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +112,7 @@ def test_an_assignment_that_expires_while_it_is_written(collector: Collector, mo
 def test_no_route_takes_a_body_without_limits(tmp_path: Path, path: str) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", most_bytes=1000, body_seconds=0.3) as collector:
         assert collector.ask("POST", path, b"x" * 2000).problem == "body-too-large"
-        with socket.create_connection(("127.0.0.1", collector.port), timeout=5) as slow:
+        with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as slow:
             slow.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{{".encode())
             assert b"body-too-slow" in slow.recv(65536)
 
@@ -129,17 +133,15 @@ def test_a_handshake_of_another_kind_is_not_logged_with_its_address(tmp_path: Pa
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([*COMMAND, *arguments], stdout=log, stderr=log)
         try:
-            while "Listening" not in (tmp_path / "log").read_text():
-                time.sleep(0.05)
-                assert process.poll() is None
+            until(lambda: "Listening" in (tmp_path / "log").read_text(), lambda: process.poll() is None)
             names = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
             head = "\r\n".join((*names, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", ""))
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as other:
+            with socket.create_connection(("127.0.0.1", port), timeout=HANG) as other:
                 other.sendall(f"GET /v1/reports?answer=secret HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
                 other.recv(1000)
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait() == 0
     lines = [line for line in (tmp_path / "log").read_text().splitlines() if "Uvicorn running" not in line]
     assert not any("secret" in line or '"127.0.0.1:' in line for line in lines)
 
@@ -152,22 +154,16 @@ def test_no_process_outlives_a_killed_collector(tmp_path: Path) -> None:
     process = start(tmp_path, url, port)
     remote = Collector(None, port, "")  # type: ignore[arg-type]
     remote.post(write_json(new_id(), sv.Client(CRASHED).report({"x": "a"})))
-    children: list[int] = []
-    end = time.monotonic() + 30
-    while len(children) < 2 and time.monotonic() < end:  # the estimating process, and one that watches its resources
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False
-        )
-        children = [int(pid) for pid in found.stdout.split()]
-        time.sleep(0.1)
-    assert children
-    time.sleep(1.5)
+    until(lambda: len(_children(process.pid)) >= 2)  # the estimating process, and one that watches its resources
+    children = _children(process.pid)
     process.kill()
     process.wait()
-    end = time.monotonic() + 20
-    while any(_runs(pid) for pid in children) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not any(_runs(pid) for pid in children)
+    until(lambda: not any(_runs(pid) for pid in children))
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(each) for each in found.stdout.split()]
 
 
 def _runs(pid: int) -> bool:

@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from sottovoce.store import open_store
 from tests.service.collector import PLAN, RECORD, Collector
 from tests.service.crashes import COMMAND, crash, start
 from tests.service.crashes import PLAN as CRASHED
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("batch", [1, 50])
@@ -63,7 +63,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
         taken += refused
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
     store = open_store(url, create=False)
     stored = [row.tobytes() for _, ids, _ in store.read(CRASHED) for row in ids]
     store.close()
@@ -82,9 +82,10 @@ def test_a_collector_drains_before_it_stops(tmp_path: Path) -> None:
     process = start(tmp_path, url, port)
     report = sv.Client(CRASHED).report({"x": "a"})
     thanked: list[bytes] = []
+    stopped = threading.Event()
 
     def send() -> None:
-        sender = Sender(f"http://127.0.0.1:{port}", patience=0.2)
+        sender = Sender(f"http://127.0.0.1:{port}", stop=stopped)
         try:
             while True:
                 id = new_id()
@@ -96,11 +97,12 @@ def test_a_collector_drains_before_it_stops(tmp_path: Path) -> None:
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    until(lambda: len(thanked) > 50, lambda: process.poll() is None)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait() == 0
+    stopped.set()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     store = open_store(url, create=False)
     stored = {row.tobytes() for _, ids, _ in store.read(CRASHED) for row in ids}
     store.close()

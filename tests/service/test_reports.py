@@ -14,6 +14,7 @@ import sottovoce as sv
 from sottovoce.assignments import Assignment, new_id
 from sottovoce.service.envelopes import BINARY, write_binary
 from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, Collector, assigned, collecting, device
+from tests.waiting import HANG
 
 
 def people(collector: Collector, plan: sv.Plan = PLAN) -> int:
@@ -140,12 +141,12 @@ def test_bodies_have_a_size_and_a_time(tmp_path: Path) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", most_bytes=2000, body_seconds=0.3) as collector:
         large = json.dumps(device()).encode() + b" " * 2000
         assert collector.post(large).problem == "body-too-large"
-        with socket.create_connection(("127.0.0.1", collector.port), timeout=5) as slow:
+        with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as slow:
             slow.sendall(
                 b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
             )
             assert b"body-too-slow" in _all(slow)
-        with socket.create_connection(("127.0.0.1", collector.port), timeout=5) as endless:
+        with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
             endless.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
             endless.sendall(b"7d0\r\n" + b"x" * 2000 + b"\r\n" + b"7d0\r\n" + b"x" * 2000 + b"\r\n")
             assert b"body-too-large" in _all(endless)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-LONGEST = 45_000  # milliseconds, on a machine with much else to do
+from tests.waiting import HANG
 
 # Coins from a tape, and a clock that stands still, so that two visits differ by their answers alone.
 FIXED = """
@@ -59,7 +59,7 @@ class Log:
 def visitor(chromium: Any, tape: bytes | None = None, **options: Any) -> Iterator[tuple[Any, Log]]:
     """A page in a browser with nothing in it, and its log; fails if the page complains."""
     context = chromium.new_context(**options)
-    context.set_default_timeout(LONGEST)
+    context.set_default_timeout(1000 * HANG)
     if tape is not None:
         context.add_init_script(FIXED % tape.hex())
     log = Log()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.app import add_studio
+from tests.waiting import until
 
 SCHEMA = sv.Schema(
     smoker=sv.Boolean(),
@@ -81,13 +81,13 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
         server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
-        until(lambda: server.started)
+        until(lambda: server.started, thread.is_alive)
         port = server.servers[0].sockets[0].getsockname()[1]
         try:
             yield Collector(f"http://127.0.0.1:{port}", desk, access)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join()
 
 
 def as_analyst(app: ASGIApp, token: str) -> ASGIApp:
@@ -100,14 +100,3 @@ def as_analyst(app: ASGIApp, token: str) -> ASGIApp:
         await app(scope, receive, send)
 
     return served
-
-
-def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What a condition gives, once it holds."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = holds()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"it did not come true within {seconds:g} s")

@@ -9,7 +9,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.front import Plan
-from tests.studio.collectors import Collector, collecting, until
+from tests.studio.collectors import Collector, collecting
+from tests.waiting import HANG, until
 
 
 @pytest.fixture(scope="session")
@@ -26,5 +27,5 @@ def drawn(collector: Collector) -> Plan:
     )
     collector.hear(plan, 20_000)
     page = f"{collector.studio}/watch/{plan.id}"
-    until(lambda: "Strongest associations" in httpx.get(page, timeout=60).text)
+    until(lambda: "Strongest associations" in httpx.get(page, timeout=HANG).text)
     return plan

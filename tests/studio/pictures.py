@@ -12,7 +12,8 @@ import sottovoce as sv
 from sottovoce.assignments import new_id
 from tests.browser.machines import browsing
 from tests.studio.browsers import visitor
-from tests.studio.collectors import Collector, collecting, crowd, until
+from tests.studio.collectors import Collector, collecting, crowd
+from tests.waiting import until
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 WIDE = 1200

@@ -16,7 +16,8 @@ from sottovoce.entropy import Tape
 from sottovoce.front import Plan
 from tests.browser.machines import HAS_CHROMIUM, browsing
 from tests.studio.browsers import CONTRAST, RULES, Request, visitor
-from tests.studio.collectors import SCHEMA, Collector, collecting, until
+from tests.studio.collectors import SCHEMA, Collector, collecting
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the studio was not tried in a browser")
 

@@ -24,8 +24,9 @@ from sottovoce.front import Plan
 from sottovoce.service.answers import table_csv
 from sottovoce.service.tokens import new_token
 from sottovoce.studio import figures
-from tests.studio.collectors import Collector, until
+from tests.studio.collectors import Collector
 from tests.studio.test_words import told
+from tests.waiting import HANG, until
 
 WORDS = sv.Schema(word=sv.Text(bytes=4, alphabet="teamilk\x1b["))
 GOODS = ["milk", "tea", "bread"]
@@ -50,7 +51,7 @@ FORM = {
 
 @pytest.fixture(scope="module")
 def browser(collector: Collector) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=collector.studio, headers={"Origin": collector.url}, timeout=60) as client:
+    with httpx.Client(base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG) as client:
         yield client
 
 
@@ -109,7 +110,7 @@ def test_the_page_shows_values_with_marks(browser: httpx.Client, words: Plan) ->
 def test_analysts_get_the_marks_as_json(collector: Collector, words: Plan) -> None:
     token = new_token(collector.desk.store, "popular")
     address = f"{collector.url}/v1/surveys/{words.id}/estimates"
-    body = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=60).json()
+    body = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=HANG).json()
     (table,) = body["tables"]
     assert [row["value"] for row in table["rows"][:3]] == ["tea", "milk", "k\x1b[m"]
     assert all(row["significant"] and row["expected_false"] < 0.05 for row in table["rows"][:3])

@@ -7,16 +7,32 @@ import shutil
 import threading
 from multiprocessing import connection, parent_process
 
+from sottovoce.errors import InvalidInput
 
-def step_back(folder: str | None = None) -> None:
-    """Let others go first, since nobody waits for this process; and end when the collector does, however it ends.
+MOST_NICE = 19
 
-    ``folder`` is then removed.
+
+def step_back(nice: int, folder: str | None = None) -> None:
+    """Let others go first by so much, since nobody waits for this process, and end when the collector does.
+
+    ``folder`` is then removed, however it ends.
     """
-    os.nice(10)
+    os.nice(nice)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel, folder), daemon=True).start()
+
+
+def niceness() -> int:
+    """By how much they step back: ``SOTTOVOCE_NICE``, or enough that reports do not wait for them.
+
+    >>> niceness() in range(20)
+    True
+    """
+    text = os.environ.get("SOTTOVOCE_NICE", "10")
+    if not text.isascii() or not text.isdecimal() or int(text) > MOST_NICE:
+        raise InvalidInput(f"SOTTOVOCE_NICE ({text}) must be a whole number from 0 to {MOST_NICE}")
+    return int(text)
 
 
 def _end_with(sentinel: int, folder: str | None) -> None:

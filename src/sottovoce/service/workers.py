@@ -9,14 +9,14 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
-from sottovoce.service.manners import step_back
+from sottovoce.service.manners import niceness, step_back
 
 
 class Workers:
     """At most so many processes, started when they are needed and replaced when they die."""
 
     def __init__(self, processes: int) -> None:
-        self._processes = processes
+        self._processes, self._nice = processes, niceness()
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._under_way: dict[Hashable, Future[Any]] = {}
@@ -41,7 +41,8 @@ class Workers:
     def _started(self, folder: str | None) -> ProcessPoolExecutor:
         if self._pool is None:
             spawn = get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, spawn, initializer=step_back, initargs=(folder,))
+            first = (self._nice, folder)
+            self._pool = ProcessPoolExecutor(self._processes, spawn, initializer=step_back, initargs=first)
         return self._pool
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
-from sottovoce.service.manners import step_back
+from sottovoce.service.manners import niceness, step_back
 
 PROCESSES = 2  # one draws; the second is started only if something is asked for meanwhile
 KEPT = 128  # results that are remembered
@@ -38,6 +38,7 @@ class Artist:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._nice = niceness()
         self._pool: ProcessPoolExecutor | None = None
         self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._drawings: OrderedDict[Hashable, _Drawing] = OrderedDict()
@@ -101,7 +102,8 @@ class Artist:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"), initializer=step_back)
+            spawn = get_context("spawn")
+            self._pool = ProcessPoolExecutor(PROCESSES, spawn, initializer=step_back, initargs=(self._nice,))
         return self._pool
 
     def close(self) -> None:
