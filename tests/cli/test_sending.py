@@ -361,7 +361,7 @@ def test_a_new_store_hears_everybody_again(here: Path) -> None:
     """The demo's people exist nowhere else: whoever runs it again begins anew."""
     people(here, 12)
     for _ in range(2):
-        with posting.collector(here) as url:
+        with posting.collector(here) as (url, _):
             posted = posting.post(PLAN, here / "people.csv", url, lambda done: None)
         assert posted.people == 12
         assert sum(stored(here).values()) == 12
