@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.cli.journal import Journal, journal_beside
+from sottovoce.cli import posting
+from sottovoce.cli.journal import Drawn, Journal, journal_beside
 from sottovoce.service import sender
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, refused, write_csv
@@ -327,3 +329,39 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
         mine = [row for row, number in enumerate(rounds, start=1) if number == 0]
         assert sorted(journalled(here, plan)) == mine
         assert collector.desk.survey(plan.id).people == len(mine)
+
+
+def test_an_interrupted_write_leaves_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = here / "kept.journal"
+    given = Drawn(1, bytes(16), bytes(16), sv.Client(PLAN).report({"colour": "red"}))
+    with Journal(path, PLAN) as journal:
+        journal.write([given])
+        before = path.read_bytes()
+
+        def interrupted(file: int) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                journal.write([replace(given, row=2), replace(given, row=3)])
+        assert path.read_bytes() == before
+        journal.acknowledge([1])
+    path.chmod(0o644)
+    with Journal(path, PLAN) as journal:
+        assert (list(journal.digests), journal.acknowledged) == ([1], {1})
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    if not os.geteuid():  # who may give files away
+        os.chown(path, 12345, 12345)
+        with pytest.raises(sv.InvalidInput, match="a file of whoever sends"):
+            Journal(path, PLAN)
+
+
+def test_a_new_store_hears_everybody_again(here: Path) -> None:
+    """The demo's people exist nowhere else: whoever runs it again begins anew."""
+    people(here, 12)
+    for _ in range(2):
+        with posting.collector(here) as (url, _):
+            posted = posting.post(PLAN, here / "people.csv", url, lambda done: None)
+        assert posted.people == 12
+        assert sum(stored(here).values()) == 12

@@ -201,7 +201,7 @@ def _sampled(delta: object, people: int = 900) -> sv.Plan:
 
 def test_a_delta_is_a_small_chance() -> None:
     assert _sampled("1/1000").guarantee.delta == 0.001
-    assert _sampled(0.001).cost == "epsilon 1.0, delta 0.001"
+    assert _sampled(0.001).cost == "epsilon 1, delta 0.001"
     assert _sampled("0.0005", 1999).cohorts.delta == Fraction(1, 2000)
     for delta, people in (("1/1000", 1000), ("1/999", 10), (0.999, 1), ("1/1000", 10**9)):
         with pytest.raises(sv.InvalidInput, match=r"delta \(\d+/\d+\) must be at most 1/1000 and below 1/people"):

@@ -7,6 +7,7 @@ import hmac
 import json
 import os
 import re
+import stat
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,6 +110,7 @@ class Journal:
                     raise
                 raise InvalidInput(f"journal ({self.path}): line {count} is not one that send wrote") from None
         os.ftruncate(self._file, self._end)
+        os.fsync(self._file)  # an interrupted run may not have come to it
         if not count:
             self._key = os.urandom(32)
             self._append([{"journal": FORMAT, "plan": self._plan.id, "key": self._key.hex()}], durable=True)
@@ -153,7 +155,7 @@ class Journal:
                 left = left[os.write(self._file, left) :]
             if durable:
                 os.fsync(self._file)
-        except OSError:
+        except BaseException:
             os.ftruncate(self._file, self._end)  # nothing of it was sent
             raise
         self._end += len(data)
@@ -176,13 +178,26 @@ def _opened(path: Path) -> int:
             f"the same in every run"
         ) from None
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(file), os.stat(path)):
-            raise BlockingIOError  # it was another send's, which has just removed it
-    except OSError:
+        _take(file, path)
+    except BaseException:
         os.close(file)
-        raise InvalidInput(f"journal ({path}) is in use: another send is under way") from None
+        raise
     return file
+
+
+def _take(file: int, path: Path) -> None:
+    """Refuse a file that others could read, or are writing to."""
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise InvalidInput(f"journal ({path}) must be a file of whoever sends")
+    os.fchmod(file, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_there = os.path.samestat(found, os.stat(path))  # or else another send has just removed it
+    except OSError:
+        is_there = False
+    if not is_there:
+        raise InvalidInput(f"journal ({path}) is in use: another send is under way")
 
 
 def sync_folder(path: Path) -> None:

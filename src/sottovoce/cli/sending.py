@@ -227,9 +227,12 @@ class _Devices:
 
     def _send(self, draws: Sequence[Drawn], batch: int) -> int:
         now = time()
-        late = [each for each in draws if each.assignment is not None and now > each.assignment.expires]
+        good: list[Drawn] = []
+        late: list[Drawn] = []
+        for each in draws:
+            has_expired = each.assignment is not None and now > each.assignment.expires
+            (late if has_expired else good).append(each)
         self._lose(late)
-        good = [each for each in draws if each not in late]
         return sum(self._send_one(group) for group in _batched(good, batch))
 
     def _send_one(self, draws: Sequence[Drawn]) -> int:
