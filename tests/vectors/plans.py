@@ -223,7 +223,7 @@ def _characters() -> Iterator[Case]:
     odd = "".join(map(chr, [*range(0x20), 0x7F, 0x80, 0x9F, 0xAD, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F3B9]))
     names = ["__proto__", "007", '\\"/\\ud800', odd]
     schema = sv.Schema(**{name: sv.Categorical([odd, "\\", '"', "/", "</script>"]) for name in names})
-    records = ({name: "/" for name in names}, {name: odd for name in names})
+    records = (dict.fromkeys(names, "/"), dict.fromkeys(names, odd))
     plan = _frequencies(tuple(names), "2", "device", schema, oracle="grr", split="budget")
     yield Case("every character", plan, records)
 
