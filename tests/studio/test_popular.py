@@ -130,7 +130,7 @@ def found_sets() -> Findings:
 def test_every_page_says_its_delta(collector: Collector, browser: httpx.Client) -> None:
     question = sv.TopItems("basket", top=2, method="psfo", length=2, delta="1/5000")
     plan = collector.survey(question, people=1000, epsilon=1.0, schema=BASKET, title="Baskets by chance")
-    cost = "epsilon 1.0, delta 0.0002"
+    cost = "epsilon 1, delta 0.0002"
     assert cost in browser.get("/").text
     watched = " ".join(browser.get(f"/watch/{plan.id}").text.split())
     assert cost in watched
