@@ -44,8 +44,7 @@ def cost_of(cohorts: Cohorts) -> Spent:
 
 def _cost(cohort: Cohort) -> Spent:
     epsilons = [ceil(ask.requested * UNITS) for ask in cohort.asks]
-    deltas = [ceil((ask.encoding.delta or Fraction(0)) * UNITS) for ask in cohort.asks]
-    return Spent(sum(epsilons), sum(deltas))
+    return Spent(sum(epsilons), ceil(cohort.delta * UNITS))
 
 
 def _limit(name: str, value: Any) -> int:

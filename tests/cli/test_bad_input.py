@@ -156,7 +156,7 @@ def test_tampered_plans(sottovoce: Command, files: Files) -> None:
     (threshold,) = body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]["thresholds"].values()
     for changed, word in (
         (text.replace(threshold, str(int(threshold) + 1)), "threshold"),
-        (text.replace('"epsilon": "2.0"', '"epsilon": "1.0"', 1), "plan"),
+        (text.replace('"epsilon": "2"', '"epsilon": "1"', 1), "plan"),
         (text.replace('"people": 3000', '"people": 3000.5'), "float"),
         (text.replace('"sottovoce": 1', '"sottovoce": 99'), "version"),
         (text[: len(text) // 2], "JSON"),

@@ -187,6 +187,8 @@ def test_nothing_leaves_but_what_the_oracle_says(
         assert all(each.url.startswith("http://HOST/") and not each.body for each in seen.traffic if each != posted)
         assert seen.kept["local"].pop(f"sottovoce/sent/{plan.id}") == body["id"]
         assert json.loads(seen.kept["local"].pop(f"sottovoce/{plan.id}")) == body
+        account = json.loads(seen.kept["local"].pop("sottovoce/account"))
+        assert account == {name: {"epsilon": 1_000_000_000, "delta": 0} for name in plan.cohorts.attributes}
         assert seen.kept == {"local": {}, "session": {}, "cookies": ""}
         bodies.append(body)
     assert (bodies[0].pop("payload") != bodies[1].pop("payload")) == is_told
@@ -216,6 +218,25 @@ def test_the_whisper_cannot_be_drawn_again(chromium: Any, collector: Collector) 
         assert page.locator("#sent-id").text_content() == first["id"]
         assert page.locator("#send").is_hidden()
     assert collector.desk.survey(plan.id).people == 1
+
+
+def test_a_limit_that_is_reached_is_said(chromium: Any, collector: Collector) -> None:
+    """What other surveys asked about the same attribute counts; one that would pass the limit is not answered."""
+    plan = collector.survey(sv.Frequencies("smoker", "drinks"), epsilon=1.0, people=387)
+    with visitor(chromium) as (page, log):
+        open_take(page, collector, plan)
+        spent = json.dumps({"drinks": {"epsilon": 9_000_000_001, "delta": 0}})
+        page.evaluate("(spent) => localStorage.setItem('sottovoce/account', spent)", spent)
+        answer(page, ONE)
+        page.get_by_role("button", name="Draw my whisper").click()
+        page.locator("#problem").wait_for()
+        assert page.locator("#problem").text_content().startswith("Your browser has already told as much about this")
+        assert page.locator("#whisper").is_hidden()
+        assert page.evaluate("localStorage.getItem('sottovoce/account')") == spent
+        assert not [each for each in log.requests if each.method == "POST"]
+        page.evaluate("localStorage.removeItem('sottovoce/account')")
+        draw(page, ONE)
+    assert collector.desk.survey(plan.id).people == 0
 
 
 def test_assigned_coins_are_fetched_and_hold(chromium: Any, collector: Collector) -> None:

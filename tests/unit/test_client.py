@@ -58,9 +58,15 @@ def test_the_state_never_holds_the_answer() -> None:
         state = sv.ClientState()
         sv.Client(plan(epsilon="0.01"), state, Seeded(4)).report({"x": value})
         states.append(json.loads(state.to_json()))
-    assert set(states[0]) == {"rounds", "memos"}
+    assert set(states[0]) == {"rounds", "memos", "account"}
+    assert states[0]["account"]["spent"] == states[1]["account"]["spent"] == {"x": {"epsilon": 10_000_000, "delta": 0}}
     memo = next(iter(states[0]["memos"].values()))
     assert memo == next(iter(states[1]["memos"].values()))  # at epsilon 0.01 these coins hide both
+
+
+def _written(body: object) -> str:
+    """As plans are written."""
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
 
 def test_a_device_answers_in_one_round_only() -> None:
@@ -103,8 +109,8 @@ def test_a_series_gets_one_answer_of_a_device_however_many_plans_it_has() -> Non
     body = json.loads(seconds[0].to_json())
     for change in ({"shares": [1], "round": 0, "parent": None}, {"round": 0}, {"origin": "x"}, {"parent": None}):
         with pytest.raises(sv.InvalidInput):
-            sv.Plan.from_json(json.dumps({**body, "series": {**body["series"], **change}}))
-    other = json.dumps({**body, "series": {**body["series"], "shares": [1, 2]}})
+            sv.Plan.from_json(_written({**body, "series": {**body["series"], **change}}))
+    other = _written({**body, "series": {**body["series"], "shares": [1, 2]}})
     with pytest.raises(sv.NotInThisRound, match="shares"):
         sv.Client(sv.Plan.from_json(other), restored).report({"x": 1})
 
@@ -115,7 +121,8 @@ def test_a_bad_record_does_not_bind_a_device_to_a_plan() -> None:
     state = sv.ClientState()
     state.rounds[first.id] = Membership((1, 1), 1)
     with pytest.raises(sv.InvalidInput):
-        sv.Client(one, state).report({"x": "banana"})
+        sv.Client(one, state, invalid="raise").report({"x": "banana"})
+    assert state.account.spent == {}
     sv.Client(two, state).report({"x": 1})
     with pytest.raises(sv.NotInThisRound):
         sv.Client(one, state).report({"x": 1})
@@ -152,7 +159,7 @@ def test_devices_join_cohorts_by_their_weights() -> None:
 @pytest.mark.filterwarnings("ignore::sottovoce.client.PrivacyWarning")
 def test_records_are_checked_whatever_the_cohort() -> None:
     both = sv.plan(SCHEMA, sv.Frequencies("x", "y"), epsilon=1.0, people=1000)
-    client = sv.Client(both)
+    client = sv.Client(both, invalid="raise")
     for _ in range(20):
         with pytest.raises(sv.InvalidInput, match="'y' is missing"):
             client.report({"x": 3})

@@ -287,7 +287,7 @@ def test_bad_attributes_and_people_are_refused() -> None:
     plan = sv.plan(SCHEMA, sv.TopItems("basket", top=2, method="psfo"), epsilon=1.0, people=1000)
     for wrong in ([99], 7, "0;x"):
         with pytest.raises(InvalidInput, match="basket") as caught:
-            sv.Client(plan).report({"basket": wrong})
+            sv.Client(plan, invalid="raise").report({"basket": wrong})
         assert "99" not in str(caught.value)
     with pytest.raises(InvalidInput, match="no reports"):
         sv.Aggregate(plan).estimate()

@@ -27,8 +27,10 @@ def test_a_plan_is_named_by_its_bytes_and_reads_back() -> None:
     assert again == plan
     assert again.id == plan.id
     assert again.guarantee == plan.guarantee
-    spaced = sv.Plan.from_json(plan.to_json() + "\n")
-    assert spaced.id != plan.id  # other bytes, another name
+    other = make(people=1001)
+    assert other.id != plan.id  # other bytes, another name
+    with pytest.raises(sv.InvalidInput, match="byte for byte"):
+        sv.Plan.from_json(plan.to_json() + "\n")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "rr"])
@@ -62,7 +64,7 @@ def test_the_guarantee_follows_the_structure() -> None:
 def test_a_plan_that_costs_more_than_it_promises_is_refused() -> None:
     body = json.loads(make().to_json())
     body["cohorts"]["cohorts"][0]["asks"] *= 2
-    with pytest.raises(sv.InvalidInput, match=r"more than the 1\.0 it promises"):
+    with pytest.raises(sv.InvalidInput, match=r"more than the 1 it promises"):
         sv.Plan.from_json(json.dumps(body))
 
 

@@ -179,6 +179,7 @@ def test_compiled_hashes_are_the_plain_ones() -> None:
         assert scramble_all(words, width).tolist() == [scramble(int(word), width) for word in words]
 
 
+@pytest.mark.filterwarnings("ignore::sottovoce.client.InvalidValueWarning")
 def test_the_file_is_what_make_writes() -> None:
     """A change of the wire, of a plan's form or of a randomizer's draws shows here: then it is a new version."""
     assert json.loads(json.dumps(vectors())) == VECTORS

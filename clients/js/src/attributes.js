@@ -1,4 +1,4 @@
-import { bitLength, LARGEST, option, sha256, sorted, toInteger, utf8, whole } from "./bytes.js";
+import { bitLength, flag, LARGEST, option, sha256, sorted, toInteger, utf8, whole } from "./bytes.js";
 import { keys, need, only } from "./errors.js";
 
 const MOST_LISTED = 4096n; // labels that a page may show
@@ -8,9 +8,11 @@ const bounded = (value) => whole("plan: values", value, -LARGEST, LARGEST);
 const labels = (size, label) =>
   size > MOST_LISTED ? null : Array.from({ length: Number(size) }, (_, code) => label(BigInt(code)));
 
-const yesOrNo = (value) => only("value", typeof value === "object" ? "" : String(value).trim().toLowerCase(), YES_NO);
-
-const boolean = () => ({ size: 2n, code: yesOrNo, labels: [false, true] });
+const boolean = () => ({
+  size: 2n,
+  code: (value) => only("value", typeof value === "object" ? "" : String(value).trim().toLowerCase(), YES_NO),
+  labels: [false, true],
+});
 
 function range(ends) {
   keys(ends, "0,1,2");
@@ -70,9 +72,9 @@ function integer(options) {
 function text(options) {
   const { alphabet, other, longer } = options;
   const most = Number(option(options, "bytes", 1n, LARGEST));
-  const letters = alphabet?.split && [...alphabet];
-  need(letters ? !other || letters.includes(other) : alphabet === other, "plan: an alphabet must be text with its other");
-  need(longer === undefined || longer === "cut", "plan: longer must be cut, or not there");
+  const letters = typeof alphabet === "string" ? [...alphabet] : undefined;
+  const parts = [[alphabet, letters], [other, letters?.includes(other)], [longer, longer === "cut"]];
+  need(parts.every(([part, isRight]) => part === undefined || isRight), "plan: text has an alphabet, other or cut");
   const known = (letter) => (letters.includes(letter) ? letter : (other ?? "\ud800")); // which no text may have
   const fitted = (value) => {
     need(typeof value === "string", "value");
@@ -130,11 +132,11 @@ const KINDS = {
   items: [items, `,${LIST}`],
 };
 
-/** The code of `other`, which is written as the labels are. */
+/** The code of `other`, which is written as values are. */
 function otherCode({ kind, other, values }, code) {
   if (other === undefined || kind === "text") return undefined;
-  const isWritten = values ? values.includes(other) : typeof other === (kind === "boolean" ? kind : "number");
-  need(isWritten, "plan: other must be one of the values");
+  const isValue = values?.includes(other) ?? typeof other === (kind === "boolean" ? kind : "number");
+  need(isValue, "plan: other must be one of the values");
   return code(other);
 }
 
@@ -143,7 +145,7 @@ export function readSchema(data) {
   for (const [name, options] of Object.entries(data)) {
     const [build, known] = only("kind", options.kind, KINDS);
     keys(options, `kind,sensitive${known}`);
-    need(typeof options.sensitive === "boolean", "plan: sensitive must be true or false");
+    flag(options, "sensitive");
     const { code, spelling, members, ...kind } = build(options);
     const { size } = kind;
     need(size > 1n, `plan: attribute '${name}' must have at least 2 values`);
@@ -151,8 +153,7 @@ export function readSchema(data) {
     const rule = `value is not one of the schema's ${size} values`;
     const other = otherCode(options, code);
     const limits = { code: size, spelling: spelling ? 1n << BigInt(kind.bits) : size };
-    const substitute = (form, entropy) => (form === "members" ? [] : (other ?? entropy.below(limits[form])));
-    const read = { code, spelling: spelling ?? code, members, substitute };
+    const read = { code, spelling: spelling ?? code, members, other, limits };
     schema.set(name, { ...options, name, bits, rule, ...kind, read });
   }
   return schema;
@@ -174,4 +175,12 @@ export async function encode({ schema, cohorts: { attributes, form } }, record, 
     }
   }
   return found;
+}
+
+/** What is reported in place of what is not valid: silence would tell. */
+export function substitute({ schema, cohorts: { attributes, form } }, found, entropy) {
+  for (const name of attributes.filter((each) => !found.has(each))) {
+    const { other, limits } = schema.get(name).read;
+    found.set(name, form === "members" ? [] : (other ?? entropy.below(limits[form])));
+  }
 }

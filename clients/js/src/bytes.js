@@ -54,12 +54,12 @@ export function whole(name, value, least, most) {
   return found;
 }
 
-/** Of a plan, which writes it in one way: as a number, or as text. */
 export function option(part, name, least, most, written = Number) {
   const found = whole(`plan: ${name}`, part[name], least, most);
   need(part[name] === written(found), `plan: ${name} must be written as sottovoce writes it`);
   return found;
 }
 
-/** A fraction in billionths, rounded up. */
-export const billionths = (top, bottom) => Number((top * 10n ** 9n + bottom - 1n) / bottom);
+export const flag = (part, name) => need(typeof part[name] === "boolean", `plan: ${name} must be true or false`);
+
+export const billionths = ([top, bottom]) => Number((top * 10n ** 9n + bottom - 1n) / bottom);

@@ -1,4 +1,4 @@
-import { encode } from "./attributes.js";
+import { encode, substitute } from "./attributes.js";
 import { toHex } from "./bytes.js";
 import { System } from "./entropy.js";
 import { BudgetExceeded, InvalidInput, need, NotInThisRound } from "./errors.js";
@@ -29,7 +29,7 @@ export class Client {
 
   constructor(plan, { memory, entropy = new System(), assignment, invalid = "draw", cap = 10, deltaCap = 0.01 } = {}) {
     need(["draw", "raise"].includes(invalid), "invalid must be draw or raise");
-    need(cap >= 0 && deltaCap >= 0, "cap and deltaCap must be numbers of at least 0");
+    need(cap >= 0 && deltaCap >= 0, "caps must be at least 0");
     need(plan.series.shares.length === 1 || memory, "memory is required for a plan of several rounds");
     need(plan.coin === "assigned" || !assignment, "assignment is only for a plan whose coin is assigned");
     this.#plan = plan;
@@ -38,7 +38,7 @@ export class Client {
     this.#assignment = assignment;
     this.#series = plan.series.origin ?? plan.id;
     this.#isStrict = invalid === "raise";
-    this.#caps = { epsilon: cap, delta: deltaCap };
+    this.#caps = Object.entries({ epsilon: cap, delta: deltaCap });
   }
 
   report(record) {
@@ -76,10 +76,7 @@ export class Client {
     await exclusive("sottovoce/account", () => this.#charge());
     await answered();
     const { cohort, asks } = plan.cohorts.at(entropy.public.below(plan.cohorts.weight));
-    const { attributes, form } = plan.cohorts;
-    for (const name of attributes.filter((each) => !read.has(each))) {
-      read.set(name, plan.schema.get(name).read.substitute(form, entropy));
-    }
+    substitute(plan, read, entropy);
     const payload = toHex(whispers(asks, read, entropy));
     const { id = newId(), ...signed } = assignment ?? {};
     const report = new Report({ id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload });
@@ -90,19 +87,18 @@ export class Client {
   /** What a new plan costs is spent on every attribute that it reads, in billionths, or on none. */
   async #charge() {
     const { cost, cohorts } = this.#plan;
-    const spent = new Map(Object.entries((await this.#get("account")) ?? {}));
+    const account = new Map(Object.entries((await this.#get("account")) ?? {}));
     for (const name of cohorts.attributes) {
-      const total = {};
-      for (const part of ["epsilon", "delta"]) {
-        const before = spent.has(name) ? spent.get(name)?.[part] : 0;
-        need(Number.isSafeInteger(before) && before >= 0, "memory: its account is damaged");
-        total[part] = before + cost[part];
-        const why = `attribute '${name}': ${part} ${before / 1e9} was spent and ${cost[part] / 1e9} more would pass the cap`;
-        need(total[part] <= this.#caps[part] * 1e9, `${why} of ${this.#caps[part]}`, BudgetExceeded);
+      const spent = { ...(account.get(name) ?? { epsilon: 0, delta: 0 }) };
+      for (const [part, cap] of this.#caps) {
+        need(Number.isSafeInteger(spent[part]) && spent[part] >= 0, "memory: its account is damaged");
+        const passes = `${part} ${spent[part] / 1e9} was spent and ${cost[part] / 1e9} more would pass the cap of ${cap}`;
+        spent[part] += cost[part];
+        need(spent[part] <= cap * 1e9, `attribute '${name}': ${passes}`, BudgetExceeded);
       }
-      spent.set(name, total);
+      account.set(name, spent);
     }
-    await this.#set("account", Object.fromEntries(spent));
+    await this.#set("account", Object.fromEntries(account));
   }
 
   /** A round is drawn once, and one plan of it is answered. */

@@ -1,4 +1,4 @@
-import { billionths, bitLength, LARGEST, option, parity } from "./bytes.js";
+import { bitLength, flag, LARGEST, option, parity } from "./bytes.js";
 import { keys, need, only } from "./errors.js";
 import { permuted, tagOf } from "./hashes.js";
 import { promised, readEpsilon, SLACK } from "./oracles.js";
@@ -16,7 +16,7 @@ export function cells({ attributes }, schema) {
 
 function parities({ attributes, products }, schema) {
   const masks = products.map((row) => {
-    need(row.length === attributes.length, "plan: a product must have one mask per attribute");
+    keys(row, Object.keys(attributes));
     return attributes.map((name, place) => option(row, place, 0n, fullMask(schema, name)));
   });
   return masked(attributes, masks);
@@ -45,7 +45,7 @@ const window = ofOne("spelling", (data, attribute) => {
   const fresh = option(data, "fresh", 1n, bits - start);
   const tag = option(data, "tag", 0n, 32n);
   const tagged = option(data, "tagged", 0n, bits);
-  need(typeof data.scrambled === "boolean", "plan: scrambled must be true or false");
+  flag(data, "scrambled");
   return {
     size: 1n << (tag + fresh),
     encode(spelling) {
@@ -120,7 +120,7 @@ function amplified(data, length, { name, ratio, buckets }) {
     need(own === size(), "plan: the hash of a padded set is not the one that its delta needs");
   }
   promised(name, 1 + (alike / length) * (ratio - 1), priced.epsilon);
-  return { ...priced, delta, deltaCost: delta ? billionths(...delta) : 0 };
+  return { ...priced, delta };
 }
 
 const padded = ofOne("members", (data, attribute) => {

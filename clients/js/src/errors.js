@@ -43,6 +43,5 @@ export function only(what, name, known) {
   return known[name];
 }
 
-/** A part of a plan has these keys, in this order, and no others. */
 export const keys = (part, known) =>
   need(new RegExp(`^${known}$`).test(Object.keys(part)), `plan: the keys of a part must be ${known}`);

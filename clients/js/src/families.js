@@ -107,7 +107,7 @@ function readBlock(data, masks, heavy) {
 
 function signs({ attributes, weights, epsilon, blocks }, schema) {
   readEpsilon(epsilon);
-  need(weights.length === attributes.length, "plan: signs need a weight for each attribute");
+  keys(weights, Object.keys(attributes));
   const masks = attributes.map((name) => fullMask(schema, name));
   const heavy = attributes.map((_, place) => option(weights, place, 1n, 1n << 20n));
   const parts = blocks.map((each) => readBlock(each, masks, heavy));

@@ -34,16 +34,14 @@ const ORACLES = {
   "o-rappor": [vectors.bloom, 64, "zero", HASHED],
 };
 
-// no zeros at its end, and an exponent only below 0.000001
 const DECIMAL = /^((?!0\.0{6})(0|[1-9]\d*)(\.\d*[1-9])?|[1-9](\.\d*[1-9])?E-([7-9]|[1-5]\d))$/;
 
-/** As a number, and what it takes from an account. */
 export function readEpsilon(text) {
   const epsilon = typeof text === "string" && DECIMAL.test(text) ? Number(text) : 0;
-  need(epsilon > 0 && epsilon <= 100, "plan: epsilon must be a decimal above 0 and at most 100, in its one spelling");
+  need(epsilon > 0 && epsilon <= 100, "plan: epsilon must be a decimal above 0 and at most 100");
   const [number, power = 0] = text.split("E");
   const [before, after = ""] = number.split(".");
-  return { epsilon, cost: billionths(BigInt(before + after), 10n ** BigInt(after.length - power)) };
+  return { epsilon, cost: billionths([BigInt(before + after), 10n ** BigInt(after.length - power)]) };
 }
 
 export const keeps = (value, limit) => value <= limit * (1 + SLACK);
@@ -64,7 +62,7 @@ export function readOracle(data) {
   const oracle = build(size, options, Object.fromEntries(coins));
   promised(name, oracle.ratio, priced.epsilon);
   const bits = oracle.widths.reduce((total, width) => total + width);
-  need(data.bits === bits, "plan: the bits of an oracle must be those of its report");
+  need(data.bits === bits, "plan: bits must be those of a report");
   return { ...oracle, name, size, ...priced, bytes: Math.ceil(bits / 8) };
 }
 

@@ -1,5 +1,5 @@
 import { readSchema } from "./attributes.js";
-import { LARGEST, option, sha256, toHex, utf8 } from "./bytes.js";
+import { billionths, LARGEST, option, sha256, toHex, utf8 } from "./bytes.js";
 import { ratioOf } from "./encodings.js";
 import { InvalidInput, keys, need, only, PlanMismatch, SottovoceError } from "./errors.js";
 import { readCohorts } from "./families.js";
@@ -18,25 +18,24 @@ function readSeries(data) {
   return series;
 }
 
-// what a question has; asks: of the test vectors
+const OF_SETS = "attribute,top,method,options,round,known";
+
+// asks: of the test vectors
 const QUESTIONS = {
   frequencies: "attributes,oracle,split,options",
   marginals: "up_to,attributes,workload,method,options",
   "heavy-hitters": "attribute,top,above,method,options",
-  "top-items": "attribute,top,method,options,round,known",
-  "top-itemsets": "attribute,top,method,options,round,known",
+  "top-items": OF_SETS,
+  "top-itemsets": OF_SETS,
   asks: "name",
 };
-
-/** One plan has one text, so that no other spelling of it is a new plan, and half a character has none. */
-const isWritten = (text, body) => text === `${JSON.stringify(body, null, 1)}\n` && !/(?<!\\)(\\\\)*\\ud/.test(text);
 
 /** The most that a cohort's asks have of something. */
 const largest = ({ kinds }, what) =>
   Math.max(...kinds.map((asks) => asks.reduce((total, ask) => total + (ask[what] ?? 0), 0)));
 
-/** The largest sum of a cohort's deltas, if it is a small chance that nobody can bring about. */
-function readDelta({ kinds }, people, coin) {
+/** The sums of each cohort's deltas, if they are small chances that nobody can bring about. */
+function readDeltas({ kinds }, people, coin) {
   const sums = kinds.map((asks) =>
     asks.reduce(([a, b], { delta: [c, d] = [0n, 1n] }) => [a * d + c * b, b * d], [0n, 1n]),
   );
@@ -44,7 +43,7 @@ function readDelta({ kinds }, people, coin) {
     need(1000n * top <= bottom && top * people < bottom, "plan: delta must be at most 1/1000 and below 1/people");
     need(!top || coin === "device", "plan: coin must be the device's in a plan with a delta");
   }
-  return Math.max(...kinds.map((asks) => asks.reduce((sum, { delta }) => sum + (delta ? ratioOf(delta) : 0), 0)));
+  return sums;
 }
 
 export class Plan {
@@ -61,7 +60,7 @@ export class Plan {
       const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
       const body = JSON.parse(text);
       const plan = new Plan(own, body);
-      need(isWritten(text, body), "plan: its text must be the one that sottovoce writes for it, byte for byte");
+      need(text === `${JSON.stringify(body, null, 1)}\n`, "plan: its text must be written as sottovoce writes it");
       return plan;
     } catch (wrong) {
       throw wrong instanceof SottovoceError ? wrong : new InvalidInput("plan: a part is missing or malformed");
@@ -83,8 +82,9 @@ export class Plan {
     this.schema = readSchema(schema);
     this.cohorts = readCohorts(cohorts, this.schema);
     need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
-    this.delta = readDelta(this.cohorts, BigInt(this.people), coin);
-    this.cost = { epsilon: largest(this.cohorts, "cost"), delta: largest(this.cohorts, "deltaCost") };
+    const deltas = readDeltas(this.cohorts, BigInt(this.people), coin);
+    this.delta = Math.max(...deltas.map(ratioOf));
+    this.cost = { epsilon: largest(this.cohorts, "cost"), delta: Math.max(...deltas.map(billionths)) };
     this.attributes = [...this.schema.values()].map(({ read, ...shown }) => ({
       ...shown,
       asked: this.cohorts.attributes.includes(shown.name),

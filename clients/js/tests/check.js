@@ -54,7 +54,7 @@ async function onPlan(sottovoce, entry) {
     if (found?.name !== "InvalidInput") wrong.push(`${row.why}: ${found}`);
     if (row.secret && `${found?.message}`.includes(row.secret)) wrong.push(`${row.why}: the error tells the answer`);
   }
-  for (const row of entry.substituted) {
+  for (const row of entry.substituted ?? []) {
     const { report, used } = await drawn(sottovoce, plan, row, "draw");
     if (hex(report.bytes) !== row.report) wrong.push(`${row.why}: bytes ${hex(report.bytes)} are not ${row.report}`);
     if (2 * used !== row.entropy.length) wrong.push(`${row.why}: ${used} bytes of entropy used`);

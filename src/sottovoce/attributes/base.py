@@ -157,7 +157,7 @@ class Attribute(ABC):
 class Single(Attribute):
     """One value of those that the schema has; ``other`` is the one of them that stands for every value it lacks."""
 
-    other: Label | None = field(default=None, kw_only=True)
+    other: Label | None = field(default=None, kw_only=True, repr=False)
 
     def _settle_other(self) -> None:
         """Keep ``other`` as the schema writes that value."""
