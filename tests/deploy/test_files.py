@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import httpx
@@ -100,6 +101,9 @@ def test_the_container_file_is_well_formed() -> None:
     minimum = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]["requires-python"]
     assert minimum.startswith(">=3.")
     assert int(minimum.removeprefix(">=3.")) <= 12
+    copied = [each.value.split()[:-1] for each in lines if each.name == "COPY" and "--from" not in each.value]
+    for source in (source for sources in copied for source in sources):
+        assert (FOLDER.parent / source).exists()
     (user,) = (each.value for each in lines if each.name == "USER")
     assert int(user) > 0
     (made,) = (each.value for each in lines if each.name == "RUN" and "useradd" in each.value)
@@ -110,6 +114,30 @@ def test_the_container_file_is_well_formed() -> None:
     assert variable["SOTTOVOCE_STORE"].startswith("sqlite:////data/")
     assert [each.value for each in lines if each.name == "VOLUME"] == ["/data"]
     assert [each.value for each in lines if each.name == "EXPOSE"] == [variable["SOTTOVOCE_PORT"]]
+
+
+def test_what_is_copied_into_the_container_is_enough_to_install(tmp_path: Path) -> None:
+    """The metadata and the files of the package, made from the copied files alone."""
+    for each in instructions():
+        if each.name == "COPY" and "--from" not in each.value:
+            *sources, target = each.value.split()
+            for source in sources:
+                place = tmp_path / target / ("" if target == source else Path(source).name)
+                copy = shutil.copytree if (FOLDER.parent / source).is_dir() else shutil.copy
+                place.parent.mkdir(parents=True, exist_ok=True)
+                copy(FOLDER.parent / source, place, **({"symlinks": True} if copy is shutil.copytree else {}))
+    make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", "made", "."]
+    done = subprocess.run(make, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "made").iterdir()
+    with zipfile.ZipFile(path) as wheel:
+        names = set(wheel.namelist())
+    needed = ("service/app.py", "studio/client/index.js", "studio/static/take.js")
+    assert {f"sottovoce/{name}" for name in needed} <= names
+    (install,) = (each.value for each in instructions() if each.name == "RUN" and "pip install" in each.value)
+    assert "--require-hashes -r deploy/$LOCK.lock" in install
+    assert (FOLDER / "collector.lock").exists()
+    assert (FOLDER / "all.lock").exists()
 
 
 def test_the_containers_command_and_health_check_run(tmp_path: Path) -> None:
