@@ -66,7 +66,9 @@ def test_a_plan_is_taken_once_and_only_if_it_is_one(collector: Collector) -> Non
     assert collector.analyst("POST", "/v1/plans", text).status == 201
     again = collector.analyst("POST", "/v1/plans?title=other", text)
     assert (again.status, again.json["title"]) == (200, "")
-    for wrong in (b"", b"{}", b"[1", text.replace(b'"1.0"', b'"9.0"'), text[:-40]):
+    promising_less = text.replace(b'"epsilon": "1', b'"epsilon": "9', 1)
+    assert promising_less != text
+    for wrong in (b"", b"{}", b"[1", promising_less, text[:-40]):
         assert collector.analyst("POST", "/v1/plans", wrong).problem == "invalid-input"
     assert collector.analyst("POST", f"/v1/plans?title={'x' * 300}", text).problem == "invalid-input"
     assert collector.ask("POST", "/v1/plans", text).problem == "unauthorized"
