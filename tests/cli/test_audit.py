@@ -24,7 +24,7 @@ def cohort_is_answer(patch: Patch) -> None:
     honest = Client.report
 
     def report(self: Client, record: Mapping[str, Any]) -> Any:
-        return replace(honest(self, record), cohort=int(record["a"]))
+        return replace(honest(self, record), cohort=int(record.get("a", 0)))
 
     patch.setattr(Client, "report", report)
 

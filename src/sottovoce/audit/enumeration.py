@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 from sottovoce.assignments import LATEST, Assignment
 from sottovoce.audit.records import MAX_RECORDS, Record, Records
 from sottovoce.audit.walk import MAX_BRANCHES, Draws, Law, Path, PublicCoins, Tickets, Walker, law_of
-from sottovoce.client import Client, ClientState, Membership
+from sottovoce.client import Client, ClientState, InvalidValueWarning, Membership
 from sottovoce.entropy import Entropy, Stream
 from sottovoce.errors import NotEnumerable, SottovoceError
-from sottovoce.oracles.thresholds import exceeds, log_ratio
+from sottovoce.oracles.thresholds import LARGEST_EPSILON, exceeds, log_ratio
 from sottovoce.plans import Plan
 from sottovoce.reports import Report
 
@@ -95,7 +96,9 @@ def enumerate_reports(
         progress: told how many ways were gone so far.
     """
     work = _Enumerator(plan, device, seed, limit, progress)
-    work.run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InvalidValueWarning)  # one of the records lacks a value
+        work.run()
     return work.found
 
 
@@ -157,7 +160,7 @@ class _Enumerator:
         return cohorts[0] if cohorts else 0
 
     def _first_state(self) -> ClientState | None:
-        return None if self.is_one_round else ClientState()
+        return None if self.is_one_round else new_state()
 
     def _sample(self, number: int, is_listed: bool) -> None:
         path = Path()
@@ -189,6 +192,7 @@ class _Enumerator:
         people = self.records.of_cohort(cohort)
         self.found.records = max(self.found.records, len(people))
         laws = [self._law((record,), public, assignment, self._first_state) for record in people]
+        laws += self._lacking(cohort, public, assignment)
         chances = _common(laws)
         self.found.reports += len(set().union(*chances))
         self.found.ratio = larger(self.found.ratio, worst_ratio(chances))
@@ -201,6 +205,16 @@ class _Enumerator:
             self._compare_lifetimes(people, public, assignment)
         if public.differs:
             self.found.accuse("which public coins are drawn depends on the record or on private coins")
+
+    def _lacking(self, cohort: int, public: PublicCoins, assignment: Assignment | None) -> list[Law[Outcome]]:
+        """The reports of somebody who has no value of what is asked: silence would tell that."""
+        record = self.records.lacking(cohort)
+        if record is None:
+            return []
+        try:
+            return [self._law((record,), public, assignment, self._first_state)]
+        except NotEnumerable:
+            return []
 
     def _compare_lifetimes(self, people: list[Record], public: PublicCoins, assignment: Assignment | None) -> None:
         """Two reports of one device, the second on another answer."""
@@ -305,9 +319,14 @@ class _Enumerator:
                 self.found.accuse(f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated")
 
 
+def new_state() -> ClientState:
+    """A state whose account takes any plan: what is audited is what a report costs, not who stops it."""
+    return ClientState(cap=LARGEST_EPSILON, delta_cap=1)
+
+
 def joined(plan: Plan) -> ClientState:
     """The state of a device that is in this plan's round and has not answered yet."""
-    state = ClientState()
+    state = new_state()
     if len(plan.series.shares) > 1:
         state.rounds[plan.series.origin or plan.id] = Membership(plan.series.shares, plan.series.number)
     return state

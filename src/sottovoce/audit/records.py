@@ -68,6 +68,14 @@ class Records:
         )
         return _distinct(chain((low, high), islice(moved, self._most // 2), spread), self._most)
 
+    def lacking(self, index: int) -> Record | None:
+        """A record without the first attribute that a cohort reads; None if too many values may stand in for it."""
+        name = self._plan.cohorts[index].attributes[0]
+        is_many = self._plan.cohorts.form != MEMBERS and self._sizes[name] > self._most
+        if is_many or isinstance(self._plan.schema[name], Text):
+            return None
+        return {other: value for other, value in self.lowest.items() if other != name}
+
     def pairs(self) -> list[tuple[Record, Record]]:
         """A few pairs that a mechanism should hardly tell apart."""
         low, high = self.lowest, self.highest

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from sottovoce.assignments import LATEST, Assignment
-from sottovoce.audit.enumeration import Device, Outcome, Told, joined, tell
+from sottovoce.audit.enumeration import Device, Outcome, Told, joined, new_state, tell
 from sottovoce.audit.oracles import clopper_pearson
 from sottovoce.audit.records import Record, Records
 from sottovoce.client import Client, ClientState
@@ -102,7 +102,7 @@ class _Devices:
         if self._progress is not None and self._made % _BATCH == 0:
             self._progress(self._made)
         if self._made % 2:
-            return self._told([record], None if len(self._plan.series.shares) == 1 else ClientState())
+            return self._told([record], None if len(self._plan.series.shares) == 1 else new_state())
         return self._told([record, other], joined(self._plan))
 
     def _told(self, records: list[Record], state: ClientState | None) -> Outcome:
