@@ -58,7 +58,7 @@ class Collector:
     desk: Desk
     port: int
     token: str = field(repr=False)
-    app: Any = field(repr=False)
+    app: Any = field(default=None, repr=False)  # in this process, if it runs here
 
     @property
     def url(self) -> str:

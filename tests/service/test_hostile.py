@@ -31,7 +31,7 @@ def test_a_store_out_of_reach_is_no_fault_of_the_sender(collector: Collector, mo
         raise StoreError("store (postgresql://secret.example/x) cannot be reached")
 
     monkeypatch.setattr(collector.desk.store, "append_many", lost)
-    monkeypatch.setattr(collector.desk.store, "entries", lost)
+    monkeypatch.setattr(collector.desk.store, "ping", lost)
     for answer in (collector.post(device()), collector.ask("GET", "/healthz")):
         assert (answer.status, answer.problem) == (503, "busy")
         assert answer.headers["retry-after"] == "1"
