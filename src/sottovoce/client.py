@@ -125,11 +125,11 @@ class Client:
         """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
         if not isinstance(record, Mapping):
             raise InvalidInput("record must be a mapping of attributes to values")
-        if self._assignment is not None:
-            self._assignment.check_time(time())  # before any coin: what is drawn too late is drawn for nothing
-        self._join_round()
         plan = self.plan
         memo = self.state.memos.get(plan.id) if self.state is not None else None
+        if memo is None and self._assignment is not None:
+            self._assignment.check_time(time())  # before any coin: what is drawn too late is drawn for nothing
+        self._join_round()
         if memo is not None:
             return self._recalled(memo)
         valid = self._read(record)

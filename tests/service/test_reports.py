@@ -185,7 +185,8 @@ def device_of(given: Assignment) -> dict[str, Any]:
     return write_json(given.id, sv.Client(SEEDED, assignment=given).report(RECORD), given)
 
 
-def test_forged_assignments_are_refused(collector: Collector) -> None:
+def test_forged_assignments_are_refused(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sottovoce.client.time", lambda: 0.0)  # of devices that do not look at it
     before = people(collector, SEEDED)
     given, body = assigned(collector)
     own_key = Assignment.sign(bytes(32), SEEDED.id, given.id, given.expires)

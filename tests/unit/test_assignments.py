@@ -220,6 +220,16 @@ def test_nothing_is_drawn_under_an_expired_assignment(rounds: tuple[int, ...]) -
     assert state.to_json() == before
 
 
+def test_a_memo_is_sent_again_after_its_assignment_has_expired(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="olh"), epsilon=1.0, people=1000, coin="assigned")
+    given = sv.Assignment.sign(KEY, plan.id, bytes(16), 1_700_000_000)
+    state = sv.ClientState()
+    monkeypatch.setattr("sottovoce.client.time", lambda: 1_600_000_000.0)
+    first = sv.Client(plan, state, assignment=given).report({"x": "a"})
+    monkeypatch.setattr("sottovoce.client.time", lambda: 1_800_000_000.0)
+    assert sv.Client(plan, state, entropy=NoCoins(), assignment=given).report({"x": "b"}) == first
+
+
 @pytest.mark.parametrize("oracle", [name for name in ENUMERABLE if name not in PUBLIC])
 def test_oracles_without_public_coins_draw_none(oracle: str) -> None:
     source: Any = small(oracle, 2 if oracle == "rr" else 3, 1.0)
