@@ -93,7 +93,8 @@ def test_synthesize(sottovoce: Command, folder: Path, tmp_path: Path) -> None:
     told = sottovoce(
         "synthesize", *files, "--people", 50, "--seed", 1, "-o", column, "--attributes", "region,smoker", "--json"
     )
-    assert json.loads(told.out) == {"people": 50, "attributes": ["region", "smoker"], "output": str(column)}
+    figures = {"people": 50, "attributes": ["region", "smoker"], "output": str(column)}
+    assert json.loads(told.out) == figures | {"never_asked": []}
     assert pd.read_parquet(column).shape == (50, 2)
 
 
@@ -121,3 +122,23 @@ def test_bad_input_is_one_line(sottovoce: Command, folder: Path, files: Files, t
     refused(sottovoce("synthesize", *good, "--people", 0, "--seed", 1, "-o", tmp_path / "a.csv"), "people (0)")
     refused(sottovoce("synthesize", *good, "-o", tmp_path / "a.csv", "--seed", 1), "--people")
     assert not (tmp_path / "a.csv").exists()
+
+
+def test_what_was_never_asked_is_said(sottovoce: Command, tmp_path: Path) -> None:
+    question = sv.Marginals(up_to=2, method="calm", views=[[0, 1], [2]])
+    plan = sv.plan(SCHEMA, question, epsilon=2.0, people=600)
+    people = {"smoker": [True, False] * 300, "drinker": [True, False] * 300, "region": ["N", "S", "W"] * 200}
+    files = tmp_path / "plan.json", tmp_path / "reports.parquet"
+    files[0].write_bytes(plan.to_json().encode())
+    write_stream(files[1], [sv.simulate(plan, people, seed=1)])
+    found = sottovoce("associate", *files, "--null", "asymptotic").out.splitlines()
+    assert found[1].startswith("smoker - drinker")
+    assert [line.split(None, 3)[3] for line in found[2:4]] == ["never asked together"] * 2
+    refused(sottovoce("associate", *files, "--pair", "region,smoker"), "never asked together")
+    assert "never asked together: smoker x region, drinker x region" in sottovoce("tree", *files).out
+    table = sottovoce("estimate", *files, "--marginal", "smoker,region")
+    assert "never asked: smoker x region" in " ".join(table.out.split())
+    told = json.loads(sottovoce("estimate", *files, "--marginal", "smoker,region", "--json").out)
+    assert told["tables"][0]["never_asked"] == [["smoker", "region"]]
+    made = sottovoce("synthesize", *files, "--people", 5, "--seed", 1, "-o", tmp_path / "made.csv")
+    assert "drawn as if independent: smoker x region, drinker x region" in made.out

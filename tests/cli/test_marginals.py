@@ -91,6 +91,18 @@ def test_auto_takes_the_first_of_the_ranking(here: Folder, sottovoce: Command) -
     assert not any(rank["chosen"] for rank in others)
 
 
+def test_a_plan_says_what_it_never_asks(here: Folder, sottovoce: Command) -> None:
+    few = SURVEY.replace("people = 4000", "people = 400").replace('"marg-ps"', '"calm"')
+    here["survey.toml"].write_text(few)
+    assert "Never asked: " in sottovoce("plan", here["survey.toml"]).out
+    body = json.loads(sottovoce("plan", here["survey.toml"], "--json").out)
+    assert len(body["never_asked"]) == 1
+    assert next(rank for rank in body["ranking"] if rank["chosen"])["never_asked"] == 1
+    here["survey.toml"].write_text(few.replace('method = "calm"\n', ""))
+    body = json.loads(sottovoce("plan", here["survey.toml"], "--json").out)
+    assert body["never_asked"] == []
+
+
 def test_methods_that_do_not_fit_say_why(here: Folder, sottovoce: Command) -> None:
     here["survey.toml"].write_text(SURVEY.replace("up_to = 2", "up_to = 3"))
     body = json.loads(sottovoce("plan", here["survey.toml"], "--json").out)

@@ -17,6 +17,7 @@ from sottovoce.studio import figures
 from sottovoce.studio.artist import Artist
 from sottovoce.studio.charts import MOST_BARS
 from sottovoce.studio.designs import design
+from tests.known import chain, known
 from tests.studio.collectors import SCHEMA, crowd
 
 BODY = {
@@ -165,3 +166,15 @@ def test_ties_are_found_and_the_clear_ones_come_first() -> None:
 @pytest.mark.parametrize("question", [sv.Frequencies("smoker"), sv.Marginals(up_to=1, method="inp-ht")])
 def test_where_no_ties_were_asked_for_it_says_so(question: Any) -> None:
     assert "cannot say how they go together" in str(figures.relations(estimate(question)))
+
+
+def test_what_was_never_asked_is_not_drawn_as_independent() -> None:
+    found = figures.relations(known(chain((2, 2, 3), seed=2), 1e-4, unheard=[(0, 2), (1, 2)]))
+    assert isinstance(found, figures.Relations)
+    assert found.never_asked == ["a x c", "b x c"]
+    assert [each.attributes for each in found.strongest] == [("a", "b")]
+    assert [picture.attributes for picture in found.pairs] == [("a", "b")]
+    assert [branch.figure for branch in found.branches if not branch.is_asked] == ["never asked together"]
+    table = figures.table_of(known(chain((2, 2, 3), seed=2), 1e-4, unheard=[(0, 2)]), ["a", "c"])
+    assert isinstance(table, figures.Picture)
+    assert "never asked: a x c" in table.note
