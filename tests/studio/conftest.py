@@ -13,6 +13,9 @@ from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG, until
 
 
+CHARTS = 4 + 1 + 6  # of each attribute, of the tree, of each pair
+
+
 @pytest.fixture(scope="session")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with collecting(tmp_path_factory.mktemp("studio")) as made:
@@ -27,5 +30,10 @@ def drawn(collector: Collector) -> Plan:
     )
     collector.hear(plan, 20_000)
     page = f"{collector.studio}/watch/{plan.id}"
-    until(lambda: "Strongest associations" in httpx.get(page, timeout=HANG).text)
+
+    def is_drawn() -> bool:
+        text = httpx.get(page, timeout=HANG).text
+        return "Strongest associations" in text and text.count("<svg") >= CHARTS
+
+    until(is_drawn)
     return plan
