@@ -12,7 +12,6 @@ from sottovoce.front import Plan
 from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG, until
 
-
 CHARTS = 4 + 1 + 6  # of each attribute, of the tree, of each pair
 
 
