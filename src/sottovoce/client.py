@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from time import time
 from typing import Any
@@ -42,7 +44,8 @@ class InvalidValueWarning(UserWarning):
 class ClientState:
     """What a device keeps between reports: its round in each series, its memo for each plan, and its account.
 
-    It never holds an answer. The account says what was spent on each attribute by all plans together: a new plan that
+    It never holds an answer. Threads may share it, and then answer one after the other; two processes may not, since
+    each would draw for itself. The account says what was spent on each attribute by all plans together: a new plan that
     would pass ``cap`` (of epsilon) or ``delta_cap`` is not answered (:class:`sottovoce.BudgetExceeded`).
 
     >>> state = ClientState(cap=2)
@@ -54,6 +57,7 @@ class ClientState:
         self.rounds: dict[str, Membership] = {}
         self.memos: dict[str, tuple[int, list[str]]] = {}
         self.account = Account.capped(cap, delta_cap)
+        self.lock = threading.RLock()  # held from the look at a memo until there is one
 
     def to_json(self) -> str:
         rounds = {series: asdict(member) for series, member in self.rounds.items()}
@@ -125,6 +129,10 @@ class Client:
         """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
         if not isinstance(record, Mapping):
             raise InvalidInput("record must be a mapping of attributes to values")
+        with nullcontext() if self.state is None else self.state.lock:
+            return self._report(record)
+
+    def _report(self, record: Mapping[str, Any]) -> Report:
         plan = self.plan
         memo = self.state.memos.get(plan.id) if self.state is not None else None
         if memo is None and self._assignment is not None:
@@ -160,7 +168,8 @@ class Client:
         for name in cohorts.attributes:
             if name not in valid:
                 message = f"attribute {name!r}: the record has no valid value of it, so another one is reported"
-                warnings.warn(message, InvalidValueWarning, stacklevel=3)
+                with suppress(InvalidValueWarning):  # where warnings are errors it would tell, too
+                    warnings.warn(message, InvalidValueWarning, stacklevel=4)
         return valid
 
     def _value(self, name: str, valid: Mapping[str, Any], entropy: Entropy) -> Any:
@@ -173,7 +182,7 @@ class Client:
         self._fresh += 1
         if self._fresh == 2:
             message = "a second report without a state draws fresh coins: of the same person it costs epsilon again"
-            warnings.warn(message, PrivacyWarning, stacklevel=3)
+            warnings.warn(message, PrivacyWarning, stacklevel=4)
 
     def _recalled(self, memo: tuple[int, list[str]]) -> Report:
         index, packed = memo

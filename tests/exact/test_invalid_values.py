@@ -6,6 +6,7 @@ report is then a mixture of the laws of valid values, so no two records differ b
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -165,3 +166,23 @@ def test_names_that_javascript_would_move_are_refused() -> None:
         with pytest.raises(sv.InvalidInput, match="must not be a number"):
             sv.Schema(**{name: sv.Boolean()})
     sv.Schema(**{"007": sv.Boolean(), "1.5": sv.Boolean()})
+
+
+class Liar:
+    """Equal to everything, and a number that no attribute has."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __int__(self) -> int:
+        return 5
+
+
+def test_no_value_makes_a_device_raise_even_where_warnings_do() -> None:
+    plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (True, "perhaps", None, Liar(), float("nan")):
+            assert sv.Client(plan, sv.ClientState()).report({"x": value}).plan_id == plan.id

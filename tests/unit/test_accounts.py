@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.accounts import Spent, cost_of
 from sottovoce.client import Membership
-from sottovoce.entropy import Tape
+from sottovoce.entropy import System, Tape
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean(), basket=sv.Items(range(20)))
 RECORD = {"x": 1, "y": True, "basket": [3]}
@@ -119,3 +122,27 @@ def test_damaged_accounts_and_states_without_one_are_refused() -> None:
             sv.ClientState.from_json(json.dumps({**good, "account": account}))
     with pytest.raises(sv.InvalidInput, match="client state"):
         sv.ClientState.from_json(json.dumps({"rounds": {}, "memos": {}}))  # nobody knows what its plans cost
+
+
+class Yielding(System):
+    """The system's coins, from a device that lets others go first before each draw."""
+
+    def bits(self, count: int) -> int:
+        sleep(0)
+        return super().bits(count)
+
+
+def test_threads_that_share_a_state_answer_once() -> None:
+    made = plan(oracle="oue")
+    for _ in range(10):
+        state, start = sv.ClientState(), Barrier(8)
+
+        def answer(state: sv.ClientState = state, start: Barrier = start) -> bytes:
+            device = sv.Client(made, state, Yielding())
+            start.wait()
+            return device.report(RECORD).payload
+
+        with ThreadPoolExecutor(8) as threads:
+            told = {each.result() for each in [threads.submit(answer) for _ in range(8)]}
+        assert len(told) == 1
+        assert state.account.spent == {"x": Spent(1_500_000_000, 0)}

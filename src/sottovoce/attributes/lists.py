@@ -35,7 +35,7 @@ class Boolean(Single):
             return {"false": 0, "true": 1, "no": 0, "yes": 1, "0": 0, "1": 1}[value.strip().lower()]
         if value not in (0, 1):
             raise ValueError
-        return int(value)
+        return 1 if value == 1 else 0
 
     def labels(self) -> Sequence[Label]:
         return (False, True)
