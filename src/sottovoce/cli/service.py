@@ -11,6 +11,7 @@ import typer
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.errors import InvalidInput
 from sottovoce.extras import require_extra
+from sottovoce.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -322,7 +323,7 @@ def token(
             typer.echo(f"{count} tokens revoked" if count > 1 else "1 token revoked")
         elif names:
             for each in opened.tokens():
-                typer.echo(f"{each.name}\t{each.scope}\t{_end_of(each)}")
+                typer.echo(f"{visible(each.name)}\t{each.scope}\t{_end_of(each)}")
         else:
             typer.echo(new_token(opened, name, scope, days))
 

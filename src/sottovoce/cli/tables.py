@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.labels import written
+from sottovoce.labels import visible, written
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -279,11 +279,11 @@ def grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[s
     """A table without rows; the columns in ``words`` are to the left, figures to the right."""
     from rich import box
     from rich.markup import escape
-    from rich.table import Table as RichTable
 
-    made = RichTable(
-        title=escape(title), box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left"
-    )
+    from sottovoce.cli.grids import Grid
+
+    shown = escape(visible(title))
+    made = Grid(title=shown, box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left")
     for name in columns:
         made.add_column(name, justify="left" if name in words else "right", overflow="fold")
     return made

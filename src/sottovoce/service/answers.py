@@ -5,7 +5,6 @@ All of it runs in a process beside the collector, which passes on bytes and neve
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from sottovoce import front
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, Table
+from sottovoce.files import write_csv
 from sottovoce.findings import Findings
 from sottovoce.surveys import Survey
 
@@ -158,5 +158,5 @@ def _csv_row(table: Table, row: Mapping[str, Any]) -> list[Any]:
 
 def _lines(rows: Sequence[Sequence[Any]]) -> str:
     out = io.StringIO()
-    csv.writer(out).writerows(rows)
+    write_csv(out, rows)
     return out.getvalue()
