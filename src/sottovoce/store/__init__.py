@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from sottovoce.errors import InvalidInput
 from sottovoce.store.base import Entry, Outcome, Store
 from sottovoce.store.exports import export, export_file
 from sottovoce.store.keys import SCOPES, Token
@@ -32,6 +33,12 @@ def open_store(url: str, *, create: bool = True) -> Store:
         from sottovoce.store.sqlite import SqliteStore
 
         return SqliteStore(url, create)
-    from sottovoce.store.postgres import PostgresStore
-
+    try:
+        from sottovoce.store.postgres import PostgresStore
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "psycopg":
+            raise
+        raise InvalidInput(
+            'store: postgresql:// needs psycopg; install it with: pip install "sottovoce[postgres]"'
+        ) from None
     return PostgresStore(url, create)
