@@ -16,12 +16,26 @@
 from __future__ import annotations
 
 from sottovoce.errors import InvalidInput
+from sottovoce.store.backups import Manifest, backup, restore
 from sottovoce.store.base import Entry, Outcome, Store
 from sottovoce.store.exports import export, export_file
 from sottovoce.store.keys import SCOPES, Token
 from sottovoce.store.urls import is_store, kind_of
 
-__all__ = ["SCOPES", "Entry", "Outcome", "Store", "Token", "export", "export_file", "is_store", "open_store"]
+__all__ = [
+    "SCOPES",
+    "Entry",
+    "Manifest",
+    "Outcome",
+    "Store",
+    "Token",
+    "backup",
+    "export",
+    "export_file",
+    "is_store",
+    "open_store",
+    "restore",
+]
 
 
 def open_store(url: str, *, create: bool = True) -> Store:

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -193,9 +194,9 @@ class Store(KeyStore):
         """The same from the reports alone; it becomes the checkpoint. Refuses if some of them are damaged."""
         return self._folds.rebuild(plan, progress)
 
-    def recount(self, plan: Plan) -> tuple[Aggregate, int]:
-        """The same, and the number of damaged reports; nothing is kept of it."""
-        return self._folds.recount(plan)
+    def recount(self, plan: Plan, save: bool = False) -> tuple[Aggregate, int]:
+        """The same without the damaged reports, and their number; it becomes the checkpoint if wanted."""
+        return self._folds.recount(plan, save)
 
     @abstractmethod
     def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
@@ -251,6 +252,16 @@ class Store(KeyStore):
     @abstractmethod
     def _erase(self) -> bool:
         """Overwrite what was deleted; whether that could be done now."""
+
+    # -- copies, see :mod:`sottovoce.store.backups`
+
+    @abstractmethod
+    def _copy_to(self, draft: Path) -> None:
+        """Write all that is here at one moment into a SQLite file."""
+
+    @abstractmethod
+    def _load_from(self, source: Path, replace: bool) -> None:
+        """Take over such a file, in one transaction; refuse if there are surveys, unless they may go."""
 
     @abstractmethod
     def ping(self) -> None:

@@ -86,12 +86,14 @@ class Folds:
             self._held[plan.id] = self._saved(held, force=True)
             return held.aggregate
 
-    def recount(self, plan: Plan) -> tuple[Aggregate, int]:
+    def recount(self, plan: Plan, save: bool) -> tuple[Aggregate, int]:
         """The aggregate of all reports, and how many are damaged; of a survey without reports, its sums."""
         kept = self._store.kept(plan)
         if kept.only_sums:
             return self._loaded(plan, kept).aggregate, 0
         held = self._grown(Held(Aggregate(plan), kept.version))
+        if save:
+            self._saved(held, force=True)
         return held.aggregate, held.damaged
 
     def _loaded(self, plan: Plan, kept: Kept) -> Held:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -21,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
+from sottovoce.store import postgres_copies as copies
 from sottovoce.store import postgres_upkeep as upkeep
 from sottovoce.store.base import (
     ID_BYTES,
@@ -281,6 +283,17 @@ class PostgresStore(Store):
     def _erase(self) -> bool:
         with self._translated(), closing(self._connect(_NEVER_HANG)) as db:
             return upkeep.erase(db)
+
+    # -- copies
+
+    def _copy_to(self, draft: Path) -> None:
+        with self._translated(), closing(self._connect(_IN_ORDER)) as db:
+            copies.copy_to(db, draft)
+
+    def _load_from(self, source: Path, replace: bool) -> None:
+        self._write(lambda db: copies.load_from(db, source, replace))
+        if replace:
+            self._erase()
 
     # -- keys
 

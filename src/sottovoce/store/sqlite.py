@@ -25,7 +25,9 @@ from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH
 from sottovoce.store import register
+from sottovoce.store import sqlite_copies as copies
 from sottovoce.store import sqlite_upkeep as upkeep
+from sottovoce.store.backups import is_backup
 from sottovoce.store.base import (
     ID_BYTES,
     Ids,
@@ -97,6 +99,7 @@ class SqliteStore(Store):
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
             self._writer.execute(f"PRAGMA journal_size_limit = {MOST_WAL}")
             self._writer.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+            self._is_backup = is_backup(self._writer)
             if address.most_pages is not None:
                 self._writer.execute(f"PRAGMA max_page_count = {address.most_pages}")
         self._readers = Pool(lambda: _connect(address.path, "PRAGMA query_only = ON"))
@@ -124,6 +127,8 @@ class SqliteStore(Store):
         with self._lock, self._translated():
             if self._closed:
                 raise StoreError("store: it is closed")
+            if self._is_backup:
+                raise StoreError(f"store ({self._path}) is a backup, which takes nothing more; restore it elsewhere")
             db = self._writer
             self._known = None  # whatever happens here, unless it says what is known afterwards
             db.execute("BEGIN IMMEDIATE")
@@ -276,6 +281,22 @@ class SqliteStore(Store):
     def _erase(self) -> bool:
         with self._lock, self._translated():
             return upkeep.erase(self._writer)
+
+    # -- copies
+
+    def _copy_to(self, draft: Path) -> None:
+        with self._translated():
+            copies.copy_to(self._path, draft)
+
+    def _load_from(self, source: Path, replace: bool) -> None:
+        with self._lock, self._translated():
+            self._writer.execute("ATTACH ? AS copy", (str(source),))
+            try:
+                with self._writing() as db:
+                    copies.load_from(db, replace)
+            finally:
+                self._writer.execute("DETACH copy")
+            upkeep.erase(self._writer)
 
     # -- checkpoints
 
