@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from sottovoce.cli import analysis, marginals, popular, service  # noqa: F401  (they add their commands)
+from sottovoce.cli import analysis, marginals, popular, retention, service  # noqa: F401  (they add their commands)
 from sottovoce.cli.commands import app
 from sottovoce.errors import SottovoceError
 from sottovoce.extras import explained_import

@@ -255,17 +255,20 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
     """What a store holds, a row per survey."""
     from rich.markup import escape
 
-    columns = ["plan", "title", "question", "epsilon", "reports", "of", "state"]
+    any_damaged = any(each["damaged"] for each in surveys)
+    columns = ["plan", "title", "question", "epsilon", "reports", *(["damaged"] if any_damaged else []), "of", "state"]
     out = grid("Surveys", columns, words=("plan", "title", "question", "state"))
     for each in surveys:
+        state = "closed" if each["closed"] else "open"
         out.add_row(
             each["id"][:16],
             escape(each["title"]),
             each["question"],
             each["epsilon"] + (f", delta {delta:.4g}" if (delta := each["guarantee"]["delta"]) else ""),
             f"{each['people']:,}",
+            *([f"{each['damaged']:,}"] if any_damaged else []),
             f"{each['people_expected']:,}",
-            "closed" if each["closed"] else "open",
+            "only sums" if each["only_sums"] else state,
         )
     return out
 

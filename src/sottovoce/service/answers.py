@@ -35,6 +35,7 @@ class Kept:
     estimate: Estimate
     people: int
     made: float  # unix time
+    damaged: int = 0  # reports that were acknowledged and are not in it
 
 
 def keep(kept: Kept, path: Path) -> None:
@@ -71,6 +72,7 @@ def estimates_page(path: Path, problem: str | None, level: float, page: Page) ->
     kept = kept_in(path)
     estimate = kept.estimate
     body: dict[str, Any] = {"people": kept.people, "made": kept.made, "problem": problem}
+    body["damaged"] = kept.damaged
     body["has_next"] = estimate.next is not None
     tables: list[dict[str, Any]] = []
     before = 0  # rows of the tables before

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from sottovoce.errors import InvalidInput
 from sottovoce.store.backups import Manifest, backup, restore
-from sottovoce.store.base import Entry, Outcome, Store
+from sottovoce.store.base import Entry, Kept, Outcome, Store
 from sottovoce.store.exports import export, export_file
 from sottovoce.store.keys import SCOPES, Token
 from sottovoce.store.urls import is_store, kind_of
@@ -25,6 +25,7 @@ from sottovoce.store.urls import is_store, kind_of
 __all__ = [
     "SCOPES",
     "Entry",
+    "Kept",
     "Manifest",
     "Outcome",
     "Store",
