@@ -28,6 +28,32 @@ def visible(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else "".join(_escape(each) if _is_hidden(each) else each for each in text)
 
 
+def visible_lines(text: str) -> str:
+    r"""The same for text of several lines, which stay lines.
+
+    >>> visible_lines("two\nlines\x1b[2J")
+    'two\nlines\\x1b[2J'
+    """
+    return "\n".join(map(visible, text.split("\n")))
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # how a spreadsheet knows a formula
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: text that could be one has an apostrophe before it.
+
+    Numbers, and text that is one, stay as they are.
+
+    >>> csv_cell("=HYPERLINK(A1)"), csv_cell("-5"), csv_cell(-0.01), csv_cell("tea")
+    ("'=HYPERLINK(A1)", '-5', -0.01, 'tea')
+    """
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
+        return value
+    return f"'{value}" if value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA) else value
+
+
 def json_visible(text: str) -> str:
     r"""JSON text with the same characters as JSON escapes: the document stays what it was.
 

@@ -37,6 +37,11 @@ class Ledger(ABC):
     def people(self) -> int:
         """How many reports it holds."""
 
+    @property
+    @abstractmethod
+    def holds_reports(self) -> bool:
+        """Whether the reports themselves, each by itself, can be read off it: then it is no sum."""
+
     @abstractmethod
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         """People and states of one cohort; those of nobody if it was not heard from."""
@@ -74,6 +79,11 @@ class States(Ledger):
     @property
     def people(self) -> int:
         return sum(people for people, _ in self._heard.values())
+
+    @property
+    def holds_reports(self) -> bool:
+        """An oracle whose state grows with the people (a part of its shape is 0) keeps their reports."""
+        return any(0 in oracle.state_shape for kind in self.cohorts.kinds for oracle in kind.oracles)
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         if index in self._heard:
@@ -167,6 +177,11 @@ class Tally(Ledger):
     @property
     def people(self) -> int:
         return int(self.counts.sum())
+
+    @property
+    def holds_reports(self) -> bool:
+        """A tally with more places than people counts hardly anybody together with others."""
+        return len(self.cohorts) << self._bits > self.people
 
     @property
     def answers(self) -> tuple[Integers, Integers, Integers]:
@@ -281,6 +296,10 @@ class Joint(Ledger):
     @property
     def people(self) -> int:
         return sum(int(counts.sum()) for _, counts in (self._sorted, *self._pending))
+
+    @property
+    def holds_reports(self) -> bool:
+        return True
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         payloads, people = self.told(index)

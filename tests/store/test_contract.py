@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
@@ -307,14 +308,14 @@ def test_a_second_call_reads_only_what_is_new(store: Store, monkeypatch: pytest.
     assert store.aggregate(plan()) is first
     store.append(plan(), ids(10, seed=2), reports(10))
     read: list[int] = []
-    reading = type(store).read
+    reading = type(store).scan
 
     def counted(self: Store, *arguments: object) -> object:
         for part in reading(self, *arguments):  # type: ignore[arg-type]
-            read.append(len(part[2]))
+            read.append(len(part.reports))
             yield part
 
-    monkeypatch.setattr(type(store), "read", counted)
+    monkeypatch.setattr(type(store), "scan", counted)
     assert store.aggregate(plan()).people == 110
     assert read == [10]
 
@@ -330,7 +331,7 @@ def test_a_damaged_checkpoint_is_not_trusted(url: str, damage: str) -> None:
         foreign = sv.Aggregate(plan("y")).to_bytes()
         fewer = sv.Aggregate(plan()).add(reports(90)).to_bytes()
         data = {"cut": good[:-1], "other plan": foreign, "other people": fewer, "nonsense": b""}[damage]
-        store.save_checkpoint(plan(), folding.Checkpoint(saved.upto, saved.people, data), force=True)
+        store.save_checkpoint(plan(), replace(saved, data=data), force=True)
     with open_store(url) as store:
         assert store.aggregate(plan()).to_bytes() == good
 
@@ -341,7 +342,7 @@ def test_an_older_checkpoint_does_not_replace_a_newer_one(store: Store) -> None:
     store.rebuild(plan())
     newer = store.load_checkpoint(plan())
     assert newer is not None
-    store.save_checkpoint(plan(), folding.Checkpoint(newer.upto - 1, 1, b"older"), force=False)
+    store.save_checkpoint(plan(), replace(newer, upto=newer.upto - 1, people=1, data=b"older"), force=False)
     assert store.load_checkpoint(plan()) == newer
 
 

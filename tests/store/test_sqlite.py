@@ -6,14 +6,13 @@ import random
 import sqlite3
 import stat
 import time
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sottovoce.errors import InvalidInput, StoreFull
-from sottovoce.store import Outcome, Store, Token, open_store, register, sieve
+from sottovoce.store import Outcome, Store, open_store, register, sieve
 from sottovoce.store.sqlite import SqliteStore
 from tests.store.child import PARTS, ROWS
 from tests.store.crowds import ids, plan, reports
@@ -178,23 +177,8 @@ def test_files_that_are_something_else_are_refused_and_left_alone(path: Path) ->
     open_store(url).close()
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 7")
-    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads versions up to 2"):
+    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads version 3"):
         open_store(url)
-
-
-def test_a_store_of_the_first_version_keeps_its_tokens(tmp_path: Path) -> None:
-    url, path = f"sqlite:///{tmp_path}/survey.db", tmp_path / "survey.db"
-    open_store(url).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("DROP TABLE tokens")
-        other.execute("CREATE TABLE tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL)")
-        other.execute("INSERT INTO tokens VALUES (?, 'ann')", (bytes(32),))
-        other.execute("PRAGMA user_version = 1")
-    with open_store(url, create=False) as store:
-        assert store.token(bytes(32)) == Token("ann", "manage", None)
-        store.add_token("bob", b"b" * 32, "read", 5.0)
-    with open_store(url, create=False) as store:
-        assert store.tokens()[1] == Token("bob", "read", 5.0)
 
 
 def test_a_folder_that_is_missing_or_is_the_file(tmp_path: Path) -> None:

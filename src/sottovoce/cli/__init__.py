@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from sottovoce.cli import analysis, marginals, popular, service  # noqa: F401  (they add their commands)
+from sottovoce.cli import analysis, marginals, popular, retention, service  # noqa: F401  (they add their commands)
 from sottovoce.cli.commands import app
 from sottovoce.errors import SottovoceError
 from sottovoce.extras import explained_import
+from sottovoce.labels import visible
 
 __all__ = ["app", "main", "run"]
 
@@ -34,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
         message = _explained(wrong)
         if message is None:
             raise
-        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+        print(f"error: {visible(' '.join(message.split()))}", file=sys.stderr)
         return BAD_INPUT
     return outcome if isinstance(outcome, int) else 0
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, listed, print_json
+from sottovoce.cli.screen import say
 from sottovoce.errors import InvalidInput
 from sottovoce.labels import visible
 
@@ -66,7 +67,7 @@ def associate(
         print_json([each.to_json() for each in found])
         return
     for line in _lines(found):
-        typer.echo(line)
+        say(line)
 
 
 def _lines(found: Sequence[Association]) -> list[str]:
@@ -113,7 +114,7 @@ def tree(
     if as_json:
         print_json(found.to_json())
         return
-    typer.echo(str(found))
+    say(found)
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
 
@@ -138,7 +139,7 @@ def synthesize(
     """
     from sottovoce import analysis
     from sottovoce.analysis.pairs import estimate_of
-    from sottovoce.files import replacing
+    from sottovoce.files import replacing, write_csv
 
     if output.suffix.lower() not in RECORDS:
         raise InvalidInput(f"output ({output}) must end in one of {', '.join(RECORDS)}")
@@ -147,7 +148,8 @@ def synthesize(
     made = analysis.synthesize(estimate, people, seed, chosen)
     with replacing(output) as draft:
         if output.suffix.lower() == ".csv":
-            made.to_csv(draft, index=False)
+            with draft.open("w", encoding="utf-8", newline="") as file:
+                write_csv(file, [made.columns, *made.itertuples(index=False)])
         else:
             made.to_parquet(draft, index=False)
     unasked = estimate.never_asked

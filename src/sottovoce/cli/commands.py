@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.screen import say
 from sottovoce.errors import InvalidInput
 from sottovoce.files import replacing
 from sottovoce.labels import json_visible
@@ -127,7 +128,7 @@ def plan(
     if as_json:
         print_json(describe(made) | ({} if ranks is None else ranking_json(made, ranks)))
         return
-    typer.echo(str(made))
+    say(made)
     if ranks is not None:
         from sottovoce.cli.tables import console, ranking_table
 
@@ -342,9 +343,9 @@ def audit(
         print_json({"passed": passed, **({} if whole is None else {"plan": whole.to_json()}), **found})
     else:
         if whole is not None:
-            typer.echo(str(whole))
+            say(whole)
         for each, result in results:
-            typer.echo(f"{each}{result}")
+            say(f"{each}{result}")
     if not passed:
         raise typer.Exit(AUDIT_FAILED)
 

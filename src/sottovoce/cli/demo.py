@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.files import replacing
+from sottovoce.files import replacing, write_csv
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -308,9 +307,7 @@ def _compared(plan: Plan, crowd: Population, seed: int | None, quiet: bool) -> l
 
 def _write_csv(people: Mapping[str, Sequence[Any]], path: Path) -> None:
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(people)
-        writer.writerows(zip(*people.values(), strict=True))
+        write_csv(file, [people, *zip(*people.values(), strict=True)])
 
 
 def _print_plan(screen: Console, plan: Plan, ranks: Sequence[Rank]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from sottovoce.aggregate import Aggregate
     from sottovoce.front import Plan
@@ -22,7 +24,11 @@ def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
 
         store = open_store(source, create=False)
         try:
-            return store.aggregate(store.entry(made.id).plan)
+            total = store.aggregate(store.entry(made.id).plan)
+            missing = store.kept(made).missing
+            if missing:
+                typer.echo(f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`", err=True)
+            return total
         finally:
             store.close()
     total = Aggregate(made)

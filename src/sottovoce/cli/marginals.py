@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
+from sottovoce.cli.screen import say
 from sottovoce.errors import InvalidInput
 
 
@@ -109,8 +110,7 @@ def advise(
     if as_json:
         print_json(advice.to_json())
         return
-    for line in str(advice).splitlines():
-        typer.echo(line)
+    say(advice)
 
 
 def _wanted(kind: str, error: float | None, share: float | None) -> float:

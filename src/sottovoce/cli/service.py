@@ -11,6 +11,7 @@ import typer
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.errors import InvalidInput
 from sottovoce.extras import require_extra
+from sottovoce.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,7 +228,7 @@ def info(store: StoreUrl, as_json: Json = False) -> None:
 
     opened = open_store(store, create=False)
     try:
-        rows = [Survey(entry, opened.count(entry.plan)).to_json() for entry in opened.entries()]
+        rows = [Survey.of(opened, entry).to_json() for entry in opened.entries()]
     finally:
         opened.close()
     if as_json:
@@ -259,30 +260,12 @@ def export(
         if not chosen:
             raise InvalidInput("plan: the store has no plan whose id starts so" if plan_id else "store: it has no plan")
         for entry in chosen:
+            if plan_id is None and opened.kept(entry.plan).only_sums:
+                typer.echo(f"Only the sums of {entry.plan.id[:16]} are kept")
+                continue
             with progress(f"exporting {entry.plan.id[:8]}", opened.count(entry.plan), quiet) as advance:
                 count = write_out(opened, entry.plan, output, advance)
             typer.echo(f"{count:,} reports of {entry.plan.id[:16]} written to {output}")
-    finally:
-        opened.close()
-
-
-@app.command()
-def rebuild(store: StoreUrl, quiet: Quiet = False) -> None:
-    """Add up a store's reports anew.
-
-    Aggregates are kept as reports come; this makes them again from the reports alone.
-
-    Example:  sottovoce rebuild sqlite:///survey.db
-    """
-    from sottovoce.cli.progress import progress
-    from sottovoce.store import open_store
-
-    opened = open_store(store, create=False)
-    try:
-        for entry in opened.entries():
-            with progress(f"adding up {entry.plan.id[:8]}", opened.count(entry.plan), quiet) as advance:
-                people = opened.rebuild(entry.plan, advance).people
-            typer.echo(f"{people:,} reports of {entry.plan.id[:16]} added up")
     finally:
         opened.close()
 
@@ -322,7 +305,7 @@ def token(
             typer.echo(f"{count} tokens revoked" if count > 1 else "1 token revoked")
         elif names:
             for each in opened.tokens():
-                typer.echo(f"{each.name}\t{each.scope}\t{_end_of(each)}")
+                typer.echo(f"{visible(each.name)}\t{each.scope}\t{_end_of(each)}")
         else:
             typer.echo(new_token(opened, name, scope, days))
 

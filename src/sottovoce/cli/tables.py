@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.labels import written
+from sottovoce.labels import visible, written
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -255,17 +255,20 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
     """What a store holds, a row per survey."""
     from rich.markup import escape
 
-    columns = ["plan", "title", "question", "epsilon", "reports", "of", "state"]
+    any_damaged = any(each["damaged"] for each in surveys)
+    columns = ["plan", "title", "question", "epsilon", "reports", *(["damaged"] if any_damaged else []), "of", "state"]
     out = grid("Surveys", columns, words=("plan", "title", "question", "state"))
     for each in surveys:
+        state = "closed" if each["closed"] else "open"
         out.add_row(
             each["id"][:16],
             escape(each["title"]),
             each["question"],
             each["epsilon"] + (f", delta {delta:.4g}" if (delta := each["guarantee"]["delta"]) else ""),
             f"{each['people']:,}",
+            *([f"{each['damaged']:,}"] if any_damaged else []),
             f"{each['people_expected']:,}",
-            "closed" if each["closed"] else "open",
+            "only sums" if each["only_sums"] else state,
         )
     return out
 
@@ -279,11 +282,11 @@ def grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[s
     """A table without rows; the columns in ``words`` are to the left, figures to the right."""
     from rich import box
     from rich.markup import escape
-    from rich.table import Table as RichTable
 
-    made = RichTable(
-        title=escape(title), box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left"
-    )
+    from sottovoce.cli.grids import Grid
+
+    shown = escape(visible(title))
+    made = Grid(title=shown, box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left")
     for name in columns:
         made.add_column(name, justify="left" if name in words else "right", overflow="fold")
     return made

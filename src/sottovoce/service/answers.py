@@ -5,7 +5,6 @@ All of it runs in a process beside the collector, which passes on bytes and neve
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from sottovoce import front
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, Table
+from sottovoce.files import write_csv
 from sottovoce.findings import Findings
 from sottovoce.surveys import Survey
 
@@ -35,6 +35,7 @@ class Kept:
     estimate: Estimate
     people: int
     made: float  # unix time
+    damaged: int = 0  # reports that were acknowledged and are not in it
 
 
 def keep(kept: Kept, path: Path) -> None:
@@ -71,6 +72,7 @@ def estimates_page(path: Path, problem: str | None, level: float, page: Page) ->
     kept = kept_in(path)
     estimate = kept.estimate
     body: dict[str, Any] = {"people": kept.people, "made": kept.made, "problem": problem}
+    body["damaged"] = kept.damaged
     body["has_next"] = estimate.next is not None
     tables: list[dict[str, Any]] = []
     before = 0  # rows of the tables before
@@ -158,5 +160,5 @@ def _csv_row(table: Table, row: Mapping[str, Any]) -> list[Any]:
 
 def _lines(rows: Sequence[Sequence[Any]]) -> str:
     out = io.StringIO()
-    csv.writer(out).writerows(rows)
+    write_csv(out, rows)
     return out.getvalue()

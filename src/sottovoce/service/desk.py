@@ -19,7 +19,7 @@ from sottovoce.service.limits import MOST_VALUES, check_values
 from sottovoce.service.problems import Problem
 from sottovoce.service.shelf import Shelf
 from sottovoce.service.snapshots import FAILED, Snapshot, Snapshots
-from sottovoce.store import Entry, Store
+from sottovoce.store import Entry, Kept, Store
 from sottovoce.surveys import LONGEST_TITLE
 from sottovoce.surveys import Survey as Description
 
@@ -34,6 +34,12 @@ class Survey:
 
     entry: Entry
     people: int
+    kept: Kept
+
+    @classmethod
+    def of(cls, store: Store, entry: Entry) -> Survey:
+        """As it stands now."""
+        return cls(entry, store.count(entry.plan), store.kept(entry.plan))
 
     @property
     def plan(self) -> Plan:
@@ -47,6 +53,8 @@ class Survey:
             "created": self.entry.created,
             "closed": self.entry.closed,
             "people": self.people,
+            "damaged": self.kept.missing,  # reports that were acknowledged and cannot be counted
+            "only_sums": self.kept.only_sums,
             "people_expected": plan.people,
             "epsilon": str(plan.epsilon),
             "coin": plan.coin,
@@ -73,12 +81,16 @@ class Desk:
     def surveys(self) -> list[Survey]:
         """All of them, the newest first."""
         entries = sorted(self.store.entries(), key=lambda entry: -entry.created)
-        return [Survey(entry, self.store.count(entry.plan)) for entry in entries]
+        return [Survey.of(self.store, entry) for entry in entries]
+
+    def damaged(self) -> int:
+        """Reports of all surveys that were acknowledged and cannot be counted."""
+        return sum(self.store.kept(entry.plan).missing for entry in self.store.entries())
 
     def survey(self, plan_id: str) -> Survey:
         """By its id, or by so many of its first digits that it is the only one."""
         entry = self.store.entry(self._whole_id(plan_id))
-        return Survey(entry, self.store.count(entry.plan))
+        return Survey.of(self.store, entry)
 
     def exact_survey(self, plan_id: str) -> Survey:
         """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
@@ -184,10 +196,14 @@ class Desk:
         return self._snapshots.new_file()
 
     def refresh(self) -> None:
-        """Have estimates made of whatever has changed."""
+        """Have estimates made of whatever has changed, and forget what was deleted."""
+        surveys = self.surveys()
+        there = {survey.plan.id for survey in surveys}
+        self.shelf.keep(there)
+        self._snapshots.keep(there)
         if not self._can_estimate:
             return
-        for survey in self.surveys():
+        for survey in surveys:
             self._snapshots.latest(survey.plan, survey.people)
 
     def stop(self) -> None:

@@ -36,7 +36,7 @@ class Metrics:
             self._commit_seconds += seconds
             self._commits[next((top for top in _BUCKETS if seconds <= top), float("inf"))] += 1
 
-    def text(self, waiting_bytes: int) -> str:
+    def text(self, waiting_bytes: int, damaged: int) -> str:
         """Everything, a line each."""
         with self._lock:
             commits, count, seconds = dict(self._commits), self._commit_count, self._commit_seconds
@@ -50,6 +50,9 @@ class Metrics:
             "# HELP sottovoce_waiting_bytes Memory of reports that are not durable yet.",
             "# TYPE sottovoce_waiting_bytes gauge",
             f"sottovoce_waiting_bytes {waiting_bytes}",
+            "# HELP sottovoce_damaged_reports Reports that were acknowledged and cannot be counted any more.",
+            "# TYPE sottovoce_damaged_reports gauge",
+            f"sottovoce_damaged_reports {damaged}",
             "# HELP sottovoce_commit_seconds Time to check and commit a group of reports.",
             "# TYPE sottovoce_commit_seconds histogram",
         ]

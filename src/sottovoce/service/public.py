@@ -60,7 +60,9 @@ def public_routes(desk: Desk, writer: Writer, metrics: Metrics, settings: Settin
     async def counters(request: Request) -> Response:
         if settings.metrics != "public":
             await run_in_threadpool(check, request)
-        return PlainTextResponse(metrics.text(writer.waiting_bytes), media_type="text/plain; version=0.0.4")
+        damaged = await run_in_threadpool(desk.damaged)
+        text = metrics.text(writer.waiting_bytes, damaged)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     routes = [
         Route("/v1/plans/{id:str}", plan, methods=["GET"]),

@@ -4,7 +4,7 @@ added."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -40,6 +40,12 @@ class Shelf:
         """Have a plan at hand."""
         self._plans[plan.id] = plan
         self._short[bytes.fromhex(plan.id)[:SHORT]] = plan
+
+    def keep(self, ids: Container[str]) -> None:
+        """Let go of all other plans: they were deleted."""
+        for plan_id in [each for each in list(self._plans) if each not in ids]:
+            self._plans.pop(plan_id, None)
+            self._short.pop(bytes.fromhex(plan_id)[:SHORT], None)
 
     def plan(self, id: str) -> Plan:
         """The plan of this id, or one clear error."""

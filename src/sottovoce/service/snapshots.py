@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ def _estimated(url: str, plan_text: str, file: Path) -> Snapshot:
             seconds = time.perf_counter() - start
             return Snapshot(heard.people, made=time.time(), seconds=seconds, problem=str(wrong))
         made = time.time()
-        keep(Kept(estimate, heard.people, made), file)
+        keep(Kept(estimate, heard.people, made, store.kept(plan).missing), file)
         return Snapshot(heard.people, file, estimate.next is not None, made, time.perf_counter() - start)
     finally:
         if values_of(plan.schema, plan.question) > KEPT_VALUES:
@@ -127,6 +127,14 @@ class Snapshots:
         if asked is not None:
             wait_for([asked], timeout)
         return self.last(plan, people)
+
+    def keep(self, ids: Container[str]) -> None:
+        """Let go of the estimates of all other surveys: they were deleted."""
+        with self._lock:
+            for plan_id in [each for each in self._latest if each not in ids]:
+                last = self._latest.pop(plan_id)
+                if last.file is not None:
+                    last.file.unlink(missing_ok=True)
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
         """What a function of :mod:`sottovoce.service.answers` makes of an estimate, once for all who ask for it now."""

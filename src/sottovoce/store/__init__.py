@@ -15,12 +15,28 @@
 
 from __future__ import annotations
 
-from sottovoce.store.base import Entry, Outcome, Store
+from sottovoce.errors import InvalidInput
+from sottovoce.store.backups import Manifest, backup, restore
+from sottovoce.store.base import Entry, Kept, Outcome, Store
 from sottovoce.store.exports import export, export_file
 from sottovoce.store.keys import SCOPES, Token
 from sottovoce.store.urls import is_store, kind_of
 
-__all__ = ["SCOPES", "Entry", "Outcome", "Store", "Token", "export", "export_file", "is_store", "open_store"]
+__all__ = [
+    "SCOPES",
+    "Entry",
+    "Kept",
+    "Manifest",
+    "Outcome",
+    "Store",
+    "Token",
+    "backup",
+    "export",
+    "export_file",
+    "is_store",
+    "open_store",
+    "restore",
+]
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
@@ -32,6 +48,12 @@ def open_store(url: str, *, create: bool = True) -> Store:
         from sottovoce.store.sqlite import SqliteStore
 
         return SqliteStore(url, create)
-    from sottovoce.store.postgres import PostgresStore
-
+    try:
+        from sottovoce.store.postgres import PostgresStore
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "psycopg":
+            raise
+        raise InvalidInput(
+            'store: postgresql:// needs psycopg; install it with: pip install "sottovoce[postgres]"'
+        ) from None
     return PostgresStore(url, create)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -45,6 +47,34 @@ class Entry:
     title: str
     created: float
     closed: bool
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a store says of a survey's reports.
+
+    ``version`` is drawn anew whenever reports are taken away, so that nothing that was held before is built upon.
+    """
+
+    version: int
+    only_sums: bool  # the reports were deleted, and what they add up to was kept
+    damaged: int  # reports whose checksum did not hold when they were added up; they are not counted
+    set_aside: int  # those that were moved away
+
+    @property
+    def missing(self) -> int:
+        """Reports that were acknowledged and are not counted."""
+        return self.damaged + self.set_aside
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Reports one after another. Those whose checksum does not hold are not among them, only counted."""
+
+    last: int  # sequence number
+    ids: Ids
+    reports: Reports
+    damaged: int
 
 
 class Store(KeyStore):
@@ -130,13 +160,22 @@ class Store(KeyStore):
         A failure of the store itself, such as a full disk, is the result of every part.
         """
 
-    @abstractmethod
     def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
         """(last sequence number, ids, reports) in order of arrival, at most ``batch`` rows at once."""
+        for stretch in self.scan(plan, after, batch):
+            yield stretch.last, stretch.ids, stretch.reports
+
+    @abstractmethod
+    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+        """The same with the number of damaged reports among them."""
 
     @abstractmethod
     def count(self, plan: Plan) -> int:
-        """How many reports of a plan there are, without reading them."""
+        """How many reports of a plan there are, without reading them; less those known to be damaged."""
+
+    @abstractmethod
+    def kept(self, plan: Plan) -> Kept:
+        """What is kept of a survey's reports."""
 
     # -- what they add up to
 
@@ -152,8 +191,12 @@ class Store(KeyStore):
         self._folds.forget(plan)
 
     def rebuild(self, plan: Plan, progress: Progress | None = None) -> Aggregate:
-        """The same from the reports alone; it becomes the checkpoint."""
+        """The same from the reports alone; it becomes the checkpoint. Refuses if some of them are damaged."""
         return self._folds.rebuild(plan, progress)
+
+    def recount(self, plan: Plan, save: bool = False) -> tuple[Aggregate, int]:
+        """The same without the damaged reports, and their number; it becomes the checkpoint if wanted."""
+        return self._folds.recount(plan, save)
 
     @abstractmethod
     def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
@@ -161,7 +204,64 @@ class Store(KeyStore):
 
     @abstractmethod
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
-        """Keep a checkpoint if it reaches further than the one there, or by ``force``."""
+        """Keep a checkpoint of the survey's version if it reaches further than the one there, or by ``force``."""
+
+    # -- what is taken away
+
+    @abstractmethod
+    def set_aside(self, plan: Plan) -> int:
+        """Move a plan's damaged reports to a table of their own; how many they were.
+
+        Their ids are free again: a device that still has such a report may send it once more.
+        """
+
+    def delete(self, plan: Plan) -> bool:
+        """Delete a survey: its plan, its reports with their ids, what they add up to.
+
+        Returns:
+            Whether their bytes are gone from the store's files too; otherwise they go with its next maintenance.
+        """
+        self.entry(plan.id)
+        self._delete(plan)
+        self._folds.forget(plan)
+        self._parsed.pop(plan.id, None)
+        return self._erase()
+
+    def keep_sums(self, plan: Plan) -> bool:
+        """Close a survey and delete its reports with their ids, but keep what they add up to.
+
+        Refused where that would be the reports themselves, and while some of them are damaged. Returns as
+        :meth:`delete` does.
+        """
+        if self.kept(plan).only_sums:
+            return self._erase()
+        require_sums(self.aggregate(plan))
+        self.close_survey(plan.id)
+        self.rebuild(plan)
+        self._keep_sums(plan)
+        self._folds.forget(plan)
+        return self._erase()
+
+    @abstractmethod
+    def _delete(self, plan: Plan) -> None: ...
+
+    @abstractmethod
+    def _keep_sums(self, plan: Plan) -> None:
+        """Delete the reports of a closed survey whose checkpoint holds them all."""
+
+    @abstractmethod
+    def _erase(self) -> bool:
+        """Overwrite what was deleted; whether that could be done now."""
+
+    # -- copies, see :mod:`sottovoce.store.backups`
+
+    @abstractmethod
+    def _copy_to(self, draft: Path) -> None:
+        """Write all that is here at one moment into a SQLite file."""
+
+    @abstractmethod
+    def _load_from(self, source: Path, replace: bool) -> None:
+        """Take over such a file, in one transaction; refuse if there are surveys, unless they may go."""
 
     @abstractmethod
     def ping(self) -> None:
@@ -170,6 +270,14 @@ class Store(KeyStore):
     @abstractmethod
     def close(self) -> None:
         """Let go of the store. Closing it again changes nothing."""
+
+
+def require_sums(aggregate: Aggregate) -> None:
+    """One clear error if an aggregate is the reports themselves, in another order."""
+    if aggregate.ledger.holds_reports:
+        raise InvalidInput(
+            "keep: this survey's reports add up to the reports themselves; keep it as it is, or delete it whole"
+        )
 
 
 def checked(part: Part) -> SottovoceError | None:
@@ -189,3 +297,13 @@ def batch_size(plan: Plan, batch: int) -> int:
     if batch < 1:
         raise InvalidInput(f"batch ({batch}) must be at least 1")
     return max(1, min(batch, MOST_BATCH_BYTES // (ID_BYTES + 4 + plan.cohorts.bytes)))
+
+
+def new_version() -> int:
+    """Another version of a survey's reports."""
+    return secrets.randbits(62)
+
+
+def no_reports_left() -> InvalidInput:
+    """The error of whoever asks for reports that were deleted."""
+    return InvalidInput("reports: they were deleted, and only what they add up to was kept")

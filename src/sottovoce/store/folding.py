@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from sottovoce.errors import CorruptReport, PlanMismatch, StoreError
 from sottovoce.plans import Plan
 
 if TYPE_CHECKING:
-    from sottovoce.store.base import Store
+    from sottovoce.store.base import Kept, Store
 
 SAVE_AFTER = 100_000  # reports that came after the last checkpoint
 SAVE_SHARE = 10  # and a tenth of what it holds
@@ -21,10 +21,15 @@ SAVE_SHARE = 10  # and a tenth of what it holds
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An aggregate's bytes: of all ``people`` whose sequence number is at most ``upto``."""
+    """An aggregate's bytes: of all ``people`` whose sequence number is at most ``upto``, the ``damaged`` ones left out.
+
+    It belongs to one ``version`` of the survey's reports.
+    """
 
     upto: int
     people: int
+    damaged: int
+    version: int
     data: bytes
 
 
@@ -33,8 +38,11 @@ class Held:
     """An aggregate, the sequence number it reaches, and the people in the last checkpoint. It never changes."""
 
     aggregate: Aggregate
+    version: int  # of the survey's reports
     upto: int = 0
+    damaged: int = 0
     saved: int = 0
+    is_due: bool = False  # a checkpoint, however few are new
 
 
 class Folds:
@@ -48,11 +56,16 @@ class Folds:
     def aggregate(self, plan: Plan) -> Aggregate:
         """The aggregate held, with what is new."""
         with self._locks.setdefault(plan.id, Lock()):
-            held = self._grown(self._held.get(plan.id) or self._loaded(plan))
+            kept = self._store.kept(plan)
+            held = self._held.get(plan.id)
+            if held is None or held.version != kept.version:
+                held = self._loaded(plan, kept)
+            if not kept.only_sums:
+                held = self._grown(held)
             new = held.aggregate.people - held.saved
-            if new >= SAVE_AFTER and new * SAVE_SHARE >= held.saved:
+            if held.is_due or (new >= SAVE_AFTER and new * SAVE_SHARE >= held.saved):
                 with suppress(StoreError):  # without room for a checkpoint there still is an answer
-                    held = self._saved(held, force=False)
+                    held = self._saved(held, force=held.is_due)
             self._held[plan.id] = held
             return held.aggregate
 
@@ -64,33 +77,55 @@ class Folds:
     def rebuild(self, plan: Plan, progress: Callable[[int], None] | None) -> Aggregate:
         """The aggregate of all reports, read anew."""
         with self._locks.setdefault(plan.id, Lock()):
-            held = self._saved(self._grown(Held(Aggregate(plan)), progress), force=True)
-            self._held[plan.id] = held
+            held = self._grown(Held(Aggregate(plan), self._store.kept(plan).version), progress)
+            if held.damaged:
+                raise StoreError(
+                    f"store: {held.damaged:,} reports of {plan.id[:16]} are damaged, and estimates leave them out; "
+                    "restore a backup, or move them away for good with `sottovoce rebuild --set-aside`"
+                )
+            self._held[plan.id] = self._saved(held, force=True)
             return held.aggregate
 
-    def _loaded(self, plan: Plan) -> Held:
+    def recount(self, plan: Plan, save: bool) -> tuple[Aggregate, int]:
+        """The aggregate of all reports, and how many are damaged; of a survey without reports, its sums."""
+        kept = self._store.kept(plan)
+        if kept.only_sums:
+            return self._loaded(plan, kept).aggregate, 0
+        held = self._grown(Held(Aggregate(plan), kept.version))
+        if save:
+            self._saved(held, force=True)
+        return held.aggregate, held.damaged
+
+    def _loaded(self, plan: Plan, kept: Kept) -> Held:
         """From the checkpoint, unless it is damaged or not what it says: then from nothing."""
         found = self._store.load_checkpoint(plan)
-        if found is not None:
+        if found is not None and found.version == kept.version:
             with suppress(CorruptReport, PlanMismatch):
                 aggregate = Aggregate.from_bytes(plan, found.data, found.people)
                 if aggregate.people == found.people:
-                    return Held(aggregate, found.upto, found.people)
-        return Held(Aggregate(plan))
+                    return Held(aggregate, kept.version, found.upto, found.damaged, found.people)
+        if kept.only_sums:
+            raise StoreError("store: what was kept of this survey is damaged; restore a backup")
+        return Held(Aggregate(plan), kept.version, is_due=found is not None)
 
     def _grown(self, held: Held, progress: Callable[[int], None] | None = None) -> Held:
         """With the reports that came after it. The aggregate is a new one: somebody may be reading the old."""
         new = Aggregate(held.aggregate.plan)
-        upto = held.upto
-        for last, _, reports in self._store.read(new.plan, held.upto):
-            new.add(reports)
-            upto = last
+        upto, damaged = held.upto, 0
+        for stretch in self._store.scan(new.plan, held.upto):
+            new.add(stretch.reports)
+            upto, damaged = stretch.last, damaged + stretch.damaged
             if progress is not None:
                 progress(new.people)
-        return held if upto == held.upto else Held(held.aggregate.merge(new), upto, held.saved)
+        if upto == held.upto:
+            return held
+        total = held.damaged + damaged
+        return replace(
+            held, aggregate=held.aggregate.merge(new), upto=upto, damaged=total, is_due=held.is_due or damaged > 0
+        )
 
     def _saved(self, held: Held, force: bool) -> Held:
         people = held.aggregate.people
-        checkpoint = Checkpoint(held.upto, people, held.aggregate.to_bytes())
+        checkpoint = Checkpoint(held.upto, people, held.damaged, held.version, held.aggregate.to_bytes())
         self._store.save_checkpoint(held.aggregate.plan, checkpoint, force)
-        return Held(held.aggregate, held.upto, people)
+        return replace(held, saved=people, is_due=False)

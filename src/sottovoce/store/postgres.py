@@ -9,31 +9,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
-from sottovoce.store.base import ID_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
+from sottovoce.store import postgres_copies as copies
+from sottovoce.store import postgres_upkeep as upkeep
+from sottovoce.store.base import (
+    ID_BYTES,
+    Kept,
+    Outcomes,
+    Part,
+    Store,
+    Stretch,
+    batch_size,
+    checked,
+    new_version,
+    no_reports_left,
+)
+from sottovoce.store.checksums import checksum_of, checksums
 from sottovoce.store.copying import rows_of, stream_of
 from sottovoce.store.folding import Checkpoint
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
-from sottovoce.store.settling import Batch, Content, admitted, rows_to_store, settle
+from sottovoce.store.postgres_upkeep import next_stretch
+from sottovoce.store.settling import DAMAGED, Batch, Content, admitted, rows_to_store, settle
 
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-except ImportError:
-    raise InvalidInput(
-        'store: postgresql:// needs psycopg; install it with: pip install "sottovoce[postgres]"'
-    ) from None
-
-VERSION = 2  # 2: tokens have a scope and may expire
+VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
 LOCK = 0x736F7474  # "sott"
 PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
 
@@ -41,32 +52,30 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS sottovoce_settings (name text PRIMARY KEY, value bytea NOT NULL)",
     """CREATE TABLE IF NOT EXISTS sottovoce_plans (number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
        id text NOT NULL UNIQUE, text bytea NOT NULL, title text NOT NULL, created double precision NOT NULL,
-       closed boolean NOT NULL DEFAULT false, people bigint NOT NULL DEFAULT 0)""",
+       closed boolean NOT NULL DEFAULT false, people bigint NOT NULL DEFAULT 0, version bigint NOT NULL,
+       only_sums boolean NOT NULL DEFAULT false, set_aside bigint NOT NULL DEFAULT 0)""",
     """CREATE TABLE IF NOT EXISTS sottovoce_reports (seq bigint GENERATED ALWAYS AS IDENTITY, plan integer NOT NULL,
-       id uuid NOT NULL UNIQUE, cohort bigint NOT NULL, payload bytea NOT NULL, PRIMARY KEY (plan, seq))""",
+       id uuid NOT NULL UNIQUE, cohort bigint NOT NULL, payload bytea NOT NULL, checksum bigint NOT NULL,
+       PRIMARY KEY (plan, seq))""",
+    """CREATE TABLE IF NOT EXISTS sottovoce_set_aside (plan integer NOT NULL, seq bigint NOT NULL, rows bigint NOT NULL,
+       ids bytea NOT NULL, cohorts bytea NOT NULL, payload bytea NOT NULL, checksums bytea NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS sottovoce_checkpoints (plan integer PRIMARY KEY, upto bigint NOT NULL,
-       people bigint NOT NULL, data bytea NOT NULL)""",
+       people bigint NOT NULL, damaged bigint NOT NULL, version bigint NOT NULL, data bytea NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS sottovoce_tokens (digest bytea PRIMARY KEY, name text NOT NULL,
-       scope text NOT NULL DEFAULT 'manage', expires double precision)""",
-)
-_ADDED = (  # columns that stores of earlier versions lack
-    "ALTER TABLE sottovoce_tokens ADD COLUMN IF NOT EXISTS scope text NOT NULL DEFAULT 'manage'",
-    "ALTER TABLE sottovoce_tokens ADD COLUMN IF NOT EXISTS expires double precision",
+       scope text NOT NULL, expires double precision)""",
 )
 _INCOMING = """CREATE TEMPORARY TABLE IF NOT EXISTS sottovoce_incoming (place integer, plan integer, id uuid,
-    cohort bigint, payload bytea) ON COMMIT DELETE ROWS"""
-_INSERT = """INSERT INTO sottovoce_reports (plan, id, cohort, payload)
-    SELECT plan, id, cohort, payload FROM sottovoce_incoming ORDER BY place ON CONFLICT (id) DO NOTHING"""
-_COLUMNS = """SELECT max(seq), string_agg(uuid_send(id), ''), string_agg(int8send(cohort), ''), string_agg(payload, '')
-    FROM (SELECT seq, id, cohort, payload FROM sottovoce_reports WHERE plan = %s AND seq > %s
-    ORDER BY seq LIMIT %s) AS batch"""
+    cohort bigint, payload bytea, checksum bigint) ON COMMIT DELETE ROWS"""
+_INSERT = """INSERT INTO sottovoce_reports (plan, id, cohort, payload, checksum)
+    SELECT plan, id, cohort, payload, checksum FROM sottovoce_incoming ORDER BY place ON CONFLICT (id) DO NOTHING"""
 # a planner that has not counted the rows yet would sort all of them for each batch, or read all to find a few ids
 _IN_ORDER = "SET enable_sort = off; SET enable_bitmapscan = off; SET jit = off"
 _BY_INDEX = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
 # a collector that hangs must not hold the others up for ever
 _NEVER_HANG = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
-_TAKEN = """SELECT DISTINCT have.id, have.plan, have.cohort, have.payload
-    FROM sottovoce_reports have JOIN sottovoce_incoming new ON have.id = new.id"""
+_TAKEN = """SELECT DISTINCT have.id, have.plan, have.cohort, have.payload, have.checksum, plans.id
+    FROM sottovoce_reports have JOIN sottovoce_incoming new ON have.id = new.id
+    JOIN sottovoce_plans plans ON have.plan = plans.number"""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -164,9 +173,9 @@ class PostgresStore(Store):
     # -- surveys
 
     def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
-        insert = """INSERT INTO sottovoce_plans (id, text, title, created) VALUES (%s, %s, %s, %s)
+        insert = """INSERT INTO sottovoce_plans (id, text, title, created, version) VALUES (%s, %s, %s, %s, %s)
             ON CONFLICT (id) DO NOTHING"""
-        self._write(lambda db: db.execute(insert, (plan_id, text, title, created)))
+        self._write(lambda db: db.execute(insert, (plan_id, text, title, created, new_version())))
 
     def plan_ids(self, start: str = "") -> list[str]:
         query = "SELECT id FROM sottovoce_plans WHERE starts_with(id, %s) ORDER BY number"
@@ -202,28 +211,35 @@ class PostgresStore(Store):
 
     # -- reading
 
-    def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
-        number = self._survey(plan)[0]
+    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+        if self.kept(plan).only_sums:
+            raise no_reports_left()
+        number, most = self._survey(plan)[0], batch_size(plan, batch)
         while True:
-            last, columns = self._columns(number, after, batch_size(plan, batch))
-            if last is None:
+            found = self._read(partial(next_stretch, plan=plan, number=number, after=after, batch=most))
+            if found is None:
                 return
-            ids, cohorts, payload = (np.frombuffer(bytearray(column), np.uint8) for column in columns)
-            rows = len(ids) // ID_BYTES
-            if len(payload) != rows * plan.cohorts.bytes:
-                raise StoreError("store: its reports are not as long as the plan says; something else changed them")
-            after = last
-            reports = Reports(plan.id, cohorts.view(">i8").astype(np.uint32), payload.reshape(rows, -1))
-            yield last, ids.reshape(rows, -1), reports
-
-    def _columns(self, number: int, after: int, batch: int) -> tuple[int | None, list[bytes]]:
-        """(last sequence number, ids, cohorts, payloads): the server joins them, which is faster than row by row."""
-        found = self._read(lambda db: db.execute(_COLUMNS, (number, after, batch), binary=True).fetchone())
-        assert found is not None
-        return found[0], list(found[1:])
+            after = found.last
+            yield found
 
     def count(self, plan: Plan) -> int:
-        return self._survey(plan)[1]
+        kept = self.kept(plan)
+        if kept.only_sums:
+            query = """SELECT saved.people FROM sottovoce_checkpoints saved
+                JOIN sottovoce_plans ON plan = number WHERE id = %s"""
+            found = self._read(lambda db: db.execute(query, (plan.id,)).fetchone())
+            return 0 if found is None else int(found[0])
+        return self._survey(plan)[1] - kept.missing
+
+    def kept(self, plan: Plan) -> Kept:
+        query = """SELECT plans.version, only_sums, damaged, set_aside FROM sottovoce_plans plans
+            LEFT JOIN sottovoce_checkpoints saved ON saved.plan = number AND saved.version = plans.version
+            WHERE id = %s"""
+        found = self._read(lambda db: db.execute(query, (plan.id,)).fetchone())
+        if found is None:
+            raise UnknownPlan("plan: the store has no plan with this id")
+        version, only_sums, damaged, set_aside = found
+        return Kept(version, only_sums, damaged or 0, set_aside)
 
     def _survey(self, plan: Plan) -> tuple[int, int]:
         """(number, people) of a plan."""
@@ -236,18 +252,48 @@ class PostgresStore(Store):
     # -- checkpoints
 
     def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
-        query = """SELECT upto, saved.people, data FROM sottovoce_checkpoints saved
+        query = """SELECT upto, saved.people, damaged, saved.version, data FROM sottovoce_checkpoints saved
             JOIN sottovoce_plans ON plan = number WHERE id = %s"""
         found = self._read(lambda db: db.execute(query, (plan.id,), binary=True).fetchone())
         return None if found is None else Checkpoint(*found)
 
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
-        save = """INSERT INTO sottovoce_checkpoints AS have (plan, upto, people, data)
-            SELECT number, %s, %s, %b FROM sottovoce_plans WHERE id = %s
-            ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people, data = excluded.data
-            WHERE %s OR excluded.upto > have.upto"""
-        values = (checkpoint.upto, checkpoint.people, checkpoint.data, plan.id, force)
-        self._write(lambda db: db.execute(save, values))
+        save = """INSERT INTO sottovoce_checkpoints AS have (plan, upto, people, damaged, version, data)
+            SELECT number, %s, %s, %s, version, %b FROM sottovoce_plans WHERE id = %s AND version = %s
+            ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people,
+            damaged = excluded.damaged, version = excluded.version, data = excluded.data
+            WHERE %s OR excluded.upto > have.upto OR excluded.version <> have.version"""
+        counts = (checkpoint.upto, checkpoint.people, checkpoint.damaged, checkpoint.data)
+        self._write(lambda db: db.execute(save, (*counts, plan.id, checkpoint.version, force)))
+
+    # -- taking away
+
+    def set_aside(self, plan: Plan) -> int:
+        number = self._survey(plan)[0]
+        return self._write(lambda db: upkeep.set_aside(db, plan, number))
+
+    def _delete(self, plan: Plan) -> None:
+        number = self._survey(plan)[0]
+        self._write(lambda db: upkeep.delete(db, number))
+
+    def _keep_sums(self, plan: Plan) -> None:
+        number = self._survey(plan)[0]
+        self._write(lambda db: upkeep.keep_sums(db, number))
+
+    def _erase(self) -> bool:
+        with self._translated(), closing(self._connect(_NEVER_HANG)) as db:
+            return upkeep.erase(db)
+
+    # -- copies
+
+    def _copy_to(self, draft: Path) -> None:
+        with self._translated(), closing(self._connect(_IN_ORDER)) as db:
+            copies.copy_to(db, draft)
+
+    def _load_from(self, source: Path, replace: bool) -> None:
+        self._write(lambda db: copies.load_from(db, source, replace))
+        if replace:
+            self._erase()
 
     # -- keys
 
@@ -309,17 +355,22 @@ def _copy_in(db: Connection, batches: Sequence[Batch]) -> None:
         columns = {"place": places, "plan": np.full(len(places), number)}
         columns |= {"id": np.concatenate([batch.ids for _, batch in own])}
         columns |= {"cohort": reports.cohorts, "payload": reports.payload}
+        columns |= {"checksum": checksums(columns["id"], reports)}
         width = reports.payload.shape[1]
         kinds = {"place": ">i4", "plan": ">i4", "id": f"V{ID_BYTES}", "cohort": ">i8", "payload": f"V{width}"}
-        pieces.append(rows_of(kinds, columns))
-    command = "COPY sottovoce_incoming (place, plan, id, cohort, payload) FROM STDIN (FORMAT BINARY)"
+        pieces.append(rows_of(kinds | {"checksum": ">i8"}, columns))
+    command = "COPY sottovoce_incoming (place, plan, id, cohort, payload, checksum) FROM STDIN (FORMAT BINARY)"
     with db.cursor() as cursor, cursor.copy(command) as copy:
         copy.write(stream_of(pieces))
 
 
 def _taken(db: Connection) -> dict[bytes, Content]:
     """What the store has under the ids that came in."""
-    return {key.bytes: (plan, cohort, bytes(payload)) for key, plan, cohort, payload in db.execute(_TAKEN)}
+    found: dict[bytes, Content] = {}
+    for key, plan, cohort, payload, checksum, plan_id in db.execute(_TAKEN):
+        is_good = checksum_of(plan_id, key.bytes, cohort, payload) == checksum
+        found[key.bytes] = (plan, cohort, bytes(payload)) if is_good else DAMAGED
+    return found
 
 
 # -- opening
@@ -352,11 +403,6 @@ def _prepare(db: Connection, shown: str, create: bool) -> None:
             insert = "INSERT INTO sottovoce_settings (name, value) VALUES ('version', %s)"
             db.execute(insert, (str(VERSION).encode(),))
         found = db.execute("SELECT value FROM sottovoce_settings WHERE name = 'version'").fetchone()
-        version = 0 if found is None else int(bytes(found[0]))
-        if version > VERSION:
-            raise InvalidInput(f"store ({shown}) has version {version}; this sottovoce reads versions up to {VERSION}")
-        if version < VERSION:
-            for statement in _ADDED:
-                db.execute(statement)
-            update = "UPDATE sottovoce_settings SET value = %s WHERE name = 'version'"
-            db.execute(update, (str(VERSION).encode(),))
+    version = 0 if found is None else int(bytes(found[0]))
+    if version != VERSION:
+        raise InvalidInput(f"store ({shown}) has version {version}; this sottovoce reads version {VERSION}")

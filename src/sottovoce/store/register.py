@@ -31,7 +31,9 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS runs (upto INTEGER PRIMARY KEY, start INTEGER NOT NULL, minutes BLOB NOT NULL)",
     "CREATE TABLE IF NOT EXISTS pieces (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL, offsets BLOB NOT NULL)",
     "INSERT INTO settings (name, value) VALUES ('hash key', randomblob(32)) ON CONFLICT DO NOTHING",
+    "INSERT INTO settings (name, value) VALUES ('register', randomblob(16)) ON CONFLICT DO NOTHING",
 )
+_GENERATION = "SELECT value FROM settings WHERE name = 'register'"
 
 Minutes = NDArray[np.uint32]
 
@@ -90,6 +92,7 @@ class Register:
         self._forget()
 
     def _forget(self) -> None:
+        self._generation = b""  # drawn anew whenever the runs were written anew
         self._last = -1  # the last sequence number that is known here
         self._indexed = 0  # the last one in a run that was written
         self._waiting = Waiting()
@@ -106,13 +109,14 @@ class Register:
 
     def refresh(self, db: sqlite3.Connection) -> int:
         """Take in what other processes wrote; the store's last sequence number."""
-        if self._hash is None:
-            self._hash = Hash(db.execute("SELECT value FROM settings WHERE name = 'hash key'").fetchone()[0])
         last = int(db.execute("SELECT coalesce(max(seq), 0) FROM parts").fetchone()[0])
-        if last != self._last:
+        generation = bytes(db.execute(_GENERATION).fetchone()[0])
+        if last != self._last or generation != self._generation:
             indexed = int(db.execute("SELECT coalesce(max(upto), 0) FROM runs").fetchone()[0])
-            if last < self._last or indexed != self._indexed or self._last < 0:
+            is_new = last < self._last or indexed != self._indexed or generation != self._generation
+            if is_new or self._last < 0:
                 self._forget()
+                self._generation, self._hash = generation, _hash(db)
                 for upto, minutes in db.execute("SELECT upto, minutes FROM runs"):
                     self._know_run(upto, np.frombuffer(minutes, "<u4"))
                 self._last = self._indexed = indexed
@@ -121,19 +125,24 @@ class Register:
         return last
 
     def _load(self, db: sqlite3.Connection) -> None:
-        query = "SELECT seq, rows, ids FROM parts WHERE seq > ? ORDER BY seq"
-        ids: list[bytes] = []
-        seqs: list[Integers] = []
-        rows = 0
-        for seq, count, some in db.execute(query, (self._last,)):
-            ids.append(some)
-            seqs.append(np.arange(seq - count + 1, seq + 1))
-            rows += count
-            if rows >= LOADED:
-                self._wait(_joined(ids), np.concatenate(seqs))
-                ids, seqs, rows = [], [], 0
-        if ids:
-            self._wait(_joined(ids), np.concatenate(seqs))
+        for ids, seqs in _stored_ids(db, self._last):
+            self._wait(ids, seqs)
+
+    @classmethod
+    def rebuild(cls, db: sqlite3.Connection) -> None:
+        """Write all runs anew, from the ids of the reports that are there."""
+        db.execute("DELETE FROM runs")
+        db.execute("DELETE FROM pieces")
+        db.execute("UPDATE settings SET value = randomblob(16) WHERE name = 'register'")
+        new = cls()
+        new._hash = _hash(db)
+        new._last = 0
+        for ids, seqs in _stored_ids(db, 0):
+            new._wait(ids, seqs)
+            new._last = int(seqs[-1])
+            if len(new._waiting) >= RUN:
+                new.write_run(db)
+                new._indexed, new._waiting = new._last, Waiting()
 
     def find(self, db: sqlite3.Connection, ids: Ids) -> list[tuple[int, int]]:
         """(row of ``ids``, sequence number of a report that may have its id), in any order."""
@@ -206,6 +215,28 @@ class Register:
         order = np.argsort(together, kind="stable")
         self._minutes = together[order]
         self._runs = np.concatenate([self._runs, np.full(len(minutes), upto)])[order]
+
+
+def _hash(db: sqlite3.Connection) -> Hash:
+    return Hash(db.execute("SELECT value FROM settings WHERE name = 'hash key'").fetchone()[0])
+
+
+def _stored_ids(db: sqlite3.Connection, after: int) -> Iterator[tuple[Ids, Integers]]:
+    """The ids of reports and their sequence numbers, in order, many at once; a part of another length has none."""
+    query = "SELECT seq, rows, ids FROM parts WHERE seq > ? ORDER BY seq"
+    ids: list[bytes] = []
+    seqs: list[Integers] = []
+    rows = 0
+    for seq, count, some in db.execute(query, (after,)):
+        if count and len(some) == count * ID_BYTES:
+            ids.append(some)
+            seqs.append(np.arange(seq - count + 1, seq + 1))
+            rows += count
+        if rows >= LOADED:
+            yield _joined(ids), np.concatenate(seqs)
+            ids, seqs, rows = [], [], 0
+    if ids:
+        yield _joined(ids), np.concatenate(seqs)
 
 
 def _joined(ids: list[bytes]) -> Ids:

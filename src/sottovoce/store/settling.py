@@ -15,6 +15,7 @@ from sottovoce.store.base import ID_BYTES, Ids, Outcome, Outcomes, Part
 
 Keys = NDArray[np.bytes_]  # ids as one column that sorts as their bytes do
 Content = tuple[int, int, bytes]  # the store's number of the plan, the cohort, the payload
+DAMAGED: Content = (-1, -1, b"")  # what cannot be known any more: whoever repeats the id is not told otherwise
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def settle(batches: Sequence[Batch], known: Mapping[bytes, Content]) -> list[Out
             if other is None:
                 new[key] = content
             else:
-                outcomes[row] = Outcome.DUPLICATE if other == content else Outcome.CONFLICT
+                outcomes[row] = Outcome.DUPLICATE if other in (content, DAMAGED) else Outcome.CONFLICT
         if not (outcomes == Outcome.CONFLICT).any():
             taken |= new
         results.append(outcomes)

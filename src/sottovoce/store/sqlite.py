@@ -1,8 +1,9 @@
 """The embedded store: one SQLite file.
 
 Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of up to ``MOST_ROWS``
-reports of one plan, one column after another. Its ``seq`` is the sequence number of its last report, and ``people`` how
-many reports its plan has up to there. Ids are kept apart, see :mod:`sottovoce.store.register`.
+reports of one plan, one column after another, and the checksum of each. Its ``seq`` is the sequence number of its last
+report, and ``people`` how many reports its plan has had up to there. Ids are kept apart, see
+:mod:`sottovoce.store.register`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,33 @@ import numpy as np
 
 from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
 from sottovoce.plans import Plan
-from sottovoce.reports import BATCH, Reports
+from sottovoce.reports import BATCH
 from sottovoce.store import register
-from sottovoce.store.base import ID_BYTES, Ids, Outcomes, Part, Store, batch_size, checked
+from sottovoce.store import sqlite_copies as copies
+from sottovoce.store import sqlite_upkeep as upkeep
+from sottovoce.store.backups import is_backup
+from sottovoce.store.base import (
+    ID_BYTES,
+    Ids,
+    Kept,
+    Outcomes,
+    Part,
+    Store,
+    Stretch,
+    batch_size,
+    checked,
+    new_version,
+    no_reports_left,
+)
 from sottovoce.store.folding import Checkpoint
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.settling import Batch, Content, admitted, by_plan, keys_of, repeated, settle
+from sottovoce.store.sqlite_parts import Contents, columns_of, insert_part, next_stretch
 from sottovoce.store.urls import SqliteAddress
 
 APPLICATION = 0x736F7474  # "sott", in the file's header
-VERSION = 2  # 2: tokens have a scope and may expire
+VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
 MOST_ROWS = 1 << 14  # reports in one part
 PATIENCE = 30.0  # seconds to wait for another process
 PAGE_CACHE = 16 << 10  # KiB; nearly all that is written is written once
@@ -41,26 +58,27 @@ MOST_WAL = 64 << 20  # bytes of it that are left on the disk then
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS plans (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
-       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0)""",
+       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL,
+       only_sums INTEGER NOT NULL DEFAULT 0, set_aside INTEGER NOT NULL DEFAULT 0)""",
     """CREATE TABLE IF NOT EXISTS parts (seq INTEGER PRIMARY KEY, plan INTEGER NOT NULL, rows INTEGER NOT NULL,
-       people INTEGER NOT NULL, ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL)""",
+       people INTEGER NOT NULL, ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL,
+       checksums BLOB NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS parts_of_plan ON parts (plan)",
+    """CREATE TABLE IF NOT EXISTS set_aside (plan INTEGER NOT NULL, seq INTEGER NOT NULL, rows INTEGER NOT NULL,
+       ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL, checksums BLOB NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS checkpoints (plan INTEGER PRIMARY KEY, upto INTEGER NOT NULL, people INTEGER NOT NULL,
-       data BLOB NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL,
-       scope TEXT NOT NULL DEFAULT 'manage', expires REAL)""",
+       damaged INTEGER NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL, scope TEXT NOT NULL,
+       expires REAL)""",
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value NOT NULL)",
     *register.SCHEMA,
     f"PRAGMA application_id = {APPLICATION}",
-)
-# columns that stores of earlier versions lack: (table, column, what it is)
-_ADDED = (
-    ("tokens", "scope", "TEXT NOT NULL DEFAULT 'manage'"),
-    ("tokens", "expires", "REAL"),
+    f"PRAGMA user_version = {VERSION}",
 )
 # EFBIG, EDQUOT and the like are write errors to SQLite; to a collector the disk takes no more
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC")
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ")
 
 
 class SqliteStore(Store):
@@ -80,6 +98,8 @@ class SqliteStore(Store):
             self._writer.execute(f"PRAGMA cache_size = -{PAGE_CACHE}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
             self._writer.execute(f"PRAGMA journal_size_limit = {MOST_WAL}")
+            self._writer.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+            self._is_backup = is_backup(self._writer)
             if address.most_pages is not None:
                 self._writer.execute(f"PRAGMA max_page_count = {address.most_pages}")
         self._readers = Pool(lambda: _connect(address.path, "PRAGMA query_only = ON"))
@@ -97,6 +117,8 @@ class SqliteStore(Store):
                 raise StoreFull("store: its disk is full; nothing was stored") from None
             if name.startswith(_BUSY):
                 raise StoreError(f"store: another process held it for {PATIENCE:.0f} seconds") from None
+            if name.startswith(_DAMAGED):
+                raise _damaged_file(self._path, name) from None
             raise StoreError(f"store ({self._path}) failed: {name or type(wrong).__name__}") from None
 
     @contextmanager
@@ -105,6 +127,8 @@ class SqliteStore(Store):
         with self._lock, self._translated():
             if self._closed:
                 raise StoreError("store: it is closed")
+            if self._is_backup:
+                raise StoreError(f"store ({self._path}) is a backup, which takes nothing more; restore it elsewhere")
             db = self._writer
             self._known = None  # whatever happens here, unless it says what is known afterwards
             db.execute("BEGIN IMMEDIATE")
@@ -136,9 +160,10 @@ class SqliteStore(Store):
     # -- surveys
 
     def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
-        insert = "INSERT INTO plans (id, text, title, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        insert = """INSERT INTO plans (id, text, title, created, version) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO NOTHING"""
         with self._writing() as db:
-            db.execute(insert, (plan_id, text, title, created))
+            db.execute(insert, (plan_id, text, title, created, new_version()))
 
     def plan_ids(self, start: str = "") -> list[str]:
         query = "SELECT id FROM plans WHERE id >= ? AND id < ? ORDER BY number"  # "g" follows every digit
@@ -203,39 +228,34 @@ class SqliteStore(Store):
 
     # -- reading
 
-    def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+        if self.kept(plan).only_sums:
+            raise no_reports_left()
         number = self._number(plan)
         while True:
-            last, columns = self._columns(number, after, batch_size(plan, batch))
-            if last == after:
+            with self._reading() as db:  # no query stays open while a caller thinks
+                found = next_stretch(db, plan, number, after, batch_size(plan, batch))
+            if found is None:
                 return
-            ids, cohorts, payload = (np.frombuffer(bytearray().join(column), np.uint8) for column in columns)
-            rows = Reports(plan.id, cohorts.view("<u4").astype(np.uint32), payload.reshape(-1, plan.cohorts.bytes))
-            after = last
-            yield last, ids.reshape(-1, ID_BYTES), rows
-
-    def _columns(self, number: int, after: int, batch: int) -> tuple[int, tuple[list[bytes], ...]]:
-        """(last sequence number, pieces of ids, of cohorts, of payloads); no query stays open while a caller thinks."""
-        columns: tuple[list[bytes], ...] = ([], [], [])
-        query = "SELECT seq, rows, ids, cohorts, payload FROM parts WHERE plan = ? AND seq > ? ORDER BY seq"
-        last = after
-        with self._reading() as db, closing(db.execute(query, (number, after))) as cursor:
-            for seq, rows, *pieces in cursor:
-                start = max(0, rows - (seq - after))
-                stop = min(rows, start + batch)
-                for column, piece in zip(columns, pieces, strict=True):
-                    width = len(piece) // rows
-                    column.append(piece[start * width : stop * width])
-                batch -= stop - start
-                last = seq - rows + stop
-                if not batch:
-                    break
-        return last, columns
+            after = found.last
+            yield found
 
     def count(self, plan: Plan) -> int:
-        number = self._number(plan)
+        number, kept = self._number(plan), self.kept(plan)
         with self._reading() as db:
-            return _people(db, number)
+            if kept.only_sums:
+                return int(db.execute("SELECT people FROM checkpoints WHERE plan = ?", (number,)).fetchone()[0])
+            return _people(db, number) - kept.missing
+
+    def kept(self, plan: Plan) -> Kept:
+        query = """SELECT version, only_sums, set_aside, (SELECT damaged FROM checkpoints saved
+            WHERE saved.plan = number AND saved.version = plans.version) FROM plans WHERE id = ?"""
+        with self._reading() as db:
+            found = db.execute(query, (plan.id,)).fetchone()
+        if found is None:
+            raise UnknownPlan("plan: the store has no plan with this id")
+        version, only_sums, set_aside, damaged = found
+        return Kept(version, bool(only_sums), damaged or 0, set_aside)
 
     def _number(self, plan: Plan) -> int:
         with self._reading() as db:
@@ -244,21 +264,58 @@ class SqliteStore(Store):
             raise UnknownPlan("plan: the store has no plan with this id")
         return found[0]
 
+    # -- taking away
+
+    def set_aside(self, plan: Plan) -> int:
+        with self._writing() as db:
+            return upkeep.set_aside(db, plan, self._number(plan))
+
+    def _delete(self, plan: Plan) -> None:
+        with self._writing() as db:
+            upkeep.delete(db, self._number(plan))
+
+    def _keep_sums(self, plan: Plan) -> None:
+        with self._writing() as db:
+            upkeep.keep_sums(db, self._number(plan))
+
+    def _erase(self) -> bool:
+        with self._lock, self._translated():
+            return upkeep.erase(self._writer)
+
+    # -- copies
+
+    def _copy_to(self, draft: Path) -> None:
+        with self._translated():
+            copies.copy_to(self._path, draft)
+
+    def _load_from(self, source: Path, replace: bool) -> None:
+        with self._lock, self._translated():
+            self._writer.execute("ATTACH ? AS copy", (str(source),))
+            try:
+                with self._writing() as db:
+                    copies.load_from(db, replace)
+            finally:
+                self._writer.execute("DETACH copy")
+            upkeep.erase(self._writer)
+
     # -- checkpoints
 
     def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
         with self._reading() as db:
-            query = "SELECT upto, people, data FROM checkpoints JOIN plans ON plan = number WHERE id = ?"
+            query = """SELECT upto, people, damaged, saved.version, data FROM checkpoints saved
+                JOIN plans ON plan = number WHERE id = ?"""
             found = db.execute(query, (plan.id,)).fetchone()
         return None if found is None else Checkpoint(*found)
 
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
-        save = """INSERT INTO checkpoints (plan, upto, people, data)
-            SELECT number, ?, ?, ? FROM plans WHERE id = ?
-            ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people, data = excluded.data
-            WHERE ? OR excluded.upto > upto"""
+        save = """INSERT INTO checkpoints (plan, upto, people, damaged, version, data)
+            SELECT number, ?, ?, ?, version, ? FROM plans WHERE id = ? AND version = ?
+            ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people,
+            damaged = excluded.damaged, version = excluded.version, data = excluded.data
+            WHERE ? OR excluded.upto > upto OR excluded.version <> version"""
+        counts = (checkpoint.upto, checkpoint.people, checkpoint.damaged, checkpoint.data)
         with self._writing() as db:
-            db.execute(save, (checkpoint.upto, checkpoint.people, checkpoint.data, plan.id, force))
+            db.execute(save, (*counts, plan.id, checkpoint.version, force))
 
     # -- keys
 
@@ -306,40 +363,28 @@ def _people(db: sqlite3.Connection, number: int) -> int:
 
 def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence[Outcomes], known: _Known) -> Ids:
     """Store what is new after the last sequence number; the ids in the order of their numbers."""
-    insert = "INSERT INTO parts (seq, plan, rows, people, ids, cohorts, payload) VALUES (?, ?, ?, ?, ?, ?, ?)"
     stored = [np.zeros((0, ID_BYTES), np.uint8)]
     for number, ids, reports in by_plan(batches, outcomes):
-        people, last = known.people(db, number), known.last
+        known.heard[number] = known.people(db, number)
         for start in range(0, len(ids), MOST_ROWS):
             some = slice(start, start + MOST_ROWS)
             rows = len(ids[some])
-            last, people = last + rows, people + rows
-            cohorts = reports.cohorts[some].astype("<u4", copy=False)
-            columns = (column.tobytes() for column in (ids[some], cohorts, reports.payload[some]))
-            db.execute(insert, (last, number, rows, people, *columns))
-        known.last, known.heard[number] = last, people
+            known.last, known.heard[number] = known.last + rows, known.heard[number] + rows
+            insert_part(db, known.last, number, known.heard[number], columns_of(ids[some], reports[some]))
         stored.append(ids)
     return np.concatenate(stored)
 
 
 def _contents(db: sqlite3.Connection, ids: Ids, candidates: list[tuple[int, int]]) -> dict[bytes, Content]:
     """What the store has under some of ``ids``: those for which a candidate, a row and a sequence number, is right."""
-    query = "SELECT seq, rows, plan, ids, cohorts, payload FROM parts WHERE seq >= ? ORDER BY seq LIMIT 1"
+    contents = Contents(db)
     found: dict[bytes, Content] = {}
-    last = 0
     for row, seq in sorted(candidates, key=itemgetter(1)):
-        if seq > last:
-            last, rows, plan, own, cohorts, payload = db.execute(query, (seq,)).fetchone()
-        place = rows - 1 - (last - seq)
         key = ids[row].tobytes()
-        if _piece(own, place, rows) == key:
-            found[key] = (plan, int.from_bytes(_piece(cohorts, place, rows), "little"), _piece(payload, place, rows))
+        content = contents.at(seq, key)
+        if content is not None:
+            found[key] = content
     return found
-
-
-def _piece(column: bytes, place: int, rows: int) -> bytes:
-    width = len(column) // rows
-    return column[place * width : (place + 1) * width]
 
 
 # -- opening
@@ -362,15 +407,16 @@ def _prepare(path: Path, create: bool) -> None:
         if not path.is_file():
             raise InvalidInput(f"store ({path}) must be a file that exists")
         with closing(_connect(path)) as db:
-            version = _version(db, path)
-            if version < VERSION:
-                if not version and not create:
+            if not _version(db, path):
+                if not create:
                     raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is empty")
                 _make(db, path)
     except (sqlite3.Error, OSError) as wrong:
         name = getattr(wrong, "sqlite_errorname", "") or type(wrong).__name__
         if name in _FULL:
             raise StoreFull(f"store ({path}): its disk is full") from None
+        if name.startswith("SQLITE_CORRUPT"):
+            raise _damaged_file(path, name) from None
         raise InvalidInput(f"store ({path}) must be a SQLite file that can be written ({name})") from None
 
 
@@ -380,13 +426,19 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION and (application or version or tables):
         raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is the database of something else")
-    if version > VERSION:
-        raise InvalidInput(f"store ({path}) has version {version}; this sottovoce reads versions up to {VERSION}")
+    if version not in (0, VERSION):
+        raise InvalidInput(f"store ({path}) has version {version}; this sottovoce reads version {VERSION}")
     return int(version)
 
 
+def _damaged_file(path: Path, name: str) -> StoreError:
+    return StoreError(
+        f"store ({path}): its file is damaged ({name}); put it aside and restore a backup with `sottovoce restore`"
+    )
+
+
 def _make(db: sqlite3.Connection, path: Path) -> None:
-    """Switch to a write-ahead log and create what is missing, at once with other processes if need be."""
+    """Switch to a write-ahead log and create the tables, at once with other processes if need be."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -397,11 +449,7 @@ def _make(db: sqlite3.Connection, path: Path) -> None:
                 raise
             time.sleep(0.01)
     db.execute("BEGIN IMMEDIATE")
-    if _version(db, path) < VERSION:
+    if not _version(db, path):
         for statement in _SCHEMA:
             db.execute(statement)
-        for table, column, kind in _ADDED:
-            if not db.execute("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, column)).fetchone():
-                db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-        db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute("COMMIT")

@@ -1,0 +1,37 @@
+"""A checksum for each stored report, so that a damaged one is noticed and set aside instead of counted."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.kernels.checksums import TABLES, crc32_rows
+from sottovoce.reports import Reports
+
+Checksums = NDArray[np.uint32]
+CHECKSUM_BYTES = 4
+
+
+def checksums(ids: NDArray[np.uint8], reports: Reports) -> Checksums:
+    """CRC-32 of the plan's id, the report's id, its cohort (four bytes, lowest first) and its padded payload.
+
+    >>> reports = Reports("00" * 32, np.array([7], np.uint32), np.array([[1, 2]], np.uint8))
+    >>> checksums(np.zeros((1, 16), np.uint8), reports)[0] == zlib.crc32(bytes(48) + bytes([7, 0, 0, 0, 1, 2]))
+    True
+    """
+    start = np.full(len(ids), zlib.crc32(bytes.fromhex(reports.plan_id)), np.uint32)
+    cohorts = np.ascontiguousarray(reports.cohorts, "<u4").view(np.uint8).reshape(-1, 4)
+    found: Any = start
+    for rows in (ids, cohorts, reports.payload):
+        found = crc32_rows(np.ascontiguousarray(rows), found, TABLES)
+    return np.asarray(found, np.uint32)
+
+
+def checksum_of(plan_id: str, id: bytes, cohort: int, payload: bytes) -> int | None:
+    """The same of one report; None if its cohort cannot be one."""
+    if not 0 <= cohort < 1 << 32:
+        return None
+    return zlib.crc32(bytes.fromhex(plan_id) + id + cohort.to_bytes(4, "little") + payload)

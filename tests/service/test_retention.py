@@ -1,0 +1,60 @@
+"""A collector that runs while its store is damaged, loses a survey, or keeps only sums of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sottovoce.store import open_store
+from tests.service.collector import PLAN, TABLES, collecting, device
+from tests.service.test_analyst import fill
+from tests.store.damage import damage
+
+
+def test_a_deleted_survey_is_unknown_at_once_and_forgotten(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/survey.db"
+    with collecting(url, (PLAN, TABLES)) as collector:
+        fill(collector, PLAN)
+        kept = fill(collector, TABLES)
+        assert collector.patient(f"/v1/surveys/{PLAN.id}/estimates").json["people"] == 400
+        with open_store(url) as operator:
+            operator.delete(PLAN)
+        answer = collector.post(device(PLAN))
+        assert (answer.status, answer.problem) == (404, "unknown-plan")
+        assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").problem == "unknown-plan"
+        collector.desk.refresh()  # as it does every few seconds
+        assert collector.ask("GET", f"/v1/plans/{PLAN.id}").problem == "unknown-plan"
+        assert PLAN.id not in collector.desk._snapshots._latest
+        assert not list(collector.desk._snapshots._place().glob(f"{PLAN.id}*"))
+        assert collector.post(device(TABLES)).status == 200
+        assert collector.desk.survey(TABLES.id).people == kept.people + 1
+        collector.desk.create(PLAN)  # again, from nothing
+        assert collector.desk.survey(PLAN.id).people == 0
+        assert collector.post(device(PLAN)).json == {"stored": 1, "duplicates": 0}
+
+
+def test_sums_answer_as_before_and_nothing_more_is_taken(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/survey.db"
+    with collecting(url, (PLAN,)) as collector:
+        fill(collector, PLAN)
+        before = collector.patient(f"/v1/surveys/{PLAN.id}/estimates").json["tables"]
+        with open_store(url) as operator:
+            operator.keep_sums(PLAN)
+        assert collector.post(device(PLAN)).problem == "survey-closed"
+        found = collector.analyst("GET", f"/v1/surveys/{PLAN.id}").json
+        assert (found["people"], found["closed"], found["only_sums"]) == (400, True, True)
+        assert collector.patient(f"/v1/surveys/{PLAN.id}/estimates").json["tables"] == before
+        assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/export").problem == "invalid-input"
+
+
+def test_damaged_reports_are_counted_and_stop_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/survey.db"
+    with collecting(url, (PLAN,)) as collector:
+        fill(collector, PLAN)
+    damage(url, "payload", 17)
+    with collecting(url, (PLAN,)) as collector:
+        found = collector.patient(f"/v1/surveys/{PLAN.id}/estimates").json
+        assert (found["people"], found["damaged"], found["problem"]) == (399, 1, None)
+        survey = collector.analyst("GET", f"/v1/surveys/{PLAN.id}").json
+        assert (survey["people"], survey["damaged"]) == (399, 1)
+        assert "\nsottovoce_damaged_reports 1\n" in collector.analyst("GET", "/metrics").data.decode()
+        assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/export").status == 200

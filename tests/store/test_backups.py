@@ -1,0 +1,249 @@
+"""A backup holds all that was acknowledged before it began, and a store restored from it estimates the same bits."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sottovoce.errors import InvalidInput, StoreError
+from sottovoce.store import Outcome, Store, backup, open_store, register, restore
+from sottovoce.store import backups as module
+from tests.postgres import Cluster
+from tests.store.child import ROWS
+from tests.store.crowds import ids, marginals, plan, reports
+from tests.store.damage import damage
+from tests.store.processes import start
+
+Fresh = Callable[[], str]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Fresh:
+    """Addresses of empty stores, of the kind that a backup is restored to."""
+    if request.param == "sqlite":
+        names = iter(range(100))
+        return lambda: f"sqlite:///{tmp_path}/restored-{next(names)}.db"
+    cluster: Cluster = request.getfixturevalue("cluster")
+    return cluster.fresh_url
+
+
+@pytest.fixture
+def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(register, "RUN", 70)
+    for of in (plan(), marginals()):
+        store.add_plan(of, f"a title, {of.question.kind}")
+    for seed in range(4):
+        store.append(plan(), ids(50, seed), reports(50, seed))
+        store.append(marginals(), ids(50, seed, minute=1), reports(50, seed, marginals()))
+    store.add_token("ann", b"a" * 32, "read", 5.0)
+    store.signing_key()
+    return store
+
+
+def everything(store: Store) -> list[object]:
+    """What a store says of itself, its reports one by one included."""
+    told: list[object] = [store.signing_key(), store.tokens()]
+    for entry in store.entries():
+        of = entry.plan
+        told += [of.id, entry.title, entry.created, entry.closed, store.count(of), store.aggregate(of).to_bytes()]
+        told += [[(own.tobytes(), some.cohorts.tobytes(), some.payload.tobytes()) for _, own, some in store.read(of)]]
+    return told
+
+
+def test_a_store_comes_back_the_same_wherever_it_goes(filled: Store, fresh: Fresh, tmp_path: Path) -> None:
+    filled.close_survey(marginals().id)
+    file = tmp_path / "backup.db"
+    made = backup(filled, file)
+    assert (made.reports, made.damaged, made.has_keys) == (400, 0, True)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
+    with open_store(fresh()) as other:
+        assert restore(file, other) == made
+        assert everything(other) == everything(filled)
+        again = other.append(plan(), ids(50, 2), reports(50, 2))
+        assert (again == Outcome.DUPLICATE).all()
+        assert not other.append(plan(), ids(7, 9), reports(7, 9)).any()
+        assert other.rebuild(plan()).people == other.count(plan()) == 207
+        second = tmp_path / "second.db"
+        backup(other, second)  # and on to another one
+        with open_store(fresh()) as third:
+            restore(second, third)
+            assert everything(third) == everything(other)
+            third.add_plan(plan("z"))
+            assert len(third.entries()) == 3
+
+
+def test_a_backup_can_be_read_but_not_written_to(filled: Store, tmp_path: Path) -> None:
+    backup(filled, tmp_path / "backup.db")
+    before = (tmp_path / "backup.db").read_bytes()
+    with open_store(f"sqlite:///{tmp_path}/backup.db", create=False) as copy:
+        assert everything(copy) == everything(filled)
+        for write in (
+            lambda: copy.add_plan(plan("y")),
+            lambda: copy.append(plan(), ids(1, 9), reports(1)),
+            lambda: copy.delete(plan()),
+        ):
+            with pytest.raises(StoreError, match="is a backup, which takes nothing more"):
+                write()
+    assert (tmp_path / "backup.db").read_bytes() == before
+
+
+def test_every_report_acknowledged_before_it_began_is_in_it(url: str, tmp_path: Path) -> None:
+    open_store(url).close()
+    child = start("endless", url)
+    try:
+        assert child.stdout is not None
+        for number in range(3):
+            acknowledged = [int(child.stdout.readline()) for _ in range(5)]
+            with open_store(url) as store:
+                made = backup(store, tmp_path / f"{number}.db")
+            with open_store(f"sqlite:///{tmp_path}/{number}.db", create=False) as copy:
+                kept = {key.tobytes() for _, own, _ in copy.read(plan()) for key in own}
+                assert len(kept) == copy.count(plan()) == copy.aggregate(plan()).people == made.reports
+                assert copy.recount(plan())[0] == copy.aggregate(plan())
+            for step in acknowledged:
+                assert {key.tobytes() for key in ids(ROWS, step, minute=step % 3)} <= kept
+        assert child.poll() is None  # it went on all the time
+    finally:
+        child.kill()
+        child.communicate()
+
+
+# -- keys
+
+
+def test_without_keys_those_of_the_store_stay(filled: Store, fresh: Fresh, tmp_path: Path) -> None:
+    key = filled.signing_key()
+    assert not backup(filled, tmp_path / "backup.db", with_keys=False).has_keys
+    content = (tmp_path / "backup.db").read_bytes()
+    assert key not in content
+    assert b"a" * 32 not in content
+    with open_store(fresh()) as other:
+        other.add_token("bob", b"b" * 32)
+        own = other.signing_key()
+        restore(tmp_path / "backup.db", other)
+        assert other.signing_key() == own != key
+        assert [token.name for token in other.tokens()] == ["bob"]
+        assert other.aggregate(plan()) == filled.aggregate(plan())
+
+
+# -- what is special about a survey
+
+
+def test_sums_and_damaged_reports_come_along(filled: Store, url: str, fresh: Fresh, tmp_path: Path) -> None:
+    damage(url, "payload", 60)  # the tenth of the second part, of marginals
+    filled.keep_sums(plan())
+    expected = [filled.aggregate(of).to_bytes() for of in (plan(), marginals())]
+    made = backup(filled, tmp_path / "backup.db")
+    assert made.reports == 399
+    assert made.damaged == (1 if url.startswith("sqlite") else 0)  # a server's damaged rows are left out
+    with open_store(fresh()) as other:
+        restore(tmp_path / "backup.db", other)
+        assert [other.aggregate(of).to_bytes() for of in (plan(), marginals())] == expected
+        assert other.kept(plan()).only_sums
+        assert (other.count(plan()), other.count(marginals())) == (200, 199)
+
+
+# -- where to
+
+
+def test_a_store_that_is_not_empty_is_left_alone_unless_asked(filled: Store, fresh: Fresh, tmp_path: Path) -> None:
+    backup(filled, tmp_path / "backup.db")
+    with open_store(fresh()) as other:
+        other.add_plan(plan("y"))
+        other.append(plan("y"), ids(30, 9), reports(30, 9, plan("y")))
+        before = other.aggregate(plan("y"))
+        with pytest.raises(InvalidInput, match="it holds 1 surveys; restore into an empty one, or with --replace"):
+            restore(tmp_path / "backup.db", other)
+        assert [entry.plan.id for entry in other.entries()] == [plan("y").id]
+        assert other.rebuild(plan("y")) == before
+        restore(tmp_path / "backup.db", other, replace=True)
+        assert everything(other) == everything(filled)
+        assert not other.append(plan(), ids(30, 9), reports(30, 9)).any()
+
+
+def test_an_older_backup_takes_back_what_a_running_collector_holds(store: Store, url: str, tmp_path: Path) -> None:
+    store.add_plan(plan())
+    store.append(plan(), ids(50, 1), reports(50, 1))
+    backup(store, tmp_path / "backup.db")
+    store.append(plan(), ids(50, 2), reports(50, 2))
+    with open_store(url) as running:
+        assert running.aggregate(plan()).people == 100
+        restore(tmp_path / "backup.db", store, replace=True)
+        assert running.aggregate(plan()).people == running.count(plan()) == 50
+        assert not running.append(plan(), ids(50, 2), reports(50, 2)).any()
+        assert (running.append(plan(), ids(50, 1), reports(50, 1)) == Outcome.DUPLICATE).all()
+        assert running.aggregate(plan()).people == 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE parts SET payload = zeroblob(length(payload))",
+        "DELETE FROM parts WHERE seq = (SELECT max(seq) FROM parts)",
+        "UPDATE plans SET title = 'another'",
+        "UPDATE tokens SET scope = 'manage'",
+        "UPDATE settings SET value = zeroblob(32) WHERE name = 'signing key'",
+        "DELETE FROM plans WHERE number = 1",
+    ],
+)
+def test_a_backup_that_was_changed_is_refused(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "backup.db"
+    with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
+        store.add_plan(plan(), "a title")
+        store.add_plan(marginals())
+        store.append(plan(), ids(50), reports(50))
+        store.append(plan(), ids(50, 2), reports(50, 2))
+        store.add_token("ann", b"a" * 32, "read")
+        store.signing_key()
+        backup(store, file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        db.execute(change)
+    with open_store(f"sqlite:///{tmp_path}/other.db") as other:
+        with pytest.raises(StoreError, match="it is not as it was made"):
+            restore(file, other)
+        assert other.entries() == []
+
+
+def test_files_that_are_no_backup_are_refused(filled: Store, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with pytest.raises(InvalidInput, match="must be a file that `sottovoce backup` wrote"):
+        restore(file, filled)
+    file.write_text("something else")
+    with pytest.raises(InvalidInput, match="must be a file that `sottovoce backup` wrote"):
+        restore(file, filled)
+    with pytest.raises(InvalidInput, match="exists, and is not a backup"):
+        backup(filled, file)
+    assert file.read_text() == "something else"
+    live = f"sqlite:///{tmp_path}/live.db"
+    with open_store(live) as store, pytest.raises(InvalidInput, match="exists, and is not a backup"):
+        backup(store, tmp_path / "live.db")
+    file.unlink()
+    backup(filled, file)
+    shutil.copy(file, tmp_path / "again")
+    backup(filled, tmp_path / "again")  # replaces the one before
+    with pytest.raises(InvalidInput, match="must lie in a folder that exists"):
+        backup(filled, tmp_path / "no" / "file")
+
+
+def test_a_backup_that_fails_leaves_the_one_before(
+    filled: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "backup.db"
+    backup(filled, file)
+    before = file.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise StoreError("store: the disk is full")
+
+    monkeypatch.setattr(module, "_finish", fail)
+    with pytest.raises(StoreError):
+        backup(filled, file)
+    assert file.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir() if "backup" in each.name] == ["backup.db"]
