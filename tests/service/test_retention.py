@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from sottovoce.store import open_store
-from tests.service.collector import PLAN, TABLES, collecting, device
+from tests.service.collector import PLAN, TABLES, Collector, collecting, device
 from tests.service.test_analyst import fill
 from tests.store.damage import damage
+
+
+def _estimating(collector: Collector) -> set[int]:
+    """The processes that estimate now."""
+    pool = collector.desk._snapshots._estimating._pool
+    return set() if pool is None else set(pool._processes)
 
 
 def test_a_deleted_survey_is_unknown_at_once_and_forgotten(tmp_path: Path) -> None:
@@ -21,7 +27,9 @@ def test_a_deleted_survey_is_unknown_at_once_and_forgotten(tmp_path: Path) -> No
         answer = collector.post(device(PLAN))
         assert (answer.status, answer.problem) == (404, "unknown-plan")
         assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").problem == "unknown-plan"
+        held = _estimating(collector)
         collector.desk.refresh()  # as it does every few seconds
+        assert not held & _estimating(collector)  # the process that held what it had folded of it
         assert collector.ask("GET", f"/v1/plans/{PLAN.id}").problem == "unknown-plan"
         assert PLAN.id not in collector.desk._snapshots._latest
         assert not list(collector.desk._snapshots._place().glob(f"{PLAN.id}*"))

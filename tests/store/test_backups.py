@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.errors import InvalidInput, StoreError
+from sottovoce.errors import InvalidInput, SottovoceError, StoreError
 from sottovoce.store import Outcome, Store, backup, open_store, register, restore
 from sottovoce.store import backups as module
 from tests.postgres import Cluster
@@ -64,7 +64,7 @@ def test_a_store_comes_back_the_same_wherever_it_goes(filled: Store, fresh: Fres
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
     with open_store(fresh()) as other:
-        assert restore(file, other) == made
+        assert restore(file, other, with_keys=True) == made
         assert everything(other) == everything(filled)
         again = other.append(plan(), ids(50, 2), reports(50, 2))
         assert (again == Outcome.DUPLICATE).all()
@@ -73,7 +73,7 @@ def test_a_store_comes_back_the_same_wherever_it_goes(filled: Store, fresh: Fres
         second = tmp_path / "second.db"
         backup(other, second)  # and on to another one
         with open_store(fresh()) as third:
-            restore(second, third)
+            restore(second, third, with_keys=True)
             assert everything(third) == everything(other)
             third.add_plan(plan("z"))
             assert len(third.entries()) == 3
@@ -133,6 +133,39 @@ def test_without_keys_those_of_the_store_stay(filled: Store, fresh: Fresh, tmp_p
         assert other.aggregate(plan()) == filled.aggregate(plan())
 
 
+def test_a_restored_backup_brings_back_no_token_or_key_unasked(filled: Store, tmp_path: Path) -> None:
+    file = tmp_path / "backup.db"
+    stolen = filled.signing_key()
+    backup(filled, file)
+    filled.remove_tokens("ann")  # she was found out
+    filled.add_token("bob", b"b" * 32)
+    filled.replace_signing_key(0)
+    current = filled.signing_key()
+    restore(file, filled, replace=True)
+    assert filled.signing_key() == current != stolen
+    assert [token.name for token in filled.tokens()] == ["bob"]
+    restore(file, filled, replace=True, with_keys=True)
+    assert filled.signing_key() == stolen
+    assert [token.name for token in filled.tokens()] == ["ann"]
+    assert current not in filled.accepted_keys()
+    backup(filled, file, with_keys=False)
+    with pytest.raises(InvalidInput, match="made without keys"):
+        restore(file, filled, replace=True, with_keys=True)
+
+
+@pytest.mark.parametrize(
+    "said", ["{", "[]", '{"format": 1}', '{"format": 2}', b"\xff\x00", '{"format": 1, "surveys": 5}']
+)
+def test_a_damaged_manifest_is_one_clear_error(filled: Store, tmp_path: Path, said: str | bytes) -> None:
+    file = tmp_path / "backup.db"
+    backup(filled, file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        db.execute("UPDATE settings SET value = ? WHERE name = 'backup'", (said,))
+    for use in (lambda: restore(file, filled, replace=True), lambda: backup(filled, file)):
+        with pytest.raises(SottovoceError, match=r"^backup: "):
+            use()
+
+
 # -- what is special about a survey
 
 
@@ -163,7 +196,7 @@ def test_a_store_that_is_not_empty_is_left_alone_unless_asked(filled: Store, fre
             restore(tmp_path / "backup.db", other)
         assert [entry.plan.id for entry in other.entries()] == [plan("y").id]
         assert other.rebuild(plan("y")) == before
-        restore(tmp_path / "backup.db", other, replace=True)
+        restore(tmp_path / "backup.db", other, replace=True, with_keys=True)
         assert everything(other) == everything(filled)
         assert not other.append(plan(), ids(30, 9), reports(30, 9)).any()
 

@@ -53,10 +53,16 @@ def restore(
     replace: Annotated[
         bool, typer.Option("--replace", help="Delete what the store holds, if it is not empty.")
     ] = False,
+    with_keys: Annotated[
+        bool, typer.Option("--with-keys", help="Take over the backup's tokens and signing keys, in place of its own.")
+    ] = False,
 ) -> None:
     """Fill a store from a backup, which may come from a store of another kind.
 
     The backup is checked first. It is taken over whole or not at all. Stop the collectors of that store meanwhile.
+
+    The store keeps its own tokens and signing keys: those of the backup may have been revoked since. With --with-keys
+    the backup's take their place; look through `sottovoce token STORE --list` then.
 
     Example:  sottovoce restore backup.db sqlite:///survey.db
     """
@@ -66,7 +72,7 @@ def restore(
     if not file.is_file():
         raise InvalidInput(f"backup ({file}) must be a file that exists")
     with open_store(store) as opened:
-        made = fill(file, opened, replace=replace)
+        made = fill(file, opened, replace=replace, with_keys=with_keys)
     typer.echo(f"{_told(made)} restored")
 
 

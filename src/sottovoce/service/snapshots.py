@@ -131,10 +131,14 @@ class Snapshots:
     def keep(self, ids: Container[str]) -> None:
         """Let go of the estimates of all other surveys: they were deleted."""
         with self._lock:
-            for plan_id in [each for each in self._latest if each not in ids]:
-                last = self._latest.pop(plan_id)
-                if last.file is not None:
-                    last.file.unlink(missing_ok=True)
+            gone = [each for each in {*self._latest, *self._asked} if each not in ids]
+            if not gone:
+                return
+            self._estimating.stop()  # it holds what it has folded of them, perhaps their reports
+            self._asked.clear()  # what else was under way is asked for again
+            for plan_id in gone:
+                self._latest.pop(plan_id, None)
+                self._estimate_file(plan_id).unlink(missing_ok=True)
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
         """What a function of :mod:`sottovoce.service.answers` makes of an estimate, once for all who ask for it now."""
@@ -152,11 +156,12 @@ class Snapshots:
     def _ask(self, plan: Plan) -> Future[Snapshot]:
         if plan.id not in self._asked:
             self._since[plan.id] = time.monotonic()
-            folder = self._place()
-            file = folder / f"{plan.id}.estimate"
-            args = (_estimated, self._url, plan.text, file)
-            self._asked[plan.id] = self._estimating.submit(*args, folder=str(folder))
+            args = (_estimated, self._url, plan.text, self._estimate_file(plan.id))
+            self._asked[plan.id] = self._estimating.submit(*args, folder=str(self._place()))
         return self._asked[plan.id]
+
+    def _estimate_file(self, plan_id: str) -> Path:
+        return self._place() / f"{plan_id}.estimate"
 
     def _place(self) -> Path:
         """The folder of this collector's estimates, which nobody else may look into."""

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from sottovoce.errors import InvalidInput, StoreError
 from sottovoce.files import replacing
+from sottovoce.store.keys import SIGNING_KEYS
 
 if TYPE_CHECKING:
     from sottovoce.store.base import Store
@@ -28,7 +29,6 @@ FORMAT = 1
 _MANIFEST = "backup"  # among the settings
 _REST = ("plans", "tokens", "settings")  # tables that no aggregate vouches for
 _SAVE = "INSERT INTO settings (name, value) VALUES (?, ?)"
-_KEYS = "name LIKE '%signing key%'"
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,17 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """Read it; one clear error for another format."""
-        body: dict[str, Any] = json.loads(text)
-        version = body.pop("format", None)
-        if version != FORMAT:
-            raise InvalidInput(f"backup: format ({version}) must be {FORMAT}")
-        surveys = {plan_id: Content(**content) for plan_id, content in body.pop("surveys").items()}
-        return cls(surveys=surveys, **body)
+        try:
+            body: dict[str, Any] = json.loads(text)
+            version = body.pop("format", None)
+            if version != FORMAT:
+                raise InvalidInput(f"backup: format ({version}) must be {FORMAT}")
+            surveys = {plan_id: Content(**content) for plan_id, content in body.pop("surveys").items()}
+            return cls(surveys=surveys, **body)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as wrong:
+            if isinstance(wrong, InvalidInput):
+                raise
+            raise StoreError("backup: what it says of itself is damaged; take another one") from None
 
 
 def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True) -> Manifest:
@@ -87,20 +92,23 @@ def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True
         return _finish(draft, with_keys)
 
 
-def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False) -> Manifest:
+def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False, with_keys: bool = False) -> Manifest:
     """Fill an empty store from a backup that is as it was made, in one transaction.
 
-    With ``replace`` a store that is not empty loses what it holds.
+    With ``replace`` a store that is not empty loses its surveys. Its tokens and keys stay as they are, since those of
+    the backup may have been revoked since; with ``with_keys`` the backup's take their place.
     """
     source = Path(path)
     said = manifest_of(source)
     if said is None:
         raise InvalidInput(f"backup ({source}) must be a file that `sottovoce backup` wrote")
+    if with_keys and not said.has_keys:
+        raise InvalidInput(f"backup ({source}): it was made without keys, so none can be restored")
     with _opened(source) as copy:
         found = _measured(copy, source, said.has_keys, said.made)
     if found != said:
         raise StoreError(f"backup ({source}): it is not as it was made, something damaged it; take another one")
-    store._load_from(source, replace)
+    store._load_from(source, replace, with_keys)
     for plan_id, content in said.surveys.items():
         if store.count(store.entry(plan_id).plan) != content.reports:
             raise StoreError("store: it does not hold what the backup does; somebody else wrote to it meanwhile")
@@ -131,7 +139,7 @@ def _finish(draft: Path, with_keys: bool) -> Manifest:
         if not with_keys:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("DELETE FROM tokens")
-            db.execute(f"DELETE FROM settings WHERE {_KEYS}")
+            db.execute(f"DELETE FROM settings WHERE {SIGNING_KEYS}")
     with _opened(draft) as copy:
         manifest = _measured(copy, draft, with_keys, time.time(), save=True)
     with closing(sqlite3.connect(draft, isolation_level=None)) as db:

@@ -260,8 +260,11 @@ class Store(KeyStore):
         """Write all that is here at one moment into a SQLite file."""
 
     @abstractmethod
-    def _load_from(self, source: Path, replace: bool) -> None:
-        """Take over such a file, in one transaction; refuse if there are surveys, unless they may go."""
+    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> None:
+        """Take over such a file, in one transaction; refuse if there are surveys, unless they may go.
+
+        With keys its tokens and signing keys take the place of the store's own.
+        """
 
     @abstractmethod
     def ping(self) -> None:

@@ -13,6 +13,8 @@ from sottovoce.errors import InvalidInput
 
 KEY_BYTES = 32  # of a signing key, and of a token's digest
 SCOPES = ("read", "manage")  # what a token allows; each allows what stands before it too
+# in the settings: the current one, and those that it replaced
+SIGNING_KEYS = "(name = 'signing key' OR name LIKE 'former signing key %')"
 _CURRENT = "signing key"
 _FORMER = "former signing key "  # then a name of its own; the value is the last second (8 bytes) and the key
 

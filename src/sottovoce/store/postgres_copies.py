@@ -16,6 +16,7 @@ from sottovoce.reports import Reports
 from sottovoce.store.base import ID_BYTES, Ids, new_version
 from sottovoce.store.checksums import checksums
 from sottovoce.store.copying import rows_of, stream_of
+from sottovoce.store.keys import SIGNING_KEYS
 from sottovoce.store.postgres_upkeep import Connection, next_stretch
 from sottovoce.store.register import Register
 from sottovoce.store.sqlite_copies import refuse_unless_empty
@@ -81,24 +82,30 @@ def _copy_reports(db: Connection, file: sqlite3.Connection, number: int, plan: P
 # -- from a file
 
 
-def load_from(db: Connection, source: Path, replace: bool) -> None:
+def load_from(db: Connection, source: Path, replace: bool, with_keys: bool) -> None:
     """Take over a backup, within a writer's transaction."""
     found = db.execute("SELECT count(*) FROM sottovoce_plans").fetchone()
     assert found is not None
     refuse_unless_empty(found[0], replace)
     for table in ("reports", "set_aside", "checkpoints", "plans"):
         db.execute(f"DELETE FROM sottovoce_{table}")
+    if with_keys:
+        db.execute("DELETE FROM sottovoce_tokens")
+        db.execute(f"DELETE FROM sottovoce_settings WHERE {SIGNING_KEYS}")
     with closing(sqlite3.connect(source)) as file:
         for table in _ALIKE:
-            _take_rows(db, file, table)
+            if table == "settings" and not with_keys:
+                _take_rows(db, file, table, f"WHERE NOT {SIGNING_KEYS}")
+            elif table != "tokens" or with_keys:
+                _take_rows(db, file, table)
         for number, plan_id, text, set_aside in file.execute("SELECT number, id, text, set_aside FROM plans"):
             people = _take_reports(db, file, number, Plan.from_json(text, id=plan_id))
             _settle(db, number, people + set_aside)
     db.execute("SELECT setval(pg_get_serial_sequence('sottovoce_plans', 'number'), max(number)) FROM sottovoce_plans")
 
 
-def _take_rows(db: Connection, file: sqlite3.Connection, table: str) -> None:
-    cursor = file.execute(f"SELECT * FROM {table}")
+def _take_rows(db: Connection, file: sqlite3.Connection, table: str, where: str = "") -> None:
+    cursor = file.execute(f"SELECT * FROM {table} {where}")
     names = [column[0] for column in cursor.description]
     marks = ", ".join("%s" for _ in names)
     kinds = "OVERRIDING SYSTEM VALUE" if table == "plans" else ""

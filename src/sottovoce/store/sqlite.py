@@ -288,12 +288,12 @@ class SqliteStore(Store):
         with self._translated():
             copies.copy_to(self._path, draft)
 
-    def _load_from(self, source: Path, replace: bool) -> None:
+    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> None:
         with self._lock, self._translated():
             self._writer.execute("ATTACH ? AS copy", (str(source),))
             try:
                 with self._writing() as db:
-                    copies.load_from(db, replace)
+                    copies.load_from(db, replace, with_keys)
             finally:
                 self._writer.execute("DETACH copy")
             upkeep.erase(self._writer)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sottovoce.errors import InvalidInput
 from sottovoce.store.base import new_version
+from sottovoce.store.keys import SIGNING_KEYS
 from sottovoce.store.register import Register
 
 TABLES = ("plans", "parts", "set_aside", "checkpoints", "tokens", "settings", "runs", "pieces")
-_KEPT_IF_MISSING = ("tokens", "settings")  # a backup without keys leaves those of the store alone
 
 
 def copy_to(path: Path, draft: Path) -> None:
@@ -28,15 +28,21 @@ def refuse_unless_empty(surveys: int, replace: bool) -> None:
         )
 
 
-def load_from(db: sqlite3.Connection, replace: bool) -> None:
+def load_from(db: sqlite3.Connection, replace: bool, with_keys: bool) -> None:
     """Take over the attached database ``copy``, within a writer's transaction."""
     refuse_unless_empty(db.execute("SELECT count(*) FROM plans").fetchone()[0], replace)
+    if with_keys:
+        db.execute(f"DELETE FROM main.settings WHERE {SIGNING_KEYS}")
     for table in TABLES:
-        if table not in _KEPT_IF_MISSING:
+        if table == "tokens" and not with_keys:
+            continue
+        if table != "settings":
             db.execute(f"DELETE FROM main.{table}")
         names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
         columns = ", ".join(names)
-        where = "WHERE name <> 'backup'" if table == "settings" else ""
+        where = ""
+        if table == "settings":
+            where = "WHERE name <> 'backup'" + ("" if with_keys else f" AND NOT {SIGNING_KEYS}")
         db.execute(f"INSERT OR REPLACE INTO main.{table} ({columns}) SELECT {columns} FROM copy.{table} {where}")
     for (number,) in db.execute("SELECT number FROM plans").fetchall():
         version = new_version()
