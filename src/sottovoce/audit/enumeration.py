@@ -6,6 +6,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -14,17 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.assignments import LATEST, Assignment
+from sottovoce.audit.devices import Device, Outcome, Session, joined, new_state, tell
 from sottovoce.audit.records import MAX_RECORDS, Record, Records
 from sottovoce.audit.walk import MAX_BRANCHES, Draws, Law, Path, PublicCoins, Tickets, Walker, law_of
-from sottovoce.client import Client, ClientState, InvalidValueWarning, Membership
+from sottovoce.client import ClientState, InvalidValueWarning
 from sottovoce.entropy import Entropy, Stream
 from sottovoce.errors import NotEnumerable, SottovoceError
-from sottovoce.oracles.thresholds import LARGEST_EPSILON, exceeds, log_ratio
+from sottovoce.oracles.thresholds import exceeds, log_ratio
 from sottovoce.plans import Plan
 from sottovoce.reports import Report
 
 MAX_WAYS = 1 << 16  # of all reports that one audit makes
 MAX_WAYS_PER_RECORD = 1 << 12  # of one record's report, given the public coins
+MAX_WAYS_PER_LIFETIME = 1 << 8  # of five reports by one device; two of them may have as many as one
 MAX_COHORTS = 512  # that are gone through where tickets are too many to list
 SPREAD_TICKETS = 1 << 16  # among which one of each cohort is looked for
 PUBLIC_SAMPLES = 32  # public coins that are drawn where they are too many to list
@@ -34,9 +37,18 @@ MIN_SAMPLES = 4
 MIN_RECORDS = 4
 ROUNDING = 1e-12  # of a stated epsilon, which is a double
 
-Device = Callable[..., Client]  # as Client is called
-Told = tuple[str, int, bytes] | None  # a report as it leaves a device; None if none does
-Outcome = tuple[Told, ...]
+
+Lifetime = Callable[[Record, Record], list[Sequence[Session]]]  # what a device goes through, of an answer and another
+
+
+def _long(record: Record, other: Record) -> list[Sequence[Session]]:
+    """All in one: the same answer again, another one, and both again after a restart."""
+    return [[[record, record, other], [record, other]]]
+
+
+def _short(record: Record, other: Record) -> list[Sequence[Session]]:
+    """The same one by one, where all in one has too many ways."""
+    return [[[record, record]], [[record, other]], [[record], [record]], [[record], [other]]]
 
 
 @dataclass
@@ -51,7 +63,7 @@ class Enumeration:
     reports: int = 0
     ratio: Fraction | None = Fraction(1)
     lifetime_ratio: Fraction | None = Fraction(1)
-    has_lifetime: bool = True
+    lifetime_reports: int = 0  # by one device, as compared; 0 if they have too many ways
     delta: float = 0.0
     draws: Draws = field(default_factory=Draws)
     faults: list[str] = field(default_factory=list)
@@ -62,7 +74,7 @@ class Enumeration:
 
     @property
     def lifetime(self) -> float | None:
-        return _log(self.lifetime_ratio) if self.has_lifetime else None
+        return _log(self.lifetime_ratio) if self.lifetime_reports else None
 
     def accuse(self, fault: str) -> None:
         """Note a fault once."""
@@ -114,6 +126,7 @@ class _Enumerator:
         self.tickets = _tickets(plan)
         self.is_one_round = len(plan.series.shares) == 1  # more of them need a state
         self.excess: dict[Any, list[NDArray[np.float64]]] = {}  # public branch -> one matrix of pairs per sample
+        self.lifetimes: list[Lifetime] = [_long, _short]
         self.seen: set[int] = set()
 
     def run(self) -> None:
@@ -144,7 +157,7 @@ class _Enumerator:
         ways = []
         for record in (self.records.lowest, self.records.highest):
             before = self.found.ways
-            self._law((record,), public, self._assignment(0), self._first_state)
+            self._law([[record]], public, self._assignment(0), self._first_state)
             ways.append(self.found.ways - before)
         self.found.ways = 0
         public.is_sampled |= self.plan.coin == "assigned"
@@ -152,11 +165,11 @@ class _Enumerator:
 
     def _cohort(self, public: PublicCoins) -> int:
         """The cohort that the public coins say, by the report of one record."""
-        return self._named(self._law((self.records.lowest,), public, self._assignment(0), self._first_state))
+        return self._named(self._law([[self.records.lowest]], public, self._assignment(0), self._first_state))
 
     def _named(self, law: Law[Outcome]) -> int:
         """The cohort that a record's reports name, if the plan has it."""
-        cohorts = [told[1] for (told,) in law.chances if told is not None and told[1] < len(self.plan.cohorts)]
+        cohorts = [told.cohort for (told,) in law.chances if told is not None and told.cohort < len(self.plan.cohorts)]
         return cohorts[0] if cohorts else 0
 
     def _first_state(self) -> ClientState | None:
@@ -186,13 +199,13 @@ class _Enumerator:
 
     def _compare(self, public: PublicCoins, assignment: Assignment | None) -> None:
         """The laws of all records' reports, given the public coins."""
-        first = self._law((self.records.lowest,), public, assignment, self._first_state)
+        first = self._law([[self.records.lowest]], public, assignment, self._first_state)
         cohort = self._named(first)
         self.seen.add(cohort)
         people = self.records.of_cohort(cohort)
         self.found.records = max(self.found.records, len(people))
-        laws = [self._law((record,), public, assignment, self._first_state) for record in people]
-        laws += self._lacking(cohort, public, assignment)
+        laws = [self._law([[record]], public, assignment, self._first_state) for record in people]
+        laws += self._outside(cohort, public, assignment)
         chances = _common(laws)
         self.found.reports += len(set().union(*chances))
         self.found.ratio = larger(self.found.ratio, worst_ratio(chances))
@@ -206,48 +219,57 @@ class _Enumerator:
         if public.differs:
             self.found.accuse("which public coins are drawn depends on the record or on private coins")
 
-    def _lacking(self, cohort: int, public: PublicCoins, assignment: Assignment | None) -> list[Law[Outcome]]:
-        """The reports of somebody who has no value of what is asked: silence would tell that."""
-        record = self.records.lacking(cohort)
-        if record is None:
-            return []
-        try:
-            return [self._law((record,), public, assignment, self._first_state)]
-        except NotEnumerable:
-            return []
+    def _outside(self, cohort: int, public: PublicCoins, assignment: Assignment | None) -> list[Law[Outcome]]:
+        """The reports of people without a valid value of what is asked: silence, or any other law, would tell that."""
+        laws = []
+        for record in self.records.outside(cohort):
+            with suppress(NotEnumerable):
+                laws.append(self._law([[record]], public, assignment, self._first_state))
+        return laws
 
     def _compare_lifetimes(self, people: list[Record], public: PublicCoins, assignment: Assignment | None) -> None:
-        """Two reports of one device, the second on another answer."""
-        if not self.found.has_lifetime:
+        """Several reports of one device: on the same answer and on another one, restarted or not."""
+        laws: list[Law[Outcome]] = []
+        while self.lifetimes and not laws:
+            try:
+                laws = self._lifetimes(self.lifetimes[0], people, public, assignment)
+            except NotEnumerable:
+                self.lifetimes.pop(0)
+        if not laws:
+            self.found.lifetime_reports = 0
             return
-        try:
-            laws = [
-                self._law((record, later), public, assignment, lambda: joined(self.plan))
-                for record, later in zip(people, people[1:] + people[:1], strict=True)
-            ]
-        except NotEnumerable:
-            self.found.has_lifetime = False
-            return
+        self.found.lifetime_reports = len(next(iter(laws[0].chances)))
         if not self.has_delta:
             self.found.lifetime_ratio = larger(self.found.lifetime_ratio, worst_ratio(_common(laws)))
-        elif any(one != two for law in laws for one, two in law.chances):
+        elif any(len(set(outcome)) > 1 for law in laws for outcome in law.chances):
             self.found.accuse("a device that keeps its state does not repeat its report")
+
+    def _lifetimes(
+        self, lifetime: Lifetime, people: list[Record], public: PublicCoins, assignment: Assignment | None
+    ) -> list[Law[Outcome]]:
+        most = MAX_WAYS_PER_LIFETIME if lifetime is _long else MAX_WAYS_PER_RECORD
+        return [
+            self._law(sessions, public, assignment, lambda: joined(self.plan), most)
+            for record, other in zip(people, people[1:] + people[:1], strict=True)
+            for sessions in lifetime(record, other)
+        ]
 
     def _law(
         self,
-        records: Sequence[Record],
+        sessions: Sequence[Session],
         public: PublicCoins,
         assignment: Assignment | None,
         state: Callable[[], ClientState | None],
+        most: int = MAX_WAYS_PER_RECORD,
     ) -> Law[Outcome]:
         def draw(path: Path) -> Outcome:
             public.start()
             walker = Walker(path, public, self.found.draws)
-            told = tell(self.plan, self.device, records, walker, assignment, state())
+            told = tell(self.plan, self.device, sessions, walker, assignment, state())
             public.finish(told[0] is not None)
             return told
 
-        return law_of(draw, MAX_WAYS_PER_RECORD, self._count)
+        return law_of(draw, most, self._count)
 
     def _count(self) -> None:
         self.found.ways += 1
@@ -259,13 +281,18 @@ class _Enumerator:
     # -- verdicts
 
     def _check_reports(self, outcomes: set[Outcome]) -> None:
-        """A report that its own plan refuses carries what no oracle put there."""
+        """A report that its own plan refuses, or that writes more than it says, carries what no oracle put there."""
+        if outcomes == {(None,)}:
+            self.found.accuse("a device never sends a report")
         for (told,) in outcomes:
+            if told is None:
+                continue
             try:
-                if told is not None:
-                    Report(*told).checked(self.plan)
+                Report(told.plan_id, told.cohort, told.payload).checked(self.plan)
             except SottovoceError:
                 self.found.accuse("a device sends a report that the plan refuses")
+            if not told.is_plain:
+                self.found.accuse("a device sends other bytes than those of its report")
 
     def _check_cohorts(self, laws: list[dict[Outcome, int]]) -> None:
         """Whether a report is sent, and of which cohort, must have one law for all records."""
@@ -273,12 +300,15 @@ class _Enumerator:
         for law in laws:
             sums: dict[int | None, int] = {}
             for (told,), chance in law.items():
-                cohort = None if told is None else told[1]
+                cohort = None if told is None else told.cohort
                 sums[cohort] = sums.get(cohort, 0) + chance
             marginals.append(sums)
-        if any(sums.keys() != marginals[0].keys() for sums in marginals):
-            silent = {None in sums for sums in marginals}
-            self.found.accuse(f"{'silence' if len(silent) > 1 else 'the cohort'} depends on the record")
+        if len({None in sums for sums in marginals}) > 1:
+            self.found.accuse("silence depends on the record")
+        named = [sums.keys() - {None} for sums in marginals]
+        spoken = [cohorts for cohorts in named if cohorts]
+        if any(cohorts != spoken[0] for cohorts in spoken):
+            self.found.accuse("the cohort depends on the record")
         elif any(sums != marginals[0] for sums in marginals):
             self.found.accuse("the chance of a cohort depends on the record")
 
@@ -308,7 +338,7 @@ class _Enumerator:
         if stated.delta:
             return
         ratios = [("one report", self.found.ratio, stated.per_report)]
-        if self.found.has_lifetime:
+        if self.found.lifetime_reports:
             ratios.append(("a lifetime of reports", self.found.lifetime_ratio, stated.lifetime))
         for what, ratio, claimed in ratios:
             if ratio is None:
@@ -317,42 +347,6 @@ class _Enumerator:
                 self.found.accuse(f"{what} costs {log_ratio(ratio):.12g}, more than epsilon {self.plan.epsilon}")
             elif log_ratio(ratio) > claimed * (1 + ROUNDING) + ROUNDING:
                 self.found.accuse(f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated")
-
-
-def new_state() -> ClientState:
-    """A state whose account takes any plan: what is audited is what a report costs, not who stops it."""
-    return ClientState(cap=LARGEST_EPSILON, delta_cap=1)
-
-
-def joined(plan: Plan) -> ClientState:
-    """The state of a device that is in this plan's round and has not answered yet."""
-    state = new_state()
-    if len(plan.series.shares) > 1:
-        state.rounds[plan.series.origin or plan.id] = Membership(plan.series.shares, plan.series.number)
-    return state
-
-
-def tell(
-    plan: Plan,
-    device: Device,
-    records: Sequence[Record],
-    entropy: Entropy | None,
-    assignment: Assignment | None,
-    state: ClientState | None,
-) -> Outcome:
-    """What one device sends for records one after another. A refusal is silence, which tells as a report does."""
-    client = device(plan, state=state, entropy=entropy, assignment=assignment)
-    told: list[Told] = []
-    for record in records:
-        try:
-            report = client.report(record)
-        except NotEnumerable:
-            raise
-        except SottovoceError:
-            told.append(None)
-        else:
-            told.append((report.plan_id, report.cohort, report.payload))
-    return tuple(told)
 
 
 def _common(laws: list[Law[Outcome]]) -> list[dict[Outcome, int]]:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sottovoce.audit.devices import Device
 from sottovoce.audit.draws import faults_of_draws
-from sottovoce.audit.enumeration import MAX_WAYS, Device, Enumeration, enumerate_reports
+from sottovoce.audit.enumeration import MAX_WAYS, Enumeration, enumerate_reports
 from sottovoce.audit.oracles import CONFIDENCE, DRAWS
 from sottovoce.audit.sampling import ReportSample, sample_reports
 from sottovoce.client import Client
@@ -22,7 +23,7 @@ CHECKED_DRAWS = 10_000  # of the devices' real coins, where all else was enumera
 EXACT, GIVEN_PUBLIC, SAMPLED = ("exact", "exact given sampled public coins", "sampled")
 _SCOPES = {
     "all": "all records",
-    "all read": "all values of what a cohort reads, the rest at both ends",
+    "all read": "all values of what a cohort reads, some of the rest",
     "some": "some records",
 }
 
@@ -108,7 +109,8 @@ class PlanAudit:
         )
         if found.lifetime is None:
             return [first, f"{largest}; two reports of one device have too many ways"]
-        return [first, f"{largest}, {found.lifetime:.12g} of two by one device (stated {self.stated.lifetime:.12g})"]
+        lifetime = f"{found.lifetime:.12g} of {found.lifetime_reports} by one device"
+        return [first, f"{largest}, {lifetime} (stated {self.stated.lifetime:.12g})"]
 
     def _sampled(self) -> str:
         sample = self.sample
@@ -132,7 +134,7 @@ def audit_plan(
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PlanAudit:
-    """Audit a plan by the reports of its devices: cohort, encoding, all asks together, one report and two.
+    """Audit a plan by the reports of its devices: cohort, encoding, all asks together, one report and several.
 
     Every way that the coins can fall is gone for many pairs of records, if there are at most about ``limit``; draws
     with real coins follow, more of them where nothing could be enumerated.

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice, product, zip_longest
 from math import prod
 from typing import Any
 
-from sottovoce.attributes import CODE, MEMBERS, Attribute, Items, Ordinal, Text
+from sottovoce.attributes import CODE, MEMBERS, SPELLING, Attribute, Items, Ordinal, Text
 from sottovoce.plans import Plan
 
 MAX_RECORDS = 64  # that are compared at once
 Record = dict[str, Any]
+_STRANGE = ("?", "?" * 1024, -1, 0.5)  # values that a schema may lack; no schema has the last
 
 
 class Records:
     """Records of a plan's schema, from one end of every attribute to the other.
 
     ``scope`` says what they cover: ``all`` records, ``all read`` (every value of what one cohort reads, the others at
-    both ends), or ``some``.
+    both ends and then one at a time, as many as there is room for), or ``some``.
     """
 
     def __init__(self, plan: Plan, most: int = MAX_RECORDS) -> None:
@@ -27,9 +28,12 @@ class Records:
         form = plan.cohorts.form
         self._values = {name: values_of(plan.schema[name], form, most) for name in names}
         self._sizes = {name: _count(plan.schema[name], form) for name in names}
-        others = [name for name in plan.schema if name not in self._values]
-        self._values |= {name: _ends(plan.schema[name]) for name in others}
-        self.scope = "all" if self._is_whole(names) else "all read"
+        for name in plan.schema:  # what no cohort reads, too
+            if name not in self._values:
+                unread = MEMBERS if isinstance(plan.schema[name], Items) else CODE
+                self._values[name] = values_of(plan.schema[name], unread, most)
+                self._sizes[name] = _count(plan.schema[name], unread)
+        self.scope = "all" if self._is_whole(self._sizes) else "all read"
 
     def _is_whole(self, names: Iterable[str]) -> bool:
         return prod(self._sizes[name] for name in names) <= self._most
@@ -44,17 +48,27 @@ class Records:
 
     def of_cohort(self, index: int) -> list[Record]:
         """The records to compare in one cohort."""
-        whole = self._is_whole(self._sizes)
-        names = list(self._sizes) if whole else list(self._plan.cohorts[index].attributes)
+        names = self._compared(index)
+        if not self._is_whole(names):
+            self.scope = "some"
+            return self._some(names)
         low, high = self.lowest, self.highest
-        if whole or self._is_whole(names):
-            cells = [dict(zip(names, cell, strict=True)) for cell in product(*(self._values[name] for name in names))]
-            found = [low | cell for cell in cells]
-            if len(names) < len(self._values):  # what is not read must not matter
-                found += [high | cells[0], high | cells[-1]]
-            return found
-        self.scope = "some"
-        return self._some(names)
+        cells = [dict(zip(names, cell, strict=True)) for cell in product(*(self._values[name] for name in names))]
+        found = [low | cell for cell in cells]
+        rest = [name for name in self._values if name not in names]
+        if rest:  # what is not read must not matter
+            found += [high | cells[0], high | cells[-1]]
+            room = max(0, self._most - len(found))
+            found += islice((low | {name: value} for name in rest for value in self._values[name][1:-1]), room)
+        return found
+
+    def _compared(self, index: int) -> list[str]:
+        """The attributes whose values are gone through together: all of them, all that are read, or one cohort's."""
+        read = self._plan.cohorts.attributes
+        for names in (self._sizes, read):
+            if self._is_whole(names):
+                return list(names)
+        return list(self._plan.cohorts[index].attributes)
 
     def _some(self, names: Sequence[str]) -> list[Record]:
         low, high = self.lowest, self.highest
@@ -68,13 +82,26 @@ class Records:
         )
         return _distinct(chain((low, high), islice(moved, self._most // 2), spread), self._most)
 
-    def lacking(self, index: int) -> Record | None:
-        """A record without the first attribute that a cohort reads; None if too many values may stand in for it."""
-        name = self._plan.cohorts[index].attributes[0]
-        is_many = self._plan.cohorts.form != MEMBERS and self._sizes[name] > self._most
-        if is_many or isinstance(self._plan.schema[name], Text):
-            return None
-        return {other: value for other, value in self.lowest.items() if other != name}
+    def outside(self, index: int) -> list[Record]:
+        """Records without a valid value of what a cohort reads; of attributes for which few values may stand in."""
+        names = [name for name in self._plan.cohorts[index].attributes if self._stand_ins(name) <= self._most]
+        others = {name: _unlisted(self._plan.schema[name], self._values[name][-1]) for name in names}
+        longest = max((len(values) for values in others.values()), default=0)
+        low = self.lowest
+        wrong = (
+            low | {name: values[place]} for place in range(longest) for name, values in others.items() if values[place:]
+        )
+        lacking = ({other: value for other, value in low.items() if other != name} for name in names)
+        missing = (low | {name: None} for name in names)
+        turns = (record for turn in zip_longest(lacking, wrong, missing) for record in turn if record is not None)
+        return list(islice(turns, max(2, self._most // 8)))
+
+    def _stand_ins(self, name: str) -> int:
+        """How many values may be drawn in place of one that is not valid."""
+        attribute, form = self._plan.schema[name], self._plan.cohorts.form
+        if form == MEMBERS:
+            return 1
+        return 1 << attribute.spelling_bits if form == SPELLING and isinstance(attribute, Text) else attribute.size
 
     def pairs(self) -> list[tuple[Record, Record]]:
         """A few pairs that a mechanism should hardly tell apart."""
@@ -105,10 +132,25 @@ def _count(attribute: Attribute, form: str) -> int:
     return attribute.spellings if isinstance(attribute, Text) else attribute.size
 
 
-def _ends(attribute: Attribute) -> list[Any]:
-    form = MEMBERS if isinstance(attribute, Items) else CODE
-    values = values_of(attribute, form, 2)
-    return [values[0], values[-1]]
+def _unlisted(attribute: Attribute, valid: Any) -> list[Any]:
+    """Values that a schema refuses: for a set also one that holds what the schema lists beside what it does not.
+
+    >>> _unlisted(Ordinal(18, 97), 97), _unlisted(Items("abc"), ["a", "b", "c"])
+    ([98], [['a', 'b', 'c', '?'], ['?'], 0.5])
+    """
+    if isinstance(attribute, Items):
+        member = next(value for value in _STRANGE if not attribute.known_members([value]))
+        return [[*valid, member], [member], _STRANGE[-1]]
+    near = [attribute.high + 1] if isinstance(attribute, Ordinal) else []
+    return [next(value for value in [*near, *_STRANGE] if not _has_code(attribute, value))]
+
+
+def _has_code(attribute: Attribute, value: Any) -> bool:
+    try:
+        attribute.code(value)
+    except Exception:  # whatever an attribute raises for what it does not have
+        return False
+    return True
 
 
 def values_of(attribute: Attribute, form: str, most: int) -> list[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from sottovoce.assignments import LATEST, Assignment
-from sottovoce.audit.enumeration import Device, Outcome, Told, joined, new_state, tell
+from sottovoce.audit.devices import Device, Outcome, Session, Told, joined, new_state, tell
 from sottovoce.audit.oracles import clopper_pearson
 from sottovoce.audit.records import Record, Records
 from sottovoce.client import Client, ClientState
@@ -102,11 +102,11 @@ class _Devices:
         if self._progress is not None and self._made % _BATCH == 0:
             self._progress(self._made)
         if self._made % 2:
-            return self._told([record], None if len(self._plan.series.shares) == 1 else new_state())
-        return self._told([record, other], joined(self._plan))
+            return self._told([[record]], None if len(self._plan.series.shares) == 1 else new_state())
+        return self._told([[record, other]], joined(self._plan))
 
-    def _told(self, records: list[Record], state: ClientState | None) -> Outcome:
-        return tell(self._plan, self._device, records, self._entropy, self._assignment(), state)
+    def _told(self, sessions: list[Session], state: ClientState | None) -> Outcome:
+        return tell(self._plan, self._device, sessions, self._entropy, self._assignment(), state)
 
     def _assignment(self) -> Assignment | None:
         if self._plan.coin != "assigned":
@@ -122,21 +122,21 @@ class _Looks:
         self._codes = [plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for record in pair]
         self._telling: dict[int, list[tuple[list[int], list[int]]]] = {}  # cohort -> ask -> values of one record only
 
-    def pattern(self, told: Told) -> Feature:
+    def pattern(self, told: Told | None) -> Feature:
         """For each ask, whether the report supports a value that only the one or only the other record has."""
         if told is None:
             return None
-        if not 0 <= told[1] < len(self._plan.cohorts):
-            return "impossible", told[2]
-        cohort = self._plan.cohorts[told[1]]
-        if told[1] not in self._telling:
-            self._telling[told[1]] = [self._values(ask) for ask in cohort.asks]
+        if not told.is_plain or not 0 <= told.cohort < len(self._plan.cohorts):
+            return "impossible", told.wire
+        cohort = self._plan.cohorts[told.cohort]
+        if told.cohort not in self._telling:
+            self._telling[told.cohort] = [self._values(ask) for ask in cohort.asks]
         signs = []
-        for ask, part, values in zip(cohort.asks, cohort.slices, self._telling[told[1]], strict=True):
+        for ask, part, values in zip(cohort.asks, cohort.slices, self._telling[told.cohort], strict=True):
             try:
-                output = ask.oracle.unpack(told[2][part])
+                output = ask.oracle.unpack(told.payload[part])
             except SottovoceError:
-                return "impossible", told[2]
+                return "impossible", told.payload
             signs.append(tuple(any(ask.oracle.supports(output, value) for value in some) for some in values))
         return tuple(signs)
 
@@ -193,7 +193,7 @@ def _features(
     for _ in range(count):
         outcome = devices.tell(pair[side], pair[1 - side])
         told = outcome[0]
-        cohort = None if told is None else told[1]
+        cohort = None if told is None else told.cohort
         pattern = looks.pattern(told)
         seen[0][cohort] += 1
         seen[1][pattern] += 1

@@ -1,0 +1,79 @@
+"""What a device that is audited sends: reports as they leave it, one after another, restarts between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sottovoce.assignments import Assignment
+from sottovoce.audit.records import Record
+from sottovoce.client import Client, ClientState, Membership
+from sottovoce.entropy import Entropy
+from sottovoce.errors import NotEnumerable
+from sottovoce.oracles.thresholds import LARGEST_EPSILON
+from sottovoce.plans import Plan
+from sottovoce.reports import Report
+
+Device = Callable[..., Client]  # as Client is called
+Session = Sequence[Record]  # what one device reports until it is started anew
+
+
+class Told(NamedTuple):
+    """A report as it leaves a device: what it says of itself, and what it writes."""
+
+    plan_id: str
+    cohort: int
+    payload: bytes
+    wire: bytes
+    text: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it writes what it says, and nothing else."""
+        plain = Report(self.plan_id, self.cohort, self.payload)
+        return (self.wire, self.text) == (plain.to_bytes(), plain.to_json())
+
+
+Outcome = tuple[Told | None, ...]  # None where no report leaves
+
+
+def new_state() -> ClientState:
+    """A state whose account takes any plan: what is audited is what a report costs, not who stops it."""
+    return ClientState(cap=LARGEST_EPSILON, delta_cap=1)
+
+
+def joined(plan: Plan) -> ClientState:
+    """The state of a device that is in this plan's round and has not answered yet."""
+    state = new_state()
+    if len(plan.series.shares) > 1:
+        state.rounds[plan.series.origin or plan.id] = Membership(plan.series.shares, plan.series.number)
+    return state
+
+
+def tell(
+    plan: Plan,
+    device: Device,
+    sessions: Sequence[Session],
+    entropy: Entropy | None,
+    assignment: Assignment | None,
+    state: ClientState | None,
+) -> Outcome:
+    """What one person's device sends. Each session but the first is a new device on the state as it was written."""
+    told: list[Told | None] = []
+    for place, records in enumerate(sessions):
+        if place and state is not None:
+            state = ClientState.from_json(state.to_json())
+        client = device(plan, state=state, entropy=entropy, assignment=assignment)
+        told += [_told(client, record) for record in records]
+    return tuple(told)
+
+
+def _told(client: Client, record: Record) -> Told | None:
+    """One report; a device that refuses or fails is silent, which tells as a report does."""
+    try:
+        report = client.report(record)
+        return Told(report.plan_id, report.cohort, report.payload, report.to_bytes(), report.to_json())
+    except NotEnumerable:
+        raise
+    except Exception:
+        return None
