@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
+from sottovoce.cli import journal
 from sottovoce.cli.journal import _line, journal_beside
+from sottovoce.cli.rounds import Membership
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Outcome, refused, write_csv
 from tests.service.collector import Collector, collecting
@@ -66,14 +67,14 @@ def test_a_file_of_another_name_is_not_drawn_again(here: Path, send: Sending, ho
     """It is refused with the journal's name, and goes on with that; also with rows that came later."""
     old, new = people(here / "people.csv", 20), here / "renamed.csv"
     assert send(old).code == 0
-    journal = journal_beside(old, PLAN)
+    own = journal_beside(old, PLAN)
     (old.rename if how == "rename" else new.hardlink_to)(new if how == "rename" else old)
-    refused(send(new), f"--journal {journal}", "drawn before", "nothing was drawn or sent")
+    refused(send(new), f"--journal {own}", "drawn before", "nothing was drawn or sent")
     assert not journal_beside(new, PLAN).exists()
     assert send.count() == 20
-    assert send(new, "--journal", journal).out == "0 reports acknowledged, 20 before\n"
+    assert send(new, "--journal", own).out == "0 reports acknowledged, 20 before\n"
     people(new, 25)
-    assert send(new, "--journal", journal).out == "5 reports acknowledged, 20 before\n"
+    assert send(new, "--journal", own).out == "5 reports acknowledged, 20 before\n"
     assert send.count() == 25
 
 
@@ -82,11 +83,11 @@ def test_a_renamed_file_with_changed_rows_is_not_drawn_again(here: Path, send: S
     assert send(old).code == 0
     old.unlink()
     write_csv(new, colour=["blue", *(SCHEMA["colour"].values[row % 4] for row in range(1, 20))])
-    journal = journal_beside(old, PLAN)
-    refused(send(new), f"--journal {journal}")
-    refused(send(new, "--journal", journal), "row 1 changed or went")
+    own = journal_beside(old, PLAN)
+    refused(send(new), f"--journal {own}")
+    refused(send(new, "--journal", own), "row 1 changed or went")
     people(new, 20)
-    assert send(new, "--journal", journal).code == 0
+    assert send(new, "--journal", own).code == 0
     assert send.count() == 20
 
 
@@ -107,8 +108,12 @@ def test_other_people_in_the_same_folder_are_drawn(here: Path, send: Sending) ->
 
 
 def test_a_journal_that_cannot_be_understood_is_no_leave_to_draw(here: Path, send: Sending) -> None:
-    (here / f"a.csv.{PLAN.id[:16]}.journal").write_text("my notes\n")
-    refused(send(people(here / "people.csv", 20)), "an earlier send wrote")
+    other = here / f"a.csv.{PLAN.id[:16]}.journal"
+    other.write_text("my notes\n")
+    refused(send(people(here / "people.csv", 20)), "an earlier send wrote", other.name)
+    other.unlink()
+    other.mkdir()
+    refused(send(here / "people.csv"), "cannot be read", other.name)
     assert send.count() == 0
 
 
@@ -165,35 +170,29 @@ def test_a_file_of_something_else_is_left_as_it_is(here: Path, send: Sending, te
 def test_an_acknowledgement_of_a_row_that_was_never_drawn_is_refused(here: Path, send: Sending) -> None:
     file = people(here / "people.csv", 20)
     assert send(file).code == 0
-    journal = journal_beside(file, PLAN)
-    whole = journal.read_bytes()
+    own = journal_beside(file, PLAN)
+    whole = own.read_bytes()
     for rows in ([21], [1, 99], ["1"], 3):
-        journal.write_bytes(whole + _line({"acknowledged": rows}))
+        own.write_bytes(whole + _line({"acknowledged": rows}))
         refused(send(people(file, 21)), "is not one that send wrote")
-    journal.write_bytes(whole)
+    own.write_bytes(whole)
     assert send(file).out == "1 reports acknowledged, 20 before\n"
 
 
 def test_a_journal_is_read_where_it_was_checked(here: Path, send: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is open nobody can put another file in its place."""
+    """Once it was checked, another file in its place is not read: nobody seems to be new."""
     file = people(here / "people.csv", 20)
     assert send(file).code == 0
-    journal = journal_beside(file, PLAN)
-    forged = journal.read_bytes().splitlines(keepends=True)[0]
-    real = os.fstat
-    kept = here / "kept"
+    head = journal_beside(file, PLAN).read_bytes().splitlines(keepends=True)[0]
+    real = journal._take
 
-    def swapped(number: int) -> os.stat_result:
-        found = real(number)
-        if stat.S_ISREG(found.st_mode) and not kept.exists() and found.st_ino == journal.stat().st_ino:
-            kept.hardlink_to(journal)
-            (here / "forged").write_bytes(forged)
-            (here / "forged").replace(journal)
-        return found
+    def swapped(number: int, path: Path) -> None:
+        real(number, path)
+        path.rename(here / "kept")
+        path.write_bytes(head)
 
-    monkeypatch.setattr(os, "fstat", swapped)
-    send(file)
-    monkeypatch.undo()
+    monkeypatch.setattr(journal, "_take", swapped)
+    assert send(file).out == "0 reports acknowledged, 20 before\n"
     assert send.count() == 20
 
 
@@ -210,8 +209,6 @@ def test_one_process_at_a_time_has_a_series(
     others: list[Outcome] = []
     whisper = ("whisper", here / "rounds.json", file, "-o", here / "reports.parquet", "--series")
     running = {"whisper": whisper, "send": ("send", here / "rounds.json", file, "--to", collector.url, "--series")}
-    from sottovoce.cli.rounds import Membership
-
     real = Membership._draw
 
     def meanwhile(self: Membership, count: int) -> None:

@@ -146,17 +146,23 @@ def other_records(people: Path, plan: Plan) -> Iterator[Record]:
             continue
         found = Record(path, plan)
         try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            _read_unlocked(found)
+        except FileNotFoundError:  # another send has just removed it
+            continue
         except OSError as wrong:
             raise InvalidInput(
                 f"journal ({path}) cannot be read ({wrong.strerror}): it may be of these people; if it is not, "
                 f"give --journal FILE, a new one"
             ) from None
-        try:
-            found.read(file)
-        finally:
-            os.close(file)
         yield found
+
+
+def _read_unlocked(record: Record) -> None:
+    file = os.open(record.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        record.read(file)
+    finally:
+        os.close(file)
 
 
 class Journal(Record):
