@@ -202,7 +202,7 @@ def test_a_killed_sender_draws_nobody_twice(
 def test_a_torn_last_line_was_never_sent(here: Path, collector: Collector, sottovoce: Command, torn: int) -> None:
     send = ("send", here / "plan.json", people(here, 20), "--to", collector.url)
     journal = journal_beside(here / "people.csv", PLAN)
-    with Journal(journal, PLAN):
+    with Journal(journal, PLAN, here / "people.csv"):
         whole = journal.read_bytes()
     journal.write_bytes(whole)  # a head, and nothing drawn yet
     more = b'0badcafe {"row":1,"digest":"00","id":"' + b"0" * 100
@@ -233,7 +233,7 @@ def test_a_damaged_or_strange_journal_is_refused(here: Path, collector: Collecto
         assert other.read_text() == text
     other.write_bytes(b"".join(lines))
     refused(sottovoce("send", here / "assigned.json", *send[2:], "--journal", other), "another plan")
-    with Journal(other, PLAN):
+    with Journal(other, PLAN, here / "people.csv"):
         refused(sottovoce(*send, "--journal", other), "another send is under way")
     assert sum(stored(here).values()) == 20
 
@@ -334,7 +334,7 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
 def test_an_interrupted_write_leaves_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = here / "kept.journal"
     given = Drawn(1, bytes(16), bytes(16), sv.Client(PLAN).report({"colour": "red"}))
-    with Journal(path, PLAN) as journal:
+    with Journal(path, PLAN, here / "people.csv") as journal:
         journal.write([given])
         before = path.read_bytes()
 
@@ -348,13 +348,13 @@ def test_an_interrupted_write_leaves_nothing_behind(here: Path, monkeypatch: pyt
         assert path.read_bytes() == before
         journal.acknowledge([1])
     path.chmod(0o644)
-    with Journal(path, PLAN) as journal:
+    with Journal(path, PLAN, here / "people.csv") as journal:
         assert (list(journal.digests), journal.acknowledged) == ([1], {1})
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     if not os.geteuid():  # who may give files away
         os.chown(path, 12345, 12345)
         with pytest.raises(sv.InvalidInput, match="a file of whoever sends"):
-            Journal(path, PLAN)
+            Journal(path, PLAN, here / "people.csv")
 
 
 def test_a_new_store_hears_everybody_again(here: Path) -> None:

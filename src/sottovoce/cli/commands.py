@@ -217,8 +217,7 @@ def write_whispers(
     from sottovoce.cli.rounds import needed
     from sottovoce.reports import write_stream
 
-    members = needed(made, series, seed)
-    with progress("whispering", row_count(people), quiet) as advance:
+    with needed(made, series, seed) as members, progress("whispering", row_count(people), quiet) as advance:
         told = whispers(made, people, seed, advance, members)
         return write_stream(output, told if members is None else members.recorded(told))
 

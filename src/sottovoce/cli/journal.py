@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 DIGEST_BYTES = 16
 _LINE = re.compile(rb"[0-9a-f]{8} \{.*\}")
-_TORN_HEAD = re.compile(rb'[0-9a-f]{0,8}|[0-9a-f]{8} (\{("journal":.*)?)?')
+_HEAD = re.compile(rb'[0-9a-f]{8} \{"journal":')
+_HEAD_BYTES = 20  # that the pattern needs
+_READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -65,22 +67,118 @@ def journal_beside(people: Path, plan: Plan) -> Path:
     return real.with_name(f"{real.name}.{plan.id[:16]}.journal")
 
 
-class Journal:
+class Record:
+    """What a journal says: its people's file, its key, which rows were drawn, and which of them the collector has."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path, self._plan = path, plan
+        self.people: Path | None = None  # whose journal it is; of a new one nobody's
+        self.digests: dict[int, bytes] = {}  # of the rows that were drawn
+        self.acknowledged: set[int] = set()
+        self._key = b""
+        self._end = 0
+
+    def read(self, file: int) -> None:
+        """Take in all lines of an open file."""
+        for count, (place, body) in enumerate(_lines(file, self.path), start=1):
+            try:
+                self._take_in(body, is_head=count == 1)
+            except (AttributeError, KeyError, TypeError, ValueError) as wrong:
+                if isinstance(wrong, PlanMismatch):
+                    raise
+                raise InvalidInput(f"journal ({self.path}): line {count} is not one that send wrote") from None
+            self._end = place
+
+    def _take_in(self, body: Mapping[str, Any], is_head: bool) -> None:
+        if is_head:
+            self._check_head(body)
+        elif "row" in body:
+            drawn = Drawn.from_json(body, self._plan.id)
+            if drawn.row in self.digests:
+                raise ValueError
+            self.digests[drawn.row] = drawn.digest
+        elif "people" in body:
+            self.people = Path(body["people"])
+        else:
+            rows = set(body["acknowledged"])
+            if not rows <= self.digests.keys():
+                raise ValueError
+            self.acknowledged |= rows
+
+    def _check_head(self, body: Mapping[str, Any]) -> None:
+        if body["journal"] != FORMAT:
+            raise ValueError
+        if body["plan"] != self._plan.id:
+            raise PlanMismatch(f"journal ({self.path}) belongs to another plan; give --journal FILE, another one")
+        self._key = bytes.fromhex(body["key"])
+        self.people = Path(body["people"])
+
+    def digest(self, codes: Mapping[str, Any]) -> bytes:
+        """By which a record is recognised; nothing without the journal's key."""
+        text = json.dumps(codes, sort_keys=True, default=int)
+        return hmac.digest(self._key, text.encode(), "sha256")[:DIGEST_BYTES]
+
+    def is_of(self, people: Path) -> bool:
+        """Whether it was made for this file, under this name or another one that still leads to it."""
+        if self.people is None:
+            return False
+        try:
+            return people.resolve() == self.people or os.path.samefile(people, self.people)
+        except OSError:
+            return False
+
+    def is_left(self) -> bool:
+        """Whether the file that it was made for is no longer there: it may have got another name."""
+        try:
+            os.lstat(self.people or "")
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # that cannot be told
+            return False
+        return False
+
+
+def other_records(people: Path, plan: Plan) -> Iterator[Record]:
+    """The other journals of a plan in the folder of a people's file."""
+    own = journal_beside(people, plan)
+    for path in sorted(own.parent.glob(f"*.{plan.id[:16]}.journal")):
+        if path == own:
+            continue
+        found = Record(path, plan)
+        try:
+            _read_unlocked(found)
+        except FileNotFoundError:  # another send has just removed it
+            continue
+        except OSError as wrong:
+            raise InvalidInput(
+                f"journal ({path}) cannot be read ({wrong.strerror}): it may be of these people; if it is not, "
+                f"give --journal FILE, a new one"
+            ) from None
+        yield found
+
+
+def _read_unlocked(record: Record) -> None:
+    file = os.open(record.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        record.read(file)
+    finally:
+        os.close(file)
+
+
+class Journal(Record):
     """Lines of JSON, each with its checksum, that only its owner may read: a head, then draws and acknowledgements.
 
     A draw is on the disk when :meth:`write` returns. A last line that a crash tore was never sent, and is cut off.
     Whoever reads a journal can test guesses about a row against its digest: it is as secret as the people's file.
     """
 
-    def __init__(self, path: Path, plan: Plan) -> None:
-        self.path, self._plan = path, plan
-        self.digests: dict[int, bytes] = {}  # of the rows that were drawn
-        self.acknowledged: set[int] = set()
+    def __init__(self, path: Path, plan: Plan, people: Path) -> None:
+        super().__init__(path, plan)
         self._lock = threading.Lock()
         self._file = _opened(path)
         self._is_own = False  # until it was read
         try:
-            self._load()
+            self._load(people)
         except BaseException:
             self.close()
             raise
@@ -91,43 +189,29 @@ class Journal:
     def __exit__(self, *wrong: object) -> None:
         self.close()
 
-    def _load(self) -> None:
-        self._end, count = 0, 0
-        for count, (place, body) in enumerate(_lines(self.path), start=1):
-            self._end = place
-            try:
-                if count == 1:
-                    self._check_head(body)
-                elif "row" in body:
-                    drawn = Drawn.from_json(body, self._plan.id)
-                    if drawn.row in self.digests:
-                        raise ValueError
-                    self.digests[drawn.row] = drawn.digest
-                else:
-                    self.acknowledged.update(map(int, body["acknowledged"]))
-            except (KeyError, TypeError, ValueError) as wrong:
-                if isinstance(wrong, PlanMismatch):
-                    raise
-                raise InvalidInput(f"journal ({self.path}): line {count} is not one that send wrote") from None
+    def _load(self, people: Path) -> None:
+        self.read(self._file)
+        if self._end and not self.is_of(people) and not self.is_left():
+            raise InvalidInput(
+                f"journal ({self.path}) is of another people's file, {self.people}; give each file a journal of its "
+                f"own with --journal FILE, or remove that file if it is a copy of this one"
+            )
+        os.fchmod(self._file, 0o600)
         os.ftruncate(self._file, self._end)
         os.fsync(self._file)  # an interrupted run may not have come to it
-        if not count:
+        if not self._end:
             self._key = os.urandom(32)
-            self._append([{"journal": FORMAT, "plan": self._plan.id, "key": self._key.hex()}], durable=True)
+            self.people = people.resolve()
+            head = {"journal": FORMAT, "plan": self._plan.id, "people": str(self.people), "key": self._key.hex()}
+            self._append([head], durable=True)
             sync_folder(self.path)
         self._is_own = True
 
-    def _check_head(self, body: Mapping[str, Any]) -> None:
-        if body["journal"] != FORMAT:
-            raise ValueError
-        if body["plan"] != self._plan.id:
-            raise PlanMismatch(f"journal ({self.path}) belongs to another plan; give --journal FILE, another one")
-        self._key = bytes.fromhex(body["key"])
-
-    def digest(self, codes: Mapping[str, Any]) -> bytes:
-        """By which a record is recognised; nothing without the journal's key."""
-        text = json.dumps(codes, sort_keys=True, default=int)
-        return hmac.digest(self._key, text.encode(), "sha256")[:DIGEST_BYTES]
+    def belong_to(self, people: Path) -> None:
+        """From here on it is the journal of this file, which has all the rows that were drawn under another name."""
+        if not self.is_of(people):
+            self.people = people.resolve()
+            self._append([{"people": str(self.people)}], durable=True)
 
     def write(self, draws: Sequence[Drawn]) -> None:
         """Keep what was drawn; on the disk when this returns."""
@@ -143,7 +227,7 @@ class Journal:
 
     def waiting(self) -> Iterator[Drawn]:
         """What was drawn before and is not acknowledged."""
-        for _, body in _lines(self.path, self._end):
+        for _, body in _lines(self._file, self.path, self._end):
             if "row" in body and body["row"] not in self.acknowledged:
                 yield Drawn.from_json(body, self._plan.id)
 
@@ -162,8 +246,8 @@ class Journal:
 
     def close(self) -> None:
         """Leave it to others; a journal of nothing is removed."""
-        if self._is_own and not self.digests:
-            self.path.unlink(missing_ok=True)
+        if self._is_own and not self.digests and is_at(self._file, self.path):
+            self.path.unlink()
         os.close(self._file)
 
 
@@ -190,14 +274,25 @@ def _take(file: int, path: Path) -> None:
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise InvalidInput(f"journal ({path}) must be a file of whoever sends")
-    os.fchmod(file, 0o600)
+    if not is_locked(file, path):
+        raise InvalidInput(f"journal ({path}) is in use: another send is under way")
+
+
+def is_locked(file: int, path: Path) -> bool:
+    """Lock a file against other processes; not if one of them has it, or has just removed it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_there = os.path.samestat(found, os.stat(path))  # or else another send has just removed it
     except OSError:
-        is_there = False
-    if not is_there:
-        raise InvalidInput(f"journal ({path}) is in use: another send is under way")
+        return False
+    return is_at(file, path)
+
+
+def is_at(file: int, path: Path) -> bool:
+    """Whether an open file is the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except OSError:
+        return False
 
 
 def sync_folder(path: Path) -> None:
@@ -214,22 +309,35 @@ def _line(body: Mapping[str, Any]) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(data), data)
 
 
-def _lines(path: Path, end: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(where it ends, what it says) of every line up to ``end``; the last may be torn, and no other."""
+def _lines(file: int, path: Path, end: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(where it ends, what it says) of every line up to ``end``; the last may be torn, unless it is the head."""
+    end = os.fstat(file).st_size if end is None else end
+    foreign = f"journal ({path}) must be a file that an earlier send wrote, or a new or empty one"
+    if end and not _HEAD.match(os.pread(file, _HEAD_BYTES, 0)):
+        raise InvalidInput(foreign)
     place = 0
-    with path.open("rb") as file:
-        for count, line in enumerate(file, start=1):
-            if end is not None and place >= end:
-                return
-            body = _parsed(line)
-            if body is None:
-                if count == 1 and not _TORN_HEAD.fullmatch(line):
-                    raise InvalidInput(f"journal ({path}) must be a file that an earlier send wrote, or a new one")
-                if file.read(1):
-                    raise InvalidInput(f"journal ({path}): line {count} is damaged; what was drawn cannot be told")
-                return
-            place += len(line)
-            yield place, body
+    for count, line in enumerate(_split(file, end), start=1):
+        body = _parsed(line)
+        if body is None and place + len(line) < end:
+            raise InvalidInput(f"journal ({path}): line {count} is damaged; what was drawn cannot be told")
+        if body is None and count == 1:
+            raise InvalidInput(foreign)
+        if body is None:
+            return
+        place += len(line)
+        yield place, body
+
+
+def _split(file: int, end: int) -> Iterator[bytes]:
+    """The lines of an open file up to ``end``; others may append to it meanwhile."""
+    place, rest = 0, b""
+    while place < end and (data := os.pread(file, min(_READ_BYTES, end - place), place)):
+        place += len(data)
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+    if rest:
+        yield rest
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.cli.journal import sync_folder
+from sottovoce.cli.journal import is_at, is_locked, sync_folder
 from sottovoce.errors import InvalidInput
 from sottovoce.extras import imported
 from sottovoce.files import replacing
@@ -26,19 +27,47 @@ KEY = b"sottovoce.series"
 class Membership:
     """The rows' places in a series: the round that each drew, once, and whether it has answered.
 
-    Rounds are drawn with the operating system's entropy, as a device draws its own; the file holds no answers.
+    Rounds are drawn with the operating system's entropy, as a device draws its own; the file holds no answers. It is
+    read when no other process has it, and is no other's until :meth:`close`.
     """
 
     def __init__(self, path: Path, plan: Plan) -> None:
-        self.path, self._series = path, plan.series
+        self.path, self._series = path.resolve(), plan.series
         self._name = plan.series.origin or plan.id
         self._rounds: NDArray[np.uint16] = np.zeros(0, np.uint16)
         self._answered: NDArray[np.bool_] = np.zeros(0, bool)
-        if path.exists():
-            self._load()
-        elif plan.series.number:
+        self._lock_path = self.path.with_name(f"{self.path.name}.lock")  # the file itself is replaced again and again
+        self._lock = self._locked()
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _locked(self) -> int:
+        try:
+            lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as wrong:
             raise InvalidInput(
-                f"series ({path}) must be the file that the first round wrote: it knows who has answered"
+                f"series ({self.path}) must lie in a folder where {self._lock_path.name} can be made ({wrong.strerror})"
+            ) from None
+        if is_locked(lock, self._lock_path):
+            return lock
+        os.close(lock)
+        raise InvalidInput(f"series ({self.path}) is in use: another whisper or send is under way")
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        if is_at(self._lock, self._lock_path) and not os.fstat(self._lock).st_size:
+            self._lock_path.unlink()
+        os.close(self._lock)
+
+    def _begin(self) -> None:
+        if self.path.exists():
+            self._load()
+        elif self._series.number:
+            raise InvalidInput(
+                f"series ({self.path}) must be the file that the first round wrote: it knows who has answered"
             )
 
     def _load(self) -> None:
@@ -118,22 +147,26 @@ class Membership:
         sync_folder(self.path)
 
 
-def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Membership | None:
+@contextmanager
+def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Iterator[Membership | None]:
     """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps everybody's round."""
     if len(plan.series.shares) == 1:
         if series is not None:
             raise InvalidInput("series is for a plan of several rounds; this one has a single round")
-        return None
+        yield None
+        return
     if seed is not None:
         if series is not None:
             raise InvalidInput("series and seed: give one; with the same seed every row keeps its round in all plans")
-        return None
+        yield None
+        return
     if series is None:
         raise InvalidInput(
             "series: this plan is one of several rounds; give --series FILE, the same in all of them, so that nobody "
             "answers twice"
         )
-    return Membership(series, plan)
+    with closing(Membership(series, plan)) as members:
+        yield members
 
 
 def state_of(plan: Plan) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from sottovoce.cli.journal import Drawn, Journal, journal_beside
+from sottovoce.cli.journal import Drawn, Journal, Record, journal_beside, other_records
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -59,8 +59,11 @@ def send_people(
     with ExitStack() as stack:
         devices = _Devices(plan, url)  # a bad address is met before anything else
         stack.callback(devices.close)
-        book = stack.enter_context(Journal(journal or journal_beside(people, plan), plan))
+        book = stack.enter_context(Journal(journal or journal_beside(people, plan), plan, people))
         count = _check(plan, people, book)
+        if journal is None and not book.digests:
+            _refuse_drawn(plan, people)
+        book.belong_to(people)
         drawing = _Drawing(plan, people, book, members)
         drawing.begin(count)
         devices.journal = book
@@ -128,6 +131,33 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
         more = f"; {named_rows(bad)} in all" if len(bad) > 1 else ""
         raise InvalidInput(f"people ({people}): row {bad[0]}: {first}{more}; nothing was drawn or sent")
     return count
+
+
+def _refuse_drawn(plan: Plan, people: Path) -> None:
+    """Refuse people who have no journal of their own, if another one in the folder shows that they were drawn.
+
+    It does if it is of the same file, if its own file is gone and one of its rows is here, or if all its rows are here.
+    """
+    for other in other_records(people, plan):
+        is_same, is_left = other.is_of(people), other.is_left()
+        same = 0 if is_same else _same_rows(plan, people, other)
+        if not is_same and not (same and (is_left or same == len(other.digests))):
+            continue
+        remedy = f"give --journal {other.path}" if is_same or is_left else f"send {other.people} itself"
+        raise InvalidInput(
+            f"people ({people}): reports of these rows were drawn before, under the name {other.people}; {remedy} to "
+            f"go on with them, or if these are other people --journal FILE, a new one; nothing was drawn or sent"
+        )
+
+
+def _same_rows(plan: Plan, people: Path, other: Record) -> int:
+    """How many rows of a file are as they were drawn for another journal."""
+    same = 0
+    for row, record in _records(plan, people):
+        if row in other.digests:
+            codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+            same += other.digests[row] == other.digest(codes)
+    return same
 
 
 def named_rows(rows: Sequence[int]) -> str:

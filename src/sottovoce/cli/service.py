@@ -203,8 +203,7 @@ def send(
     from sottovoce.cli.survey import read_plan
 
     made = read_plan(plan_file, plan_id)
-    members = needed(made, series)
-    with progress("sending", row_count(people), quiet) as advance:
+    with needed(made, series) as members, progress("sending", row_count(people), quiet) as advance:
         sent = send_people(made, people, to, batch, connections, log, advance, members, journal)
     line = f"{sent.now:,} reports acknowledged" + (f", {sent.before:,} before" if sent.before else "")
     if not sent.lost:
