@@ -62,7 +62,8 @@ class SignFit(Fit):
             beyond = THREE_WAY * comb(len(places), 3) * table**2
             if len(places) > 2:
                 beyond = beyond + DISAGREEMENT * (self.class_table(places) - table) ** 2
-            beyond = beyond + unknown_variances(self.work, places, table, self._unheard(places))
+            unknown = self._unknown(places)
+            beyond = beyond + unknown_variances(self.work, places, table, unknown, unknown)
             out.append(TOO_SURE * spread + beyond + (0.5 / self.people) ** 2)
         return out
 
@@ -70,12 +71,21 @@ class SignFit(Fit):
         return len(places) > 2
 
     def is_heard(self, part: Places) -> bool:
-        information = (self.heard.first, self.heard.second)[len(part) - 1][1]
-        return bool((information[np.ix_(*(self._signs_of(place) for place in part))] > 0).any())
+        return bool((self._information(part) > 0).any())
 
-    def _unheard(self, places: Places) -> list[Places]:
-        """The attributes and pairs of a table that no report tells of."""
-        return [part for size in (1, 2) for part in combinations(places, size) if not self.is_heard(part)]
+    def heard_share(self, part: Places) -> float:
+        return float((self._information(part) > 0).mean())
+
+    def _information(self, part: Places) -> Floats:
+        """Of each sign of an attribute, or product of signs of two, how much reports tell (1 / variance)."""
+        information = (self.heard.first, self.heard.second)[len(part) - 1][1]
+        return np.asarray(information[np.ix_(*(self._signs_of(place) for place in part))])
+
+    def _unknown(self, places: Places) -> dict[Places, float]:
+        """The attributes and pairs of a table of which reports do not tell all, and the share that is unknown."""
+        parts = [part for size in (1, 2) for part in combinations(places, size)]
+        shares = {part: 1 - self.heard_share(part) for part in parts}
+        return {part: share for part, share in shares.items() if share > 0}
 
     def _signs_of(self, place: int) -> NDArray[np.int64]:
         own = self.space.of(place)
