@@ -60,6 +60,7 @@ class Table:
     is_reconstructed: bool = False  # whether some of it was never asked for, and follows from an assumption
     errors: str = "closed form"  # where the variances come from
     never_asked: tuple[tuple[str, ...], ...] = ()  # attributes, and pairs of them, that no report tells of
+    partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)  # others, and the share told of each
     law: PureLaw | None = field(default=None, repr=False)
 
     @property
@@ -72,6 +73,12 @@ class Table:
         """What no report tells of, in words; empty if there is nothing of the kind."""
         named = ", ".join(" x ".join(part) for part in self.never_asked)
         return f"never asked: {named}, of which this table says nothing" if named else ""
+
+    @property
+    def partly(self) -> str:
+        """What reports tell only in part, in words; empty if there is nothing of the kind."""
+        named = ", ".join(f"{' x '.join(part)} ({share:.0%})" for part, share in self.partly_heard.items())
+        return f"partly heard: {named}" if named else ""
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
@@ -145,6 +152,7 @@ class Table:
             "is_unbiased": self.is_unbiased,
             "is_reconstructed": self.is_reconstructed,
             "never_asked": [list(part) for part in self.never_asked],
+            "partly_heard": [{"attributes": list(part), "share": share} for part, share in self.partly_heard.items()],
             "errors": self.errors,
             "level": level,
             "rows": self.rows(level),
@@ -191,6 +199,8 @@ class Table:
             notes.append("reconstructed: not all of it was asked")
         if self.never_asked:
             notes.append(self.unasked)
+        if self.partly_heard:
+            notes.append(self.partly)
         if self.errors != "closed form":
             notes.append(f"errors by {self.errors}")
         return "\n".join([head, *lines, ", ".join(notes)])

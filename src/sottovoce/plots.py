@@ -94,7 +94,7 @@ def bars(
 
 def _doubt(table: Table) -> str:
     doubts = ["reconstructed"] if table.is_reconstructed else []
-    doubts += [table.unasked] if table.unasked else []
+    doubts += [doubt for doubt in (table.unasked, table.partly) if doubt]
     return "".join(f"; {doubt}" for doubt in doubts)
 
 

@@ -176,6 +176,20 @@ def test_the_expected_number_of_unheard_parts() -> None:
     assert np.mean(none[:20_000]) + np.mean(none[20_000:]) == pytest.approx(coverage.unheard(7), abs=0.02)
 
 
+def test_the_expected_number_of_unheard_coefficients() -> None:
+    """A pair of eight values each is asked by 49 products of signs, one in a report."""
+    draws = np.random.default_rng(2)
+    coverage = Coverage(((0, 1),), (0.5,), (49,))
+    told = np.where(draws.random((4000, 60)) < 0.5, draws.integers(0, 49, (4000, 60)), -1)
+    untold = [49 - len(set(row) - {-1}) for row in told.tolist()]
+    # one run's standard deviation is below sqrt(49)/2, that of a mean of 4,000 below 0.06
+    assert np.mean(untold) == pytest.approx(coverage.unheard(60), abs=0.24)
+    assert coverage.asked == 49
+    for name in ("latent", "fourier", "inp-ht", "efron-stein"):
+        assert method(name).coefficients(workload((8, 3)), (0, 1)) == 21
+    assert method("joint").coefficients(workload((8, 3)), (0, 1)) == 1
+
+
 # -- what answers say
 
 
@@ -239,6 +253,56 @@ def test_a_cohort_that_turns_out_empty_is_marked(name: str) -> None:
         assert pair in table.never_asked
         low, high = table.interval()
         assert (high - low).min() > 0.5
+
+
+@pytest.fixture(scope="module")
+def tied() -> sv.Aggregate:
+    """150 people, two attributes of eight values that are the same, and a third: 49 products of signs a pair."""
+    question = sv.Marginals(up_to=2, method="fourier")
+    plan = sv.plan(schema((8, 8, 8)), question, epsilon=2.0, people=150)
+    assert "coefficients of attributes and pairs asked, nobody is expected to be heard on" in str(plan)
+    draws = np.random.default_rng(1)
+    same = draws.integers(0, 8, 150)
+    return sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same, "c": draws.integers(0, 8, 150)}, seed=1))
+
+
+def test_a_pair_of_which_some_signs_were_never_told_is_marked(tied: sv.Aggregate) -> None:
+    found = estimate(tied)
+    table = found.marginal("b", "a")
+    assert table.never_asked == ()
+    assert found.is_asked("a", "b")
+    assert table.is_reconstructed
+    share = table.partly_heard["a", "b"]
+    assert 0 < share < 1
+    assert f"partly heard: a x b ({share:.0%})" in str(table)
+    assert {"attributes": ["a", "b"], "share": share} in table.to_json()["partly_heard"]
+    many = sv.plan(schema((8, 8)), sv.Marginals(up_to=2, method="fourier"), epsilon=2.0, people=2000)
+    columns = {name: np.arange(2000) % 8 for name in "ab"}
+    whole = estimate(sv.Aggregate(many).add(sv.simulate(many, columns, seed=1))).marginal("a", "b")
+    assert not whole.partly_heard
+    assert not whole.is_reconstructed
+    assert "partly heard" not in str(whole)
+
+
+def test_the_interval_of_a_pair_widens_with_the_signs_that_were_never_told(tied: sv.Aggregate) -> None:
+    """Each of 49 products of signs adds its own unknown variance: u r^2 odds_a odds_b f^2 of a share u untold."""
+    table = estimate(tied).marginal("a", "b")
+    unheard = 1 - table.partly_heard["a", "b"]
+    cells = table.values.reshape(8, 8)
+    rows, columns = np.clip(cells.sum(1), 0.5 / 64, 1), np.clip(cells.sum(0), 0.5 / 64, 1)
+    least = unheard / 3 * np.outer((1 - rows) / rows, (1 - columns) / columns) * cells**2
+    assert (table.variances >= least.ravel()).all()
+
+
+def test_the_interval_of_a_pair_told_with_more_noise_than_any_tie_is_wide() -> None:
+    """Every product of signs is told, by about eight people each: shrinkage hides the tie, the interval must not."""
+    plan = sv.plan(schema((8, 8)), sv.Marginals(up_to=2, method="fourier"), epsilon=1.0, people=400)
+    same = np.random.default_rng(3).integers(0, 8, 400)
+    table = estimate(sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same}, seed=3))).marginal("a", "b")
+    assert not table.partly_heard
+    low, high = (bound.reshape(8, 8).diagonal() for bound in table.interval())
+    truth = np.bincount(same, minlength=8) / 400
+    assert ((low <= truth) & (truth <= high)).mean() >= 0.5
 
 
 def test_correlations_of_pairs_never_asked_are_unknown(partial: sv.Aggregate) -> None:

@@ -70,6 +70,8 @@ def estimate_table(table: Table, level: float) -> RichTable:
         notes.append(f"the {MOST_SHOWN} largest of {len(table.values):,}; --json has them all")
     if table.unasked:
         notes.append(escape(table.unasked))
+    if table.partly:
+        notes.append(escape(table.partly))
     if table.is_reconstructed:
         notes.append("reconstructed: some of this table was never asked for, and follows from an assumption")
     if table.errors != CLOSED_FORM or table.is_reconstructed or not _is_repaired(table):

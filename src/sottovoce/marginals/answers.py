@@ -117,7 +117,10 @@ class MarginalEstimate(Estimate):
 
     def _table(self, places: Places, own: Places, values: Floats, variances: Floats) -> Table:
         names = self.work.attributes(places)
-        unheard = [part for size in (1, 2) for part in combinations(own, size) if not self.fit.is_heard(part)]
+        parts = [part for size in (1, 2) for part in combinations(own, size)]
+        unheard = [part for part in parts if not self.fit.is_heard(part)]
+        shares = {part: self.fit.heard_share(part) for part in parts if part not in unheard}
+        partly = {self.work.attributes(part): share for part, share in shares.items() if share < 1}
         return Table(
             names,
             labels_of(self.schema, names),
@@ -127,9 +130,10 @@ class MarginalEstimate(Estimate):
             Noise(float(variances.mean()), 0.0),
             is_unbiased=self.fit.is_unbiased(own),
             method=self.method,
-            is_reconstructed=len(own) > self.work.order or bool(unheard) or self.fit.is_reconstructed(own),
+            is_reconstructed=len(own) > self.work.order or bool(unheard or partly) or self.fit.is_reconstructed(own),
             errors=self.fit.errors,
             never_asked=tuple(self.work.attributes(part) for part in unheard),
+            partly_heard=partly,
         )
 
     def is_asked(self, *attributes: str) -> bool:

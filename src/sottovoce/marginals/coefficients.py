@@ -15,7 +15,7 @@ from sottovoce.extras import imported
 from sottovoce.families import Block, Signs
 from sottovoce.families import Places as Columns
 from sottovoce.marginals.method import CLOSED_FORM, Fit, Floats, Method
-from sottovoce.marginals.signs import hadamard, sign_shares
+from sottovoce.marginals.signs import hadamard, sign_count, sign_shares
 from sottovoce.marginals.structure import TRIPLE_TIE, spread, squared_mass
 from sottovoce.marginals.views import unknown_variances
 from sottovoce.marginals.workload import Places, Workload
@@ -120,6 +120,11 @@ class LinearFit(Fit):
         if len(part) > self._work.order:
             return False
         return bool(self._coefficients.is_answered[self._coefficients.cohorts(part)].any())
+
+    def heard_share(self, part: Places) -> float:
+        if len(part) > self._work.order:
+            return 0.0
+        return float(self._coefficients.is_answered[self._coefficients.cohorts(part)].mean())
 
     def _table(self, places: Places) -> Floats:
         whole = self._gathered(places, self.means, 1.0)
@@ -278,6 +283,9 @@ class InputHadamard(Method):
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         blocks = [Block("parity", order) for order in range(1, work.order + 1)]
         return sign_shares(work.sizes, [1] * len(work.sizes), blocks, parts)
+
+    def coefficients(self, work: Workload, part: Places) -> int:
+        return sign_count(work.sizes, part)
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         expected = people / sum(counts(work))

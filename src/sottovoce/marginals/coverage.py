@@ -1,4 +1,4 @@
-"""Coverage: which attributes, and which pairs of them, somebody is asked about.
+"""Coverage: which attributes, and which pairs of them, somebody is asked about, and by how many coefficients.
 
 A table whose attributes nobody was asked about together reads as if they were independent. So every plan says what it
 leaves out, ``auto`` leaves nothing out, and every answer says what nobody was heard on.
@@ -14,7 +14,9 @@ from math import exp, log1p
 
 from sottovoce.marginals.workload import Places, Workload
 
-MOST_UNHEARD = 0.05  # expected number of parts that nobody is heard on, up to which a plan is sure to hear of all
+MOST_UNHEARD = (
+    0.05  # expected number of coefficients that nobody is heard on, up to which a plan is sure to hear of all
+)
 MOST_NAMED = 8  # parts that a sentence names
 
 
@@ -22,13 +24,18 @@ MOST_NAMED = 8  # parts that a sentence names
 class Coverage:
     """The attributes and pairs inside a workload's tables, and the share of the people who are asked about each.
 
+    ``counts``: the coefficients that each is asked by, equally often; 1 where reports tell it as a whole.
+
     >>> made = Coverage(((0,), (1,), (0, 1)), (0.5, 0.5, 0.0))
     >>> made.left_out, round(made.unheard(10), 4)
     (((0, 1),), 0.002)
+    >>> Coverage(((0, 1),), (1.0,), (49,)).unheard(100) > 6
+    True
     """
 
     parts: tuple[Places, ...]
     shares: tuple[float, ...]
+    counts: tuple[int, ...] = ()
 
     @property
     def left_out(self) -> tuple[Places, ...]:
@@ -36,9 +43,24 @@ class Coverage:
         return tuple(part for part, share in zip(self.parts, self.shares, strict=True) if share <= 0)
 
     def unheard(self, people: int) -> float:
-        """Of the parts that are asked, the expected number that nobody is heard on, since cohorts are drawn."""
-        # (1 - share)^people for each
-        return sum(exp(people * log1p(-share)) for share in self.shares if 0 < share < 1)
+        """Of the coefficients that are asked, the expected number nobody is heard on, since cohorts are drawn."""
+        # (1 - share/count)^people for each coefficient
+        each = [(share / count, count) for share, count in zip(self.shares, self._counts, strict=True)]
+        return sum(count * exp(people * log1p(-share)) for share, count in each if 0 < share < 1)
+
+    @property
+    def asked(self) -> int:
+        """How many coefficients are asked; of parts that are told as a whole, one each."""
+        return sum(count for share, count in zip(self.shares, self._counts, strict=True) if share > 0)
+
+    @property
+    def has_coefficients(self) -> bool:
+        """Whether some part is asked by several coefficients."""
+        return max(self._counts, default=1) > 1
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return self.counts or (1,) * len(self.parts)
 
 
 def view_shares(views: Sequence[Places], sets: Sequence[Places]) -> list[float]:
@@ -67,7 +89,6 @@ def explained(work: Workload, coverage: Coverage, people: int, reconstructed: in
     ``reconstructed``: how many of the workload's sampled tables of three or more attributes are not told as a whole.
     """
     lines = []
-    asked = len(coverage.parts) - len(coverage.left_out)
     if coverage.left_out:
         lines.append(
             f"Never asked: {named(work, coverage.left_out)} ({len(coverage.left_out):,} of {len(coverage.parts):,} "
@@ -75,8 +96,9 @@ def explained(work: Workload, coverage: Coverage, people: int, reconstructed: in
         )
     unheard = coverage.unheard(people)
     if unheard > MOST_UNHEARD:
+        things = "coefficients of attributes and pairs" if coverage.has_coefficients else "attributes and pairs"
         lines.append(
-            f"Few people: of the {asked:,} attributes and pairs asked, nobody is expected to be heard on about "
+            f"Few people: of the {coverage.asked:,} {things} asked, nobody is expected to be heard on about "
             f"{unheard:.2g}; answers mark them"
         )
     if reconstructed:

@@ -47,7 +47,7 @@ from sottovoce.marginals.coefficients import (
     too_many,
 )
 from sottovoce.marginals.method import Floats, Method
-from sottovoce.marginals.signs import hadamard, sign_shares
+from sottovoce.marginals.signs import hadamard, sign_count, sign_shares
 from sottovoce.marginals.structure import spread, squared_mass
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -318,6 +318,9 @@ class EfronStein(Method):
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
         return sign_shares(work.sizes, options["weights"], blocks, parts)
+
+    def coefficients(self, work: Workload, part: Places) -> int:
+        return sign_count(work.sizes, part)
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         allotment = Allotment(work)

@@ -19,6 +19,7 @@ from sottovoce.marginals.signs import (
     moments,
     shared_out,
     sign_cohorts,
+    sign_count,
     sign_options,
     sign_shares,
 )
@@ -108,6 +109,9 @@ class SignMethod(Method):
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
         return sign_shares(work.sizes, options["weights"], blocks, parts)
+
+    def coefficients(self, work: Workload, part: Places) -> int:
+        return sign_count(work.sizes, part)
 
     def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
         return len(places) <= 2

@@ -54,6 +54,10 @@ class Fit(ABC):
     def is_heard(self, part: Places) -> bool:
         """Whether anybody's report tells of this attribute, or of these two together."""
 
+    def heard_share(self, part: Places) -> float:
+        """Of what is asked of this attribute, or of these two together, the share that reports tell of."""
+        return float(self.is_heard(part))
+
 
 class Method(ABC):
     """A way to collect and estimate marginals."""
@@ -89,13 +93,18 @@ class Method(ABC):
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         """For each attribute, or two together, the share of the people whose reports tell of it."""
 
+    def coefficients(self, work: Workload, part: Places) -> int:
+        """How many coefficients an attribute, or two together, are asked by, one in a report; 1 if as a whole."""
+        return 1
+
     def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
         """Whether reports tell of this table as a whole, so that it need not be reconstructed from smaller ones."""
         return True
 
     def coverage(self, work: Workload, options: Mapping[str, Any]) -> Coverage:
         """Which attributes and pairs of the workload's tables people are asked about, from the options alone."""
-        return Coverage(work.parts, tuple(self.shares(work, options, work.parts)))
+        counts = tuple(self.coefficients(work, part) for part in work.parts)
+        return Coverage(work.parts, tuple(self.shares(work, options, work.parts)), counts)
 
     def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
         """A few words that say what the predicted error is made of."""

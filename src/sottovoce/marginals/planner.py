@@ -25,7 +25,7 @@ class Choice:
     error: float
     reason: str
     left_out: tuple[Places, ...]  # attributes and pairs of the workload that nobody is asked about
-    unheard: float  # the expected number of others that nobody is heard on
+    unheard: float  # the expected number of coefficients of others that nobody is heard on
 
 
 def ranking(work: Workload, epsilon: Decimal, people: int, methods: Sequence[Method] = METHODS) -> list[Choice]:

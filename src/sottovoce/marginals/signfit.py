@@ -17,6 +17,7 @@ from sottovoce.marginals.evidence import Interactions, interactions
 from sottovoce.marginals.loglinear import Features, cell_variances, features, linear_variances, maximum_entropy
 from sottovoce.marginals.method import POSTERIOR, Fit, Floats
 from sottovoce.marginals.signs import Moments, contrasts
+from sottovoce.marginals.structure import UNKNOWN_TIE
 from sottovoce.marginals.threads import one_thread
 from sottovoce.marginals.views import unknown_variances
 from sottovoce.marginals.workload import Places, Workload
@@ -29,6 +30,7 @@ SMALLEST_CELL = 1e-9
 TOO_SURE = 1.3
 THREE_WAY = 0.002
 DISAGREEMENT = 0.125
+STRONGLY_SHRUNK = 0.5  # of a tie, the share missed from which it counts as unknown
 BELIEVED = 0.5  # evidence for three-way structure above which it enters a table
 
 
@@ -53,7 +55,8 @@ class SignFit(Fit):
         """The posterior's variances, and what tables of more than two attributes may hold beyond the model.
 
         Of a cell p: 1.3 times its posterior variance, an interaction of standard deviation 4.5% for every three
-        attributes, half of the distance to what the latent classes say, and half a person.
+        attributes, half of the distance to what the latent classes say, what few people leave unknown, and half a
+        person.
         """
         with one_thread():
             tables, spreads = self.tables(sets), by_shape(self.work, sets, self._spread)
@@ -62,7 +65,8 @@ class SignFit(Fit):
             beyond = THREE_WAY * comb(len(places), 3) * table**2
             if len(places) > 2:
                 beyond = beyond + DISAGREEMENT * (self.class_table(places) - table) ** 2
-            beyond = beyond + unknown_variances(self.work, places, table, self._unheard(places))
+            unknown = self._unknown(places)
+            beyond = beyond + unknown_variances(self.work, places, table, unknown, unknown)
             out.append(TOO_SURE * spread + beyond + (0.5 / self.people) ** 2)
         return out
 
@@ -70,12 +74,28 @@ class SignFit(Fit):
         return len(places) > 2
 
     def is_heard(self, part: Places) -> bool:
-        information = (self.heard.first, self.heard.second)[len(part) - 1][1]
-        return bool((information[np.ix_(*(self._signs_of(place) for place in part))] > 0).any())
+        return bool((self._information(part) > 0).any())
 
-    def _unheard(self, places: Places) -> list[Places]:
-        """The attributes and pairs of a table that no report tells of."""
-        return [part for size in (1, 2) for part in combinations(places, size) if not self.is_heard(part)]
+    def heard_share(self, part: Places) -> float:
+        return float((self._information(part) > 0).mean())
+
+    def _information(self, part: Places) -> Floats:
+        """Of each sign of an attribute, or product of signs of two, how much reports tell (1 / variance)."""
+        information = (self.heard.first, self.heard.second)[len(part) - 1][1]
+        return np.asarray(information[np.ix_(*(self._signs_of(place) for place in part))])
+
+    def _unknown(self, places: Places) -> dict[Places, float]:
+        """The attributes and pairs of a table, and of each the share of its variance that reports leave unknown.
+
+        Of attributes, their signs that nobody told. Of pairs, what shrinkage may hide: a product of signs told with
+        variance v, shrunk as if any tie were as likely as any other, of mean square u, misses v / (v + u) of its mean;
+        all of it if nobody told it. Counted where that is more than half: where v is larger than u.
+        """
+        shares: dict[Places, float] = {(place,): 1 - self.heard_share((place,)) for place in places}
+        for pair in combinations(places, 2):
+            missed = 1 / (1 + UNKNOWN_TIE * self._information(pair))
+            shares[pair] = float(np.where(missed > STRONGLY_SHRUNK, missed**2, 0).mean())
+        return {part: share for part, share in shares.items() if share > 0}
 
     def _signs_of(self, place: int) -> NDArray[np.int64]:
         own = self.space.of(place)

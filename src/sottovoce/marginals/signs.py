@@ -145,6 +145,15 @@ def sign_shares(
     return out
 
 
+def sign_count(sizes: Sequence[int], part: Places) -> int:
+    """How many products of signs an attribute, or several together, have.
+
+    >>> sign_count((2, 3, 8), (1, 2))
+    21
+    """
+    return prod((1 << (sizes[place] - 1).bit_length()) - 1 for place in part)
+
+
 def _tells(block: Block, count: int) -> bool:
     """Whether a report of a block tells the product of the signs of ``count`` of its attributes by itself."""
     if block.shape == "parity":

@@ -322,8 +322,12 @@ def tie_variances(work: Workload, places: Places, table: Floats, is_tied: Callab
     return unknown_variances(work, places, table, [own for own in parts if not is_tied(own)])
 
 
-def unknown_variances(work: Workload, places: Places, table: Floats, parts: Iterable[Places]) -> Floats:
+def unknown_variances(
+    work: Workload, places: Places, table: Floats, parts: Iterable[Places], shares: Mapping[Places, float] | None = None
+) -> Floats:
     """What a table may be off by, per cell, because nothing was heard of some parts of it.
+
+    ``shares``: of a part, the share of its variance that is unknown; all of it unless given.
 
     Of two attributes that nobody was asked about together any tie is as likely as any other; of three, what goes
     beyond their pairs is as is usual.
@@ -338,7 +342,8 @@ def unknown_variances(work: Workload, places: Places, table: Floats, parts: Iter
     for own in parts:
         # f_S = prod f_a + r prod sqrt(f_a (1 - f_a)):  relative to f_S, r prod sqrt((1 - f_a) / f_a)
         square = UNKNOWN_TIE if len(own) == 2 else tie_square(work, own)
-        out += square * prod((odds[place] for place in own), start=np.ones(1))
+        unknown = 1.0 if shares is None else shares.get(own, 1.0)
+        out += square * unknown * prod((odds[place] for place in own), start=np.ones(1))
     return np.asarray((out * cube**2).ravel())
 
 

@@ -157,6 +157,8 @@ def note(table: Table) -> str:
         parts.append("reconstructed: not all of it was asked")
     if table.unasked:
         parts.append(visible(table.unasked))
+    if table.partly:
+        parts.append(visible(table.partly))
     return ", ".join(parts)
 
 
