@@ -56,7 +56,6 @@ def test_names_and_labels_are_written_out(sottovoce: Command, hostile: Files) ->
         ("estimate", hostile.plan, hostile.reports, "--k", 1),
         ("associate", hostile.plan, hostile.reports, "--null", "naive", "-q"),
         ("tree", hostile.plan, hostile.reports),
-        ("audit", hostile.plan, "-q"),
     ):
         shown = sottovoce(*command)
         assert (shown.code, shown.err) == (0, ""), command
