@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from sottovoce.extras import EXTRAS
 
@@ -31,8 +33,22 @@ def run(arguments: Sequence[str], environment: dict[str, str], code: str = "") -
     return subprocess.run(started, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+@dataclass(frozen=True)
+class Running:
+    """A collector that listens, and what else it prints."""
+
+    url: str
+    output: IO[str]
+
+    def login(self) -> str:
+        """The link that logs in once, which a studio prints next."""
+        return self.output.readline().split()[-1]
+
+
 @contextmanager
-def listening(arguments: Sequence[str], environment: dict[str, str], command: Sequence[str] = COMMAND) -> Iterator[str]:
+def listening(
+    arguments: Sequence[str], environment: dict[str, str], command: Sequence[str] = COMMAND
+) -> Iterator[Running]:
     """A collector or a studio in a process of its own; the line it prints says where it listens."""
     with subprocess.Popen(
         [*command, *arguments, "--port", "0"],
@@ -45,7 +61,7 @@ def listening(arguments: Sequence[str], environment: dict[str, str], command: Se
         line = process.stdout.readline()
         try:
             assert line.startswith("Listening at "), line or process.communicate()[1]
-            yield line.split()[2]
+            yield Running(line.split()[2], process.stdout)
         finally:
             process.terminate()
             process.communicate()

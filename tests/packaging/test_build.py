@@ -126,12 +126,12 @@ def test_the_wheel_runs_the_demo(installed: Path, tmp_path: Path) -> None:
 
 def test_the_wheel_runs_the_studio(installed: Path, tmp_path: Path) -> None:
     arguments = ["studio", "--store", f"sqlite:///{tmp_path}/survey.db"]
-    with listening(arguments, outside(), [str(installed / "sottovoce")]) as url:
+    with listening(arguments, outside(), [str(installed / "sottovoce")]) as running:
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        base = url.partition("/studio")[0]
-        assert b"<title>" in opener.open(url).read()
+        assert b"There are no surveys yet" in opener.open(running.login()).read()
+        assert b"<form" in opener.open(f"{running.url}/new").read()
         for path in ("static/studio.css", "static/make.js", "client/index.js"):
-            assert opener.open(f"{base}/studio/{path}").read() == expected()[f"sottovoce/studio/{path}"]
+            assert opener.open(f"{running.url}/{path}").read() == expected()[f"sottovoce/studio/{path}"]
 
 
 @pytest.mark.skipif(not HAS_NPM, reason="npm is missing: the package was not made")
@@ -171,6 +171,6 @@ def test_the_wheel_in_a_really_empty_environment(wheel: Path, tmp_path: Path, lo
     if lock == "all":
         run(scripts / "sottovoce", "demo", "--output", tmp_path / "demo", cwd=tmp_path)
     kind = "studio" if lock == "all" else "serve"
-    with listening([kind, "--store", store], outside(), [str(scripts / "sottovoce")]) as url:
-        health = url.partition("/studio")[0] + "/healthz"
+    with listening([kind, "--store", store], outside(), [str(scripts / "sottovoce")]) as running:
+        health = running.url.partition("/studio")[0] + "/healthz"
         assert json.load(urllib.request.urlopen(health))["status"] == "ok"

@@ -98,11 +98,11 @@ def test_a_collector_without_analysis_libraries_takes_every_kind_of_report(tmp_p
     assert made.returncode == 0, made.stderr
     token = made.stdout.split()[-1]
     plans = [*PLANS.values(), ASSIGNED]
-    with listening(["serve", *files, "--store", store], LIGHT) as url:
-        given = json.dumps([url, [plan.id for plan in plans], RECORD, PEOPLE])
+    with listening(["serve", *files, "--store", store], LIGHT) as running:
+        given = json.dumps([running.url, [plan.id for plan in plans], RECORD, PEOPLE])
         done = run([given], LIGHT, DEVICES)
         assert done.returncode == 0, done.stderr
-        collector: Any = Collector(None, int(url.rpartition(":")[2]), token)  # type: ignore[arg-type]
+        collector: Any = Collector(None, int(running.url.rpartition(":")[2]), token, None)  # type: ignore[arg-type]
         assert collector.ask("GET", "/healthz").status == 200
         bad = {"id": "00" * 16, "sottovoce": 1, "plan": PLANS["frequencies"].id, "cohort": 0, "payload": "ffff"}
         assert collector.post(bad).problem == "invalid-report"
@@ -119,8 +119,8 @@ def test_a_collector_without_analysis_libraries_takes_every_kind_of_report(tmp_p
 def test_it_takes_what_javascript_sends(tmp_path: Path, files: list[str]) -> None:
     plans = [*PLANS.values(), ASSIGNED]
     store = f"sqlite:///{tmp_path}/survey.db"
-    with listening(["serve", *files, "--store", store], LIGHT) as url:
-        given = json.dumps([url, [plan.id for plan in plans], RECORD, PEOPLE])
+    with listening(["serve", *files, "--store", store], LIGHT) as running:
+        given = json.dumps([running.url, [plan.id for plan in plans], RECORD, PEOPLE])
         node = ["node", "--input-type=module", "--eval", VISITS, given]
         done = subprocess.run(node, cwd=CLIENT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
