@@ -24,7 +24,8 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head = 0  # bytes of it that were understood
-        self._pieces = 0  # bytes that came since it began, without the piece in which it began
+        self._pieces = 0  # bytes that came since it began, understood or not
+        self._begun = 0  # requests that began in one piece of data
         self._is_in_head = self._is_in_body = self._is_refused = False
         self._timer: asyncio.TimerHandle | None = None
         self._answering: Any = None  # the request that is answered now, while those behind it wait
@@ -46,19 +47,22 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             return
-        was_in_head = self._is_in_head
+        was_in_head, was_in_body = self._is_in_head, self._is_in_body
+        self._begun = 0
         if not self._is_in_body:
             self._start_timer()
         super().data_received(data)
         if self._is_in_head and not self._is_refused:
             self._start_timer()
-            self._pieces += len(data) if was_in_head else 0
+            is_all_head = self._begun == 0 if was_in_head else self._begun == 1 and not was_in_body
+            self._pieces += len(data) if is_all_head else 0
             if self._pieces > MOST_HEAD:
                 self._refuse(_too_large())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head = self._pieces = 0
+        self._begun += 1
         self._is_in_head = True
 
     def on_url(self, url: bytes) -> None:
