@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uvicorn.server import ServerState
 
 import sottovoce as sv
 from sottovoce.assignments import Assignment, new_id
@@ -26,6 +28,7 @@ from sottovoce.service.envelopes import (
     write_json,
 )
 from sottovoce.service.problems import Problem
+from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, collecting, device
 from tests.waiting import HANG, until
@@ -272,3 +275,52 @@ def test_who_hangs_up_in_a_row_of_requests_leaves_no_line(
         until(lambda: not collector.app.state.writer.waiting_bytes)
         assert collector.ask("GET", "/healthz").status == 200
     assert not [each for each in caplog.records if each.name.startswith(("sottovoce", "uvicorn"))]
+
+
+class _Line:
+    """A transport that breaks as a real one does: to read on from it once it is closed is an error."""
+
+    is_closed = False
+
+    def get_extra_info(self, _: str) -> None:
+        return None
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        if self.is_closed:
+            raise RuntimeError("the handler is closed")
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def write(self, _: bytes) -> None:
+        pass
+
+
+def test_who_is_gone_before_the_first_request_is_read(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((await receive())["type"])
+
+    async def hang_up() -> None:
+        config = make_config(app, "127.0.0.1", 0)
+        config.load()
+        state = ServerState()
+        line: Any = _Line()
+        connection = connections.Connection(config=config, server_state=state, app_state={})
+        connection.connection_made(line)
+        head = b" / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n1"
+        connection.data_received(b"POST" + head + b"POST" + head)
+        connection.connection_lost(None)
+        await asyncio.gather(*state.tasks)
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(hang_up())
+    assert seen == ["http.disconnect"]
+    assert not [each for each in caplog.records if each.name.startswith("uvicorn")]
