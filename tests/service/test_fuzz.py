@@ -20,11 +20,13 @@ from sottovoce.errors import SottovoceError
 from sottovoce.reports import leb128
 from sottovoce.service.envelopes import BINARY, Envelope, gathered, read_binary, read_json, write_binary, write_json
 from sottovoce.service.problems import Problem
+from sottovoce.service.settings import Settings
 from sottovoce.service.shelf import Shelf
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, Collector
 
 CASES = 100_000
+LIMITS = Settings(most_reports=100)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ def resealed(draws: random.Random) -> bytes:
 def outcome(read: Any, data: bytes, shelf: Shelf) -> str:
     """How reading and checking end: taken, or refused by a name of ours; anything else is not caught."""
     try:
-        envelope: Envelope = read(data, shelf, 100)
+        envelope: Envelope = read(data, shelf, LIMITS)
         gathered(envelope.plan, [envelope])
     except Problem as wrong:
         return wrong.name

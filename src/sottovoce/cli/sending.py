@@ -54,8 +54,11 @@ def send_people(
     All rows are checked before anything is drawn. What is drawn is in the journal before it leaves; if there is one
     already, its reports are sent as they are, under their ids, and only rows that it does not have are drawn.
     """
+    from sottovoce.service.envelopes import most_together
     from sottovoce.service.sender import NotSent
+    from sottovoce.service.settings import Settings
 
+    batch = min(batch, most_together(plan, Settings()))
     with ExitStack() as stack:
         devices = _Devices(plan, url)  # a bad address is met before anything else
         stack.callback(devices.close)

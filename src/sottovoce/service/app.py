@@ -26,6 +26,7 @@ from sottovoce.service.desk import Desk
 from sottovoce.service.guards import BehindProxies, RateLimit, SafeHeaders, ValidHost
 from sottovoce.service.ingest import PATH, Ingest
 from sottovoce.service.logs import log, log_problem, logger
+from sottovoce.service.memory import Memory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.openapi import with_public
 from sottovoce.service.problems import MEDIA_TYPE, Problem, problem_of
@@ -57,6 +58,7 @@ def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
 
     app = _Collector(
         Ingest(desk.shelf, writer, metrics, settings),
+        writer.memory,
         settings,
         title="sottovoce collector",
         version=__version__,
@@ -77,10 +79,10 @@ def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
 class _Collector(FastAPI):
     """The framework for all but one path: reports go straight to their endpoint, past the same guards."""
 
-    def __init__(self, ingest: ASGIApp, settings: Settings, **options: Any) -> None:
+    def __init__(self, ingest: ASGIApp, memory: Memory, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
         self._ingest = ingest
-        self._bounded = WholeBodies(super().__call__, settings)
+        self._bounded = WholeBodies(super().__call__, settings, memory)
         guarded = _limited(self._dispatch, settings)
         if settings.proxies:
             guarded = BehindProxies(guarded, networks(settings.proxies))

@@ -8,12 +8,17 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sottovoce.service.memory import Held, Memory
 from sottovoce.service.problems import MEDIA_TYPE, Problem
 from sottovoce.service.settings import Settings
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
-    """The whole body, if it has at most so many bytes."""
+class HungUp(Exception):
+    """The sender went before all of its body came; nobody is there to be answered."""
+
+
+async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int, held: Held) -> bytes:
+    """The whole body, if it has at most so many bytes and those of all connections together are not too many."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
@@ -22,11 +27,14 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int) ->
     while True:
         message: Any = await receive()
         if message["type"] == "http.disconnect":
-            raise Problem("malformed-body", "the sender hung up")
+            raise HungUp
         parts.append(message.get("body", b""))
         total += len(parts[-1])
         if total > most:
             raise _too_large(most)
+        if not held.take(len(parts[-1])):
+            wait = {"Retry-After": "1", "Connection": "close"}  # the rest of the body is not waited for
+            raise Problem("busy", "more is being sent than fits; send it again", wait)
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -77,19 +85,22 @@ async def answer(send: Send, status: int, headers: dict[str, str], body: bytes) 
 class WholeBodies:
     """Middleware: an application gets a body when all of it has come, and never sees one that is too large or slow."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app, self._settings = app, settings
+    def __init__(self, app: ASGIApp, settings: Settings, memory: Memory) -> None:
+        self._app, self._settings, self._memory = app, settings, memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
-        try:
-            reading = read_body(dict(scope["headers"]), receive, self._settings.most_bytes)
-            data = await within(self._settings, reading)
-        except Problem as wrong:
-            await refuse(wrong, send)
-        else:
+        with Held(self._memory) as held:
+            try:
+                reading = read_body(dict(scope["headers"]), receive, self._settings.most_bytes, held)
+                data = await within(self._settings, reading)
+            except HungUp:
+                return
+            except Problem as wrong:
+                await refuse(wrong, send)
+                return
             messages: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
 
             async def replay() -> Message:

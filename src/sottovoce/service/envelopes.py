@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -19,11 +19,13 @@ from sottovoce.errors import CorruptReport, InvalidInput
 from sottovoce.plans import Plan
 from sottovoce.reports import WIRE_VERSION, Report, Reports, leb128, read_leb128
 from sottovoce.service.problems import Problem
+from sottovoce.service.settings import Settings
 from sottovoce.service.shelf import Shelf
 
 JSON, BINARY = "application/json", "application/vnd.sottovoce.reports"
 Ids = NDArray[np.uint8]
 _PREFIX = 8  # bytes of a plan's id in a report
+_REPORT, _ASSIGNMENT = 64, 256  # bytes of memory that one takes besides what was sent
 _BATCH = re.compile(rb'\s*\{\s*"reports"\s*:')
 
 
@@ -62,10 +64,11 @@ class Envelope:
     def __len__(self) -> int:
         return len(self.cohorts)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
-        """About what it holds in memory when it is written."""
-        return len(self) * (ID_BYTES + self.plan.cohorts.bytes + 64)
+        """About what it holds in memory when it is written: the payloads as they came, and padded to one width."""
+        each = ID_BYTES + _REPORT + self.plan.cohorts.bytes
+        return len(self) * each + sum(map(len, self.payloads)) + len(self.assignments) * _ASSIGNMENT
 
 
 def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:
@@ -82,19 +85,33 @@ def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:
     return ids, Reports(plan.id, cohorts, _payload(plan, cohorts, payloads)).checked(plan)
 
 
-def read_json(data: bytes, shelf: Shelf, most: int) -> Envelope:
+def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float) -> None:
+    """Refuse a request with an assignment that does not hold, or that its report did not use.
+
+    All signatures first: that is quick, and a forged one costs no more.
+    """
+    plan = envelope.plan
+    for assignment in envelope.assignments:
+        assignment.verify(keys[0], now, keys[1:])
+    for assignment, cohort, payload in zip(envelope.assignments, envelope.cohorts, envelope.payloads, strict=True):
+        assignment.check(Report(plan.id, cohort, payload).checked(plan), plan)
+
+
+def read_json(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
     """One report, a list of them, or ``{"reports": [...]}``."""
     try:
         bodies = _decoded(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Problem("malformed-body", "the body must be JSON: a report, or reports with a list of them") from None
-    _check_count(len(bodies), most)
+    _check_count(len(bodies), settings.most_reports)
     first = bodies[0]
     if any(body.plan != first.plan for body in bodies):
         raise Problem("invalid-report", "reports: those of one request must belong to one plan")
     if any(body.sottovoce != WIRE_VERSION for body in bodies):
         raise CorruptReport(f"report: wire version must be {WIRE_VERSION}")
     plan = shelf.plan(first.plan)
+    _check_size(plan, len(bodies), settings)
+    _check_lengths(plan, [len(body.payload) // 2 for body in bodies])
     ids = _hex([body.id for body in bodies], ID_BYTES, "id")
     payloads = [_bytes(body.payload) for body in bodies]
     return Envelope(plan, ids, [body.cohort for body in bodies], payloads, _json_assignments(plan, bodies, ids))
@@ -109,6 +126,28 @@ def _decoded(data: bytes) -> list[Body]:
 def _check_count(count: int, most: int) -> None:
     if not 1 <= count <= most:
         raise Problem("malformed-body", f"reports ({count}) must be between 1 and {most} in one request")
+
+
+def _check_size(plan: Plan, count: int, settings: Settings) -> None:
+    """Refuse what would take too long to check, or too much memory once every payload is padded to one width."""
+    if plan.coin == "assigned" and count > settings.most_assigned:
+        most = settings.most_assigned
+        raise Problem("malformed-body", f"reports ({count}) must be at most {most} in one request: coins are assigned")
+    if count * plan.cohorts.bytes > settings.most_padded:
+        most = settings.most_padded // plan.cohorts.bytes
+        raise Problem("body-too-large", f"reports ({count}) of this plan must be at most {most} in one request")
+
+
+def most_together(plan: Plan, settings: Settings) -> int:
+    """How many reports of a plan one request may hold, and at least 1."""
+    most = settings.most_assigned if plan.coin == "assigned" else settings.most_reports
+    return max(1, min(most, settings.most_padded // plan.cohorts.bytes))
+
+
+def _check_lengths(plan: Plan, lengths: Iterable[int]) -> None:
+    """Refuse payloads of a length that no cohort sends, before they are kept."""
+    if not _lengths(plan).issuperset(lengths):
+        raise CorruptReport("report: payload must have as many bytes as its cohort sends")
 
 
 def _bytes(text: str) -> bytes:
@@ -137,7 +176,7 @@ def _payload(plan: Plan, cohorts: NDArray[np.uint32], parts: Sequence[bytes]) ->
     width = plan.cohorts.bytes
     if int(cohorts.max()) >= len(plan.cohorts):
         raise CorruptReport(f"report: cohort must be below {len(plan.cohorts)}")
-    if set(map(len, parts)) != {width} or not _is_even(plan):
+    if set(map(len, parts)) != {width} or len(_lengths(plan)) > 1:
         lengths = np.array([len(part) for part in parts])
         for batch in plan.cohorts.batches(cohorts):
             wanted = batch.slices[-1].stop
@@ -148,9 +187,9 @@ def _payload(plan: Plan, cohorts: NDArray[np.uint32], parts: Sequence[bytes]) ->
 
 
 @lru_cache(maxsize=1024)
-def _is_even(plan: Plan) -> bool:
-    """Whether all its cohorts send reports of one length."""
-    return len({cohort.bytes for cohort in plan.cohorts.kinds}) == 1
+def _lengths(plan: Plan) -> frozenset[int]:
+    """Of the payloads that its cohorts send."""
+    return frozenset(cohort.bytes for cohort in plan.cohorts.kinds)
 
 
 def _json_assignments(plan: Plan, bodies: Sequence[Body], ids: bytes) -> tuple[Assignment, ...]:
@@ -181,13 +220,13 @@ def _check_given(plan: Plan, given: int, reports: int) -> None:
         raise CorruptReport("report: its plan's coins are the device's own; it takes no assignment")
 
 
-def read_binary(data: bytes, shelf: Shelf, most: int) -> Envelope:
+def read_binary(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
     """Records one after another: id, length, report, and 0, or 1 and the assignment's expiry and signature."""
     ids, signatures = bytearray(), bytearray()
     raw: list[bytes] = []
     expires: list[int] = []
     place = 0
-    while place < len(data) and len(raw) <= most:
+    while place < len(data) and len(raw) <= settings.most_reports:
         ids += data[place : place + ID_BYTES]
         length, start = read_leb128(data, place + ID_BYTES, "length")
         raw.append(data[start : start + length])
@@ -201,11 +240,13 @@ def read_binary(data: bytes, shelf: Shelf, most: int) -> Envelope:
             raise Problem("malformed-body", "a record must end in 0, or in 1 and an assignment")
     if place > len(data):
         raise Problem("malformed-body", "the last record was cut")
-    _check_count(len(raw), most)
-    return _unsealed(bytes(ids), raw, expires, bytes(signatures), shelf)
+    _check_count(len(raw), settings.most_reports)
+    return _unsealed(bytes(ids), raw, expires, bytes(signatures), shelf, settings)
 
 
-def _unsealed(ids: bytes, raw: Sequence[bytes], expires: Sequence[int], signatures: bytes, shelf: Shelf) -> Envelope:
+def _unsealed(
+    ids: bytes, raw: Sequence[bytes], expires: Sequence[int], signatures: bytes, shelf: Shelf, settings: Settings
+) -> Envelope:
     """The reports inside the records: versions, checksums, plans, cohorts, payloads."""
     first = raw[0]
     if len(first) < 1 + _PREFIX + 1 + 4:
@@ -224,20 +265,22 @@ def _unsealed(ids: bytes, raw: Sequence[bytes], expires: Sequence[int], signatur
         cohorts.append(cohort)
         payloads.append(body[start:])
     plan = shelf.short(head[1:])
+    _check_size(plan, len(raw), settings)
+    _check_lengths(plan, map(len, payloads))
     _check_given(plan, len(expires), len(raw))
     given = _assignments(plan, ids, expires, signatures) if expires else ()
     return Envelope(plan, ids, cohorts, payloads, given)
 
 
-READERS: dict[str, Callable[[bytes, Shelf, int], Envelope]] = {JSON: read_json, BINARY: read_binary}
+READERS: dict[str, Callable[[bytes, Shelf, Settings], Envelope]] = {JSON: read_json, BINARY: read_binary}
 
 
-def read_envelope(content_type: str, data: bytes, shelf: Shelf, most: int) -> Envelope:
+def read_envelope(content_type: str, data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
     """What a request's body holds."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in READERS:
         raise Problem("unsupported-type", f"the body must be {JSON} or {BINARY}")
-    return READERS[kind](data, shelf, most)
+    return READERS[kind](data, shelf, settings)
 
 
 def write_binary(ids: Sequence[bytes], reports: Sequence[Report], assignments: Sequence[Assignment] = ()) -> bytes:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from starlette.types import Receive, Scope, Send
 
-from sottovoce.service.bodies import answer, read_body, refuse, within
-from sottovoce.service.envelopes import read_envelope
+from sottovoce.service.bodies import HungUp, answer, read_body, refuse, within
+from sottovoce.service.envelopes import Envelope, read_envelope
 from sottovoce.service.logs import log_problem
+from sottovoce.service.memory import Held
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.settings import Settings
 from sottovoce.service.shelf import Shelf
-from sottovoce.service.writer import Receipt, Writer
+from sottovoce.service.writer import Writer
 
 PATH = "/v1/reports"
 _JSON = {"content-type": "application/json"}
@@ -27,7 +28,10 @@ class Ingest:
         try:
             if scope["method"] != "POST":
                 raise Problem("method-not-allowed", "reports are sent by POST", {"Allow": "POST"})
-            receipt = await self._taken(dict(scope["headers"]), receive)
+            envelope = await self._read(dict(scope["headers"]), receive)
+            receipt = await self._writer.write(envelope)
+        except HungUp:
+            return
         except Exception as wrong:
             problem = problem_of(wrong)
             self._metrics.answered(problem.name)
@@ -39,9 +43,9 @@ class Ingest:
             body = b'{"stored":%d,"duplicates":%d}' % (receipt.stored, receipt.duplicates)
             await answer(send, 200, _JSON, body)
 
-    async def _taken(self, headers: dict[bytes, bytes], receive: Receive) -> Receipt:
-        data = await within(self._settings, read_body(headers, receive, self._settings.most_bytes))
-        kind = headers.get(b"content-type", b"").decode("latin-1")
-        most = self._settings.most_reports
-        envelope = await self._shelf.insist(lambda: read_envelope(kind, data, self._shelf, most))
-        return await self._writer.write(envelope)
+    async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> Envelope:
+        settings = self._settings
+        with Held(self._writer.memory) as held:
+            data = await within(settings, read_body(headers, receive, settings.most_bytes, held))
+            kind = headers.get(b"content-type", b"").decode("latin-1")
+            return await self._shelf.insist(lambda: read_envelope(kind, data, self._shelf, settings))

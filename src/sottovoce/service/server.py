@@ -11,6 +11,7 @@ from typing import Any
 
 import uvicorn
 
+from sottovoce.service.connections import Connection
 from sottovoce.service.logs import log_to_stderr
 
 MOST_AT_ONCE = 8192  # connections; beyond, they are told to come again
@@ -48,6 +49,7 @@ def make_config(app: Any, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -9,6 +9,17 @@ from sottovoce.service.addresses import networks
 from sottovoce.service.limits import MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
+PER_REPORT = 512  # bytes that a report takes at most besides its payload
+POSITIVE = (
+    "most_bytes",
+    "most_reports",
+    "most_assigned",
+    "most_padded",
+    "body_seconds",
+    "answer_seconds",
+    "assignment_seconds",
+    "most_values",
+)
 METRICS = ("token", "public", "off")
 
 
@@ -18,7 +29,9 @@ class Settings:
 
     most_bytes: int = 8 << 20  # of a request's body
     most_reports: int = 20_000  # in one request
-    most_waiting: int = 256 << 20  # bytes of reports that wait to be written; beyond, senders are told to come again
+    most_assigned: int = 500  # in one request, if their coins are assigned: each takes long to check
+    most_padded: int = 32 << 20  # bytes of a request's reports, each taken for as long as its plan's longest
+    most_waiting: int = 256 << 20  # bytes that are read or wait to be written; beyond, senders are told to come again
     body_seconds: float = 10.0  # to send a body
     answer_seconds: float = 30.0  # until what was sent is durable, or the sender is told to come again
     rate_limit: float | None = None  # requests a second from one address
@@ -30,10 +43,12 @@ class Settings:
     most_values: int = MOST_VALUES  # of a survey that is made over HTTP
 
     def __post_init__(self) -> None:
-        positive = ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds", "most_values")
-        for name in positive:
+        for name in POSITIVE:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
+        least = 2 * self.most_bytes + self.most_padded + PER_REPORT * self.most_reports  # or some could never get in
+        if self.most_waiting < least:
+            raise InvalidInput(f"most_waiting ({self.most_waiting}) must be at least {least}, for the largest request")
         if self.assignment_seconds > ASSIGNMENT_SECONDS:  # a key that was replaced is accepted for so long
             raise InvalidInput(f"assignment_seconds ({self.assignment_seconds}) must be at most {ASSIGNMENT_SECONDS}")
         if self.metrics not in METRICS:

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from sottovoce.errors import SottovoceError, StoreError
 from sottovoce.plans import Plan
 from sottovoce.reports import Reports
-from sottovoce.service.envelopes import Envelope, Ids, gathered
+from sottovoce.service.envelopes import Envelope, Ids, check_assignments, gathered
 from sottovoce.service.logs import log_mistake
+from sottovoce.service.memory import Held, Memory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
@@ -25,6 +27,7 @@ from sottovoce.store import Outcome, Store
 
 MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait
 MOST_BYTES_AT_ONCE = 32 << 20
+CHECKERS = 2  # threads that check assignments
 LOOK = 0.5  # seconds between two looks for those who have waited too long
 CROWDED = 4  # requests written at once, from which the next ones are worth waiting for
 GATHERING = 0.001  # seconds to wait for them: fewer and larger transactions, and the event loop undisturbed meanwhile
@@ -56,14 +59,16 @@ class Writer:
         self._pending: dict[_Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
         self._is_watching = False
         self._is_closing = False
-        self._waiting = 0  # bytes of reports; changed by the event loop alone
+        self.memory = Memory(settings.most_waiting)  # also of bodies that are being read
+        self._next: _Waiting | None = None  # did not fit into the last group; of the thread alone
+        self._checkers = ThreadPoolExecutor(CHECKERS, "sottovoce-checker")
         self._thread = threading.Thread(target=self._run, name="sottovoce-writer")
         self._thread.start()
 
     @property
     def waiting_bytes(self) -> int:
         """Memory of reports that are not durable yet."""
-        return self._waiting
+        return self.memory.used
 
     @property
     def is_alive(self) -> bool:
@@ -72,15 +77,32 @@ class Writer:
     @property
     def is_ready(self) -> bool:
         """Whether it takes more: it lives, is not told to stop, and what waits is not too much."""
-        return self.is_alive and not self._is_closing and self._waiting <= self._settings.most_waiting
+        return self.is_alive and not self._is_closing and self.memory.has_room(self._settings.most_bytes)
 
     async def write(self, envelope: Envelope) -> Receipt:
         """Returns when the reports are durable; raises if none of them was taken."""
-        if self._waiting and self._waiting + envelope.bytes > self._settings.most_waiting:
-            raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
+        with Held(self.memory) as held:
+            if not held.take(envelope.bytes):
+                raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
+            if envelope.assignments:
+                await self._check(envelope)
+            return await self._queued(envelope)
+
+    async def _check(self, envelope: Envelope) -> None:
+        """Its assignments, which takes long: before it is queued, so that nobody else's reports wait for it."""
+        checking = asyncio.get_running_loop().run_in_executor(self._checkers, self._check_now, envelope)
+        try:
+            await asyncio.wait_for(checking, self._settings.answer_seconds)
+        except TimeoutError:
+            raise _too_late() from None
+
+    def _check_now(self, envelope: Envelope) -> None:
+        keys = self._to.accepted_keys()  # each time, since they may be replaced
+        check_assignments(envelope, keys, time.time())  # read once, so that one request is all early or all late
+
+    async def _queued(self, envelope: Envelope) -> Receipt:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
-        self._waiting += envelope.bytes
         each = _Waiting(envelope, future, loop, loop.time() + self._settings.answer_seconds)
         self._pending[each] = None
         if not self._is_watching:
@@ -90,7 +112,6 @@ class Writer:
         try:
             return await future
         finally:
-            self._waiting -= envelope.bytes
             self._pending.pop(each, None)
 
     def _give_up(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -99,9 +120,7 @@ class Writer:
             if each.until > loop.time():
                 break
             if not each.future.done():
-                each.future.set_exception(
-                    Problem("busy", "the reports could not be written in time; send them again", {"Retry-After": "1"})
-                )
+                each.future.set_exception(_too_late())
         self._is_watching = bool(self._pending)
         if self._is_watching:
             loop.call_later(LOOK, self._give_up, loop)
@@ -109,6 +128,7 @@ class Writer:
     def close(self) -> None:
         """Write what waits, then stop."""
         self._is_closing = True
+        self._checkers.shutdown()
         self._queue.put(None)
         self._thread.join()
 
@@ -135,18 +155,21 @@ class Writer:
         """What waits, as much as fits into one transaction; and whether more may come."""
         group: list[_Waiting] = []
         rows = size = 0
-        while rows < MOST_AT_ONCE and size < MOST_BYTES_AT_ONCE:
+        while True:
             try:
-                more = self._queue.get(block=not group)
+                more = self._next or self._queue.get(block=not group)
             except queue.Empty:
                 break
             if more is None:
                 return group, False
+            rows += len(more.envelope)
+            size += more.envelope.bytes
+            self._next = more if group and (rows > MOST_AT_ONCE or size > MOST_BYTES_AT_ONCE) else None
+            if self._next is not None:
+                break
             if not group and self._last_group > CROWDED:
                 time.sleep(GATHERING)
             group.append(more)
-            rows += len(more.envelope)
-            size += more.envelope.bytes
         return group, True
 
     def _written(self, envelopes: Sequence[Envelope]) -> list[Receipt | BaseException]:
@@ -155,12 +178,9 @@ class Writer:
         by_plan: dict[str, list[int]] = {}
         for place, envelope in enumerate(envelopes):
             by_plan.setdefault(envelope.plan.id, []).append(place)
-        now = time.time()
-        is_assigned = any(envelope.assignments for envelope in envelopes)
-        keys = self._to.accepted_keys() if is_assigned else []  # each time, since they may be replaced
         groups: list[_Group] = []
         for places in by_plan.values():
-            groups += self._checked(places, envelopes, keys, now, results)
+            groups += self._checked(places, envelopes, results)
         while groups:  # once, unless two reports contradict each other
             groups = self._store(groups, envelopes, results)
         return [results[place] for place in range(len(envelopes))]
@@ -169,20 +189,18 @@ class Writer:
         self,
         places: list[int],
         envelopes: Sequence[Envelope],
-        keys: Sequence[bytes],
-        now: float,
         results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
         """Requests for one plan, all at once, which is quick; halved and halved where something is wrong."""
         try:
-            return [_Group.of(places, envelopes, keys, now)]
+            return [_Group.of(places, envelopes)]
         except SottovoceError as wrong:
             if len(places) == 1:
                 results[places[0]] = wrong
                 return []
         half = len(places) // 2
         halves = (places[:half], places[half:])
-        return [group for some in halves for group in self._checked(some, envelopes, keys, now, results)]
+        return [group for some in halves for group in self._checked(some, envelopes, results)]
 
     def _store(
         self, groups: Sequence[_Group], envelopes: Sequence[Envelope], results: dict[int, Receipt | BaseException]
@@ -227,16 +245,11 @@ class _Group:
     rows: list[slice]  # of each request
 
     @classmethod
-    def of(cls, places: list[int], envelopes: Sequence[Envelope], keys: Sequence[bytes], now: float) -> _Group:
-        """The columns of requests, if all are reports of the plan and use the coins that were assigned."""
+    def of(cls, places: list[int], envelopes: Sequence[Envelope]) -> _Group:
+        """The columns of requests, if all are reports of the plan."""
         own = [envelopes[place] for place in places]
         plan = own[0].plan
         ids, reports = gathered(plan, own)
-        given = [assignment for envelope in own for assignment in envelope.assignments]
-        if given:
-            for assignment, report in zip(given, reports.single(plan), strict=True):
-                assignment.verify(keys[0], now, keys[1:])
-                assignment.check(report, plan)
         return cls(places, plan, ids, reports, _rows([len(envelope) for envelope in own]))
 
     def without(self, refused: Sequence[bool]) -> _Group:
@@ -250,6 +263,10 @@ class _Group:
 
 def _rows(lengths: Sequence[int]) -> list[slice]:
     return [slice(low, high) for low, high in pairwise(accumulate(lengths, initial=0))]
+
+
+def _too_late() -> Problem:
+    return Problem("busy", "the reports could not be written in time; send them again", {"Retry-After": "1"})
 
 
 def _contradicted(envelope: Envelope) -> Problem:

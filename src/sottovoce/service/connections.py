@@ -1,0 +1,131 @@
+"""Connections of the web server: the head of a request within a size and a time, and nothing said of who hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from sottovoce.service.problems import MEDIA_TYPE, Problem
+
+MOST_HEAD = 64 << 10  # bytes of a request's first line and headers
+HEAD_SECONDS = 10.0  # to send them
+_APART = 4  # bytes between a header and its value, and after it
+
+
+class _HeadTooLarge(Exception):
+    """The parser stops here."""
+
+
+class Connection(HttpToolsProtocol):
+    """The server's own, which by itself waits for any head, however long and for however long."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._head = 0  # bytes of it that were understood
+        self._pieces = 0  # bytes that came since it began, understood or not
+        self._begun = 0  # requests that began in one piece of data
+        self._is_in_head = self._is_in_body = self._is_refused = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._answering: Any = None  # the request that is answered now, while those behind it wait
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        waiting = [cycle for cycle, _ in self.pipeline]
+        self.pipeline.clear()
+        for cycle in (self._answering, *waiting):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        was_in_head, was_in_body = self._is_in_head, self._is_in_body
+        self._begun = 0
+        if not self._is_in_body:
+            self._start_timer()
+        super().data_received(data)
+        if self._is_in_head and not self._is_refused:
+            self._start_timer()
+            is_all_head = self._begun == 0 if was_in_head else self._begun == 1 and not was_in_body
+            self._pieces += len(data) if is_all_head else 0
+            if self._pieces > MOST_HEAD:
+                self._refuse(_too_large())
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head = self._pieces = 0
+        self._begun += 1
+        self._is_in_head = True
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + _APART)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        self._is_in_head, self._is_in_body = False, True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_body = False
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._head > MOST_HEAD:
+            self._refuse(_too_large())
+        else:
+            self._is_refused = True
+            super().send_400_response(msg)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > MOST_HEAD:
+            raise _HeadTooLarge
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(HEAD_SECONDS, self._end_waiting)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end_waiting(self) -> None:
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:  # it is we who do not read on
+            self._start_timer()
+        elif self._is_in_head:
+            self._refuse(Problem("head-too-slow", f"the headers must arrive within {HEAD_SECONDS:g} seconds"))
+        else:
+            self.transport.close()
+
+    def _refuse(self, problem: Problem) -> None:
+        self._is_refused = True
+        self._stop_timer()
+        body = problem.body()
+        lines = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[problem.status] + lines.encode() + body)
+        self.transport.close()
+
+
+def _too_large() -> Problem:
+    return Problem("head-too-large", f"the address and the headers must have at most {MOST_HEAD} bytes")

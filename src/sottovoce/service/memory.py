@@ -1,0 +1,39 @@
+"""How much of what senders sent a collector holds at once, over all connections."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+
+class Memory:
+    """Bytes of requests that are read or wait to be written; of the event loop alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.used = 0
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more fit."""
+        return self.used + size <= self._most
+
+
+class Held:
+    """What one request holds, given back when the block ends."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._size = 0
+
+    def take(self, size: int) -> bool:
+        """Hold so many bytes more, if they fit."""
+        if not self._memory.has_room(size):
+            return False
+        self._memory.used += size
+        self._size += size
+        return True
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
+        self._memory.used -= self._size
