@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sottovoce.errors import InvalidInput
 from sottovoce.service.addresses import networks
-from sottovoce.service.limits import MOST_VALUES
+from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
 METRICS = ("token", "public", "off")
@@ -28,10 +28,11 @@ class Settings:
     assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
     most_values: int = MOST_VALUES  # of a survey that is made over HTTP
+    most_attributes: int = MOST_ATTRIBUTES  # the same
 
     def __post_init__(self) -> None:
-        positive = ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds", "most_values")
-        for name in positive:
+        positive = ("most_bytes", "most_reports", "body_seconds", "answer_seconds", "assignment_seconds")
+        for name in (*positive, "most_values", "most_attributes"):
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
         if self.assignment_seconds > ASSIGNMENT_SECONDS:  # a key that was replaced is accepted for so long

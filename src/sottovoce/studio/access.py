@@ -5,7 +5,9 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
 from threading import Lock
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -21,9 +23,9 @@ from sottovoce.studio.forms import Fields, read_form
 COOKIE = "sottovoce_token"
 SESSION = "svs_"  # how the secret of a session begins
 
-Page = Callable[[Request], Response]
-Action = Callable[[Request, Fields], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
+Page = Callable[[Request], Response] | Endpoint  # one that waits is a coroutine, and holds no thread meanwhile
+Action = Callable[[Request, Fields], Response] | Callable[[Request, Fields], Awaitable[Response]]
 
 
 class Access:
@@ -82,28 +84,28 @@ class Access:
         """A page for everybody."""
 
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(page, request)
+            return await answered(page, request)
 
         return endpoint
 
     def page(self, page: Page, scope: str = "read") -> Endpoint:
         """A page for analysts."""
 
-        def checked(request: Request) -> Response:
+        async def checked(request: Request) -> Response:
             try:
-                self.check(request, scope)
+                await run_in_threadpool(self.check, request, scope)
             except Problem as wrong:
                 return self._refused(request, wrong)
-            return page(request)
+            return await answered(page, request)
 
         return self.public(checked)
 
     def action(self, action: Action) -> Endpoint:
         """Something that analysts change by a form of these pages."""
 
-        def checked(request: Request, fields: Fields) -> Response:
-            self.check(request, "manage")
-            return action(request, fields)
+        async def checked(request: Request, fields: Fields) -> Response:
+            await run_in_threadpool(self.check, request, "manage")
+            return await answered(action, request, fields)
 
         return self.public_action(checked)
 
@@ -115,7 +117,7 @@ class Access:
             if not is_own(request):
                 raise HTTPException(403, "forms are taken from the studio's own pages only")
             fields = await read_form(request)
-            return await run_in_threadpool(action, request, fields)
+            return await answered(action, request, fields)
 
         return endpoint
 
@@ -127,6 +129,14 @@ class Access:
             raise wrong
         base = request.scope["root_path"]
         return RedirectResponse(f"{base}/login?next={quote(request.url.path)}", 303)
+
+
+async def answered(page: Callable[..., Response | Awaitable[Response]], *args: Any) -> Response:
+    """What a page says: a coroutine here, a function in a thread."""
+    if iscoroutinefunction(page):
+        waiting: Awaitable[Response] = page(*args)
+        return await waiting
+    return cast(Response, await run_in_threadpool(page, *args))
 
 
 def cookie_name(request: Request) -> str:
