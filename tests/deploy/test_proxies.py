@@ -108,10 +108,13 @@ def nginx(folder: Path, upstream: int, store: str) -> Iterator[Site]:
         (f"/etc/letsencrypt/live/{NAME}", str(folder)),
         (UPSTREAM, f"127.0.0.1:{upstream}"),
         (NAME, "localhost"),
-        ("listen 80;", f"listen 127.0.0.1:{http};"),
-        ("listen 443 ssl http2;", f"listen 127.0.0.1:{https} ssl http2;"),
         ("    listen [::]:80;\n", ""),
+        ("    listen [::]:80 default_server;\n", ""),
         ("    listen [::]:443 ssl http2;\n", ""),
+        ("    listen [::]:443 ssl http2 default_server;\n", ""),
+        ("listen 80", f"listen 127.0.0.1:{http}"),
+        ("listen 443 ssl", f"listen 127.0.0.1:{https} ssl"),
+        ("/var/log/nginx/error.log", f"{folder}/error.log"),
     ):
         assert old in text
         text = text.replace(old, new)
@@ -121,7 +124,9 @@ def nginx(folder: Path, upstream: int, store: str) -> Iterator[Site]:
     )
     user = "user root;\n" if os.geteuid() == 0 else ""
     main = f"{user}daemon off;\npid {folder}/nginx.pid;\nevents {{}}\n"
-    (folder / "nginx.conf").write_text(f"{main}http {{\n{temporary}include {folder}/sottovoce.conf;\n}}\n")
+    (folder / "nginx.conf").write_text(
+        f"{main}http {{\n{temporary}access_log {folder}/access.log;\ninclude {folder}/sottovoce.conf;\n}}\n"
+    )
     command = [NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"]
     checked = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
@@ -135,25 +140,25 @@ def caddy(folder: Path, upstream: int, store: str) -> Iterator[Site]:
     assert CADDY is not None
     http, https = free_port(), free_port()
     text = (FOLDER / "Caddyfile").read_text()
-    for old, new in ((UPSTREAM, f"127.0.0.1:{upstream}"), (f"{NAME} {{", "localhost {")):
+    for old, new in ((UPSTREAM, f"127.0.0.1:{upstream}"), (NAME, "localhost"), ("\n{\n", "\n{\n# own\n")):
         assert old in text
         text = text.replace(old, new)
     ports = f"http_port {http}\n\thttps_port {https}"
-    own = f"{{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\t{ports}\n\tstorage file_system {folder}/own\n}}\n"
-    (folder / "Caddyfile").write_text(own + text)
+    own = f"\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\t{ports}\n\tstorage file_system {folder}/own\n"
+    (folder / "Caddyfile").write_text(text.replace("# own\n", own))
     homes = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     command = [CADDY, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
     with proxy(command, folder, homes) as runs:
         yield Site(http, https, ready(https, folder / "own/pki/authorities/local/root.crt", runs), store)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(nginx, marks=pytest.mark.skipif(not (NGINX and OPENSSL), reason="nginx or openssl is missing")),
-        pytest.param(caddy, marks=pytest.mark.skipif(not CADDY, reason="Caddy is missing")),
-    ],
-)
+PROXIES = [
+    pytest.param(nginx, marks=pytest.mark.skipif(not (NGINX and OPENSSL), reason="nginx or openssl is missing")),
+    pytest.param(caddy, marks=pytest.mark.skipif(not CADDY, reason="Caddy is missing")),
+]
+
+
+@pytest.fixture(scope="module", params=PROXIES)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A studio with the settings of the unit; its limit gives each client one request."""
     folder = tmp_path_factory.mktemp("site")
@@ -217,3 +222,27 @@ def test_a_large_body_is_refused(site: Site) -> None:
     kept = site.ask("POST", "/v1/reports", content=b" " * (7 << 20), headers=JSON)
     assert kept.json()["type"].endswith("/malformed-body")  # the collector saw it
     assert site.ask("POST", "/v1/reports", content=b" " * (9 << 20), headers=JSON).status_code == 413
+
+
+def test_plain_http_leads_nowhere_else(site: Site) -> None:
+    """A link that somebody made with another name does not come back from here as a redirect to that name."""
+    with httpx.Client() as client:
+        try:
+            answer = client.get(f"http://127.0.0.1:{site.http}/x", headers={"Host": "elsewhere.example"})
+        except httpx.RemoteProtocolError:
+            return  # it hung up
+    assert "elsewhere.example" not in answer.headers.get("location", "")
+
+
+@pytest.mark.parametrize("made", PROXIES)
+def test_nothing_is_written_about_who_asked(made: Any, tmp_path: Path) -> None:
+    """Neither of visits, over plain HTTP too, nor of what goes wrong: a large body, a collector that does not run."""
+    address = next(_ADDRESSES)
+    with made(tmp_path, free_port(), "") as site:
+        with httpx.Client(transport=httpx.HTTPTransport(local_address=address)) as client:
+            assert client.get(f"http://127.0.0.1:{site.http}/x", headers={"Host": "localhost"}).status_code == 308
+        large = site.ask("POST", "/v1/reports", address, content=b" " * (9 << 20), headers=JSON)
+        assert large.status_code in (413, 502)  # Caddy looks for the collector first
+        assert site.ask("GET", "/healthz", address).status_code == 502
+    logs = {name: tmp_path / name for name in ("log", "error.log", "access.log")}
+    assert not [name for name, path in logs.items() if path.exists() and address in path.read_text()]

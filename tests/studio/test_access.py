@@ -131,6 +131,32 @@ def test_a_link_logs_in_one_browser_once(locked: Collector, plan: Plan) -> None:
         assert client.get(link).status_code == 401
 
 
+@pytest.mark.parametrize("host", ["survey.example.org", "localhost.example", "192.0.2.1:8700", "[2001:db8::1]"])
+def test_a_code_is_good_on_this_computer_alone(locked: Collector, host: str) -> None:
+    """A proxy with a name of its own hands on whatever it is asked, also a code that somebody read."""
+    link = f"{locked.studio}/login?code={locked.access.new_code()}"
+    refused = httpx.get(link, headers={"Host": host, "X-Forwarded-For": "203.0.113.9"})
+    assert refused.status_code == 401
+    assert "set-cookie" not in refused.headers
+    assert httpx.get(link).status_code == 303  # it was not spent
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8700", "127.0.0.1", "[::1]:8700"])
+def test_this_computer_has_several_names(locked: Collector, host: str) -> None:
+    link = f"{locked.studio}/login?code={locked.access.new_code()}"
+    assert httpx.get(link, headers={"Host": host}).status_code == 303
+
+
+def test_a_code_ends_by_itself(locked: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, now = locked.access.new_code(), time.monotonic()
+    monkeypatch.setattr("sottovoce.studio.access.monotonic", lambda: now + 601)
+    refused = httpx.get(f"{locked.studio}/login?code={code}")
+    assert refused.status_code == 401
+    assert "too old" in refused.text
+    monkeypatch.undo()
+    assert locked.access.spend(code) is None  # it is forgotten
+
+
 @pytest.mark.parametrize("code", ["", "x", "svs_x", "%00", "a" * 5000])
 def test_a_guessed_code_lets_nobody_in(locked: Collector, code: str) -> None:
     locked.access.new_code()
@@ -201,7 +227,7 @@ def test_a_cookie_stays_on_https(tmp_path: Path) -> None:
     with collecting(tmp_path, logged_in=False, proxies=("127.0.0.1",)) as proxied:
         for scheme, is_secure in (("https", True), ("http", False)):
             link = f"{proxied.studio}/login?code={proxied.access.new_code()}"
-            answer = httpx.get(link, headers={"X-Forwarded-Proto": scheme, "Host": "survey.example"})
+            answer = httpx.get(link, headers={"X-Forwarded-Proto": scheme, "Host": "localhost"})
             assert ("; secure" in answer.headers["set-cookie"].lower()) is is_secure
             assert answer.headers["set-cookie"].startswith(f"{COOKIE}=svs_")  # no port, no port in its name
 

@@ -145,7 +145,7 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
     try:
         for path, each in zip(plans, made, strict=True):
             store.add_plan(each, path.stem)
-        desk = Desk(store, settings.refresh_seconds, settings.most_values)
+        desk = Desk(store, settings.refresh_seconds, settings.most_values, settings.most_attributes)
         served = make_app(desk, settings)
         start, code = "", None
         if has_pages:

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from anyio import to_thread
 from fastapi import APIRouter, Body, Depends, Query
 from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from sottovoce.front import Plan
 from sottovoce.service.desk import Desk, Survey
 from sottovoce.service.problems import Problem
-from sottovoce.service.tables import SurveyId, table_routes
+from sottovoce.service.tables import LONGEST_WAIT, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
 from sottovoce.surveys import LONGEST_TITLE
@@ -50,12 +51,17 @@ def analyst_routes(desk: Desk) -> APIRouter:
         return [survey.to_json() for survey in desk.surveys()]
 
     @router.post("", status_code=201)
-    def create(asked: Annotated[NewSurvey, Body()]) -> dict[str, Any]:
+    async def create(asked: Annotated[NewSurvey, Body()]) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
-        plan = desk.planned(asked.model_dump(by_alias=True))
-        if desk.has(plan.id):
-            raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
-        return desk.create(plan, asked.title).to_json()
+        text = await finished(await run_in_threadpool(desk.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
+
+        def created() -> Survey:
+            plan = Plan.from_json(text)
+            if desk.has(plan.id):
+                raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
+            return desk.create(plan, asked.title)
+
+        return (await run_in_threadpool(created)).to_json()
 
     @router.get("/{id}")
     def survey(id: SurveyId) -> dict[str, Any]:
@@ -68,17 +74,15 @@ def analyst_routes(desk: Desk) -> APIRouter:
         return desk.close(id).to_json()
 
     @router.post("/{id}/next", status_code=201, responses=_THERE)
-    def following(id: SurveyId, response: Response) -> dict[str, Any]:
+    async def following(id: SurveyId, response: Response) -> dict[str, Any]:
         """Make the next round from the estimate of this one, which takes no more reports then; 200 if it is there."""
-        made, is_new = desk.next_round(id)
+        made, is_new = await to_thread.run_sync(desk.next_round, id, limiter=desk.waiting)
         response.status_code = 201 if is_new else 200
         return made.to_json()
 
     table_routes(router, desk)
 
-    @router.get("/{id}/export", response_class=FileResponse)
-    def export(id: SurveyId) -> FileResponse:
-        """All reports so far, as one Parquet file."""
+    def exported(id: str) -> FileResponse:
         found = desk.survey(id)
         folder = tempfile.TemporaryDirectory(prefix="sottovoce-")
         path = Path(folder.name) / f"{found.plan.id[:16]}.parquet"
@@ -93,6 +97,12 @@ def analyst_routes(desk: Desk) -> APIRouter:
             filename=path.name,
             background=BackgroundTask(folder.cleanup),
         )
+
+    @router.get("/{id}/export", response_class=FileResponse)
+    async def export(id: SurveyId) -> FileResponse:
+        """All reports so far, as one Parquet file."""
+        with desk.downloads.one():
+            return await to_thread.run_sync(exported, id, limiter=desk.waiting)
 
     taking = APIRouter(prefix="/v1/plans", dependencies=[Depends(check)], tags=["analyst"])
 

@@ -9,23 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anyio import CapacityLimiter
+
 from sottovoce.errors import InvalidInput, MissingLibrary, UnknownPlan
 from sottovoce.extras import has_extra
 from sottovoce.front import Plan as ReadablePlan
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Schema
 from sottovoce.service.answers import next_text, planned_text
-from sottovoce.service.limits import MOST_VALUES, check_values
+from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES, check_attributes, check_values
+from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.shelf import Shelf
 from sottovoce.service.snapshots import FAILED, Snapshot, Snapshots
+from sottovoce.service.turns import Turns
 from sottovoce.store import Entry, Kept, Store
 from sottovoce.surveys import LONGEST_TITLE
 from sottovoce.surveys import Survey as Description
 
 _PREFIX = re.compile("[0-9a-f]{8,64}")
 WAIT = 20.0  # seconds that an answer may wait for an estimate
-LONGEST_PLANNING = 60.0  # seconds
+MOST_DOWNLOADS = 4  # under way at once
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,18 @@ class Survey:
 class Desk:
     """One store's surveys, with their estimates kept at hand."""
 
-    def __init__(self, store: Store, refresh_seconds: float = 2.0, most_values: int = MOST_VALUES) -> None:
+    def __init__(
+        self,
+        store: Store,
+        refresh_seconds: float = 2.0,
+        most_values: int = MOST_VALUES,
+        most_attributes: int = MOST_ATTRIBUTES,
+    ) -> None:
         self.store = store
-        self._most_values = most_values
+        self._most_values, self._most_attributes = most_values, most_attributes
+        self.planning = Planning()
+        self.downloads = Turns(MOST_DOWNLOADS)
+        self.waiting = CapacityLimiter(4)  # threads for what waits, apart from those in which participants are served
         self.shelf = Shelf(store)
         self._can_estimate = has_extra("analysis")
         self._snapshots = Snapshots(store.address, refresh_seconds)
@@ -92,11 +105,11 @@ class Desk:
         entry = self.store.entry(self._whole_id(plan_id))
         return Survey.of(self.store, entry)
 
-    def exact_survey(self, plan_id: str) -> Survey:
+    def entry(self, plan_id: str) -> Entry:
         """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
         if len(plan_id) != 64:
             raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
-        return self.survey(plan_id)
+        return self.store.entry(self._whole_id(plan_id))
 
     def has(self, plan_id: str) -> bool:
         """Whether there is a survey of this plan."""
@@ -114,13 +127,18 @@ class Desk:
 
     def check(self, schema: Schema, question: Question) -> None:
         """Refuse what is too large to be made over HTTP, before it is planned."""
+        check_attributes(schema, self._most_attributes)
         check_values(schema, question, self._most_values)
 
-    def planned(self, body: Mapping[str, Any]) -> Plan:
-        """The plan of a survey as people describe it; it is made in another process, since it may take long."""
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """The same for a survey as people describe it."""
         described = Description.parse(body)
         self.check(described.schema, described.question)
-        return ReadablePlan.from_json(within(self._snapshots.submit(planned_text, dict(body)), LONGEST_PLANNING))
+
+    def planned(self, body: Mapping[str, Any]) -> Future[str]:
+        """The text of the plan of such a survey; it is made in another process, since it may take long."""
+        self.check_body(body)
+        return self.planning.submit(planned_text, dict(body))
 
     def create(self, plan: Plan, title: str = "") -> Survey:
         """Take a plan in; its reports are welcome from now on."""
@@ -189,7 +207,7 @@ class Desk:
     def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Path, Future[Any]]:
         """(a file, its writing): the same for an answer that may be large."""
         out = self.new_file()
-        return out, self._snapshots.submit(work, snapshot.file, *args, out)
+        return out, self.downloads.taken(lambda: self._snapshots.submit(work, snapshot.file, *args, out))
 
     def new_file(self) -> Path:
         """A place for a file that another process writes."""
@@ -208,6 +226,7 @@ class Desk:
 
     def stop(self) -> None:
         """Stop the processes beside the collector; the store stays open."""
+        self.planning.stop()
         self._snapshots.close()
 
 

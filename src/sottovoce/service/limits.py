@@ -12,6 +12,7 @@ from sottovoce.schema import Schema
 from sottovoce.surveys import POPULAR
 
 MOST_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
+MOST_ATTRIBUTES = 64  # the same
 
 
 def values_of(schema: Schema, question: Question) -> int:
@@ -32,6 +33,15 @@ def values_of(schema: Schema, question: Question) -> int:
     elif isinstance(question, POPULAR):
         names = (question.attribute,)
     return sum(schema[name].size for name in names if not schema[name].is_open)
+
+
+def check_attributes(schema: Schema, most: int) -> None:
+    """Refuse a survey of too many attributes: planning takes long in their number."""
+    if len(schema) > most:
+        raise InvalidInput(
+            f"attributes ({len(schema):,}) must be at most {most:,} in a survey that is made over HTTP; "
+            "give a larger plan to the command that starts the collector"
+        )
 
 
 def check_values(schema: Schema, question: Question, most: int) -> None:

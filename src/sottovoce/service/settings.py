@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sottovoce.errors import InvalidInput
 from sottovoce.service.addresses import networks
-from sottovoce.service.limits import MOST_VALUES
+from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
 PER_REPORT = 512  # bytes that a report takes at most besides its payload
@@ -19,6 +19,7 @@ POSITIVE = (
     "answer_seconds",
     "assignment_seconds",
     "most_values",
+    "most_attributes",
 )
 METRICS = ("token", "public", "off")
 
@@ -41,6 +42,7 @@ class Settings:
     assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
     most_values: int = MOST_VALUES  # of a survey that is made over HTTP
+    most_attributes: int = MOST_ATTRIBUTES  # the same
 
     def __post_init__(self) -> None:
         for name in POSITIVE:

@@ -145,7 +145,7 @@ class Snapshots:
         return self._answering.shared((snapshot.number, work, *args), work, snapshot.file, *args)
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
-        """The same for work that needs no estimate, or writes into a file."""
+        """The same for work that writes into a file."""
         return self._answering.submit(work, *args)
 
     def new_file(self) -> Path:

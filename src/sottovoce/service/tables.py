@@ -22,6 +22,7 @@ from sottovoce.service.streams import file_stream
 SurveyId = Annotated[str, InPath(description="A plan's id, or enough of its first digits.", max_length=64)]
 Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
 MOST_ROWS = 10_000  # of one page
+LONGEST_WAIT = 58.0  # seconds, less than the 60 for which a proxy waits
 LONGEST_WRITING = 300.0  # seconds that a whole table may take to be written
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _JSON: dict[int | str, dict[str, Any]] = {200: {"description": "A page of rows", "content": _OBJECT}}
@@ -93,10 +94,11 @@ async def finished(future: Future[Any], seconds: float = WAIT, out: Path | None 
     """What a process makes, if it takes no longer; ``out``, which it writes, is removed if nobody will send it."""
     done = waited(future)
     await asyncio.wait([done], timeout=seconds)
-    if done.done() and done.exception() is None:
+    if done.done() and not done.cancelled() and done.exception() is None:
         return done.result()
     if out is not None:
         future.add_done_callback(lambda _: out.unlink(missing_ok=True))
-    if done.done():
+    if done.done() and not done.cancelled():
         return done.result()  # raises
+    future.cancel()  # if it has not begun, nobody needs it
     raise Problem("busy", "the answer takes long to make; ask again", {"Retry-After": "2"})

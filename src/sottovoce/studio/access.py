@@ -5,7 +5,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
 from threading import Lock
+from time import monotonic
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from sottovoce.service.addresses import parsed
 from sottovoce.service.problems import Problem
 from sottovoce.service.tokens import digest, find_token, require
 from sottovoce.store import Store, Token
@@ -20,10 +24,11 @@ from sottovoce.studio.forms import Fields, read_form
 
 COOKIE = "sottovoce_token"
 SESSION = "svs_"  # how the secret of a session begins
+CODE_SECONDS = 600.0  # for which a code is good
 
-Page = Callable[[Request], Response]
-Action = Callable[[Request, Fields], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
+Page = Callable[[Request], Response] | Endpoint  # one that waits is a coroutine, and holds no thread meanwhile
+Action = Callable[[Request, Fields], Response] | Callable[[Request, Fields], Awaitable[Response]]
 
 
 class Access:
@@ -37,20 +42,23 @@ class Access:
         self._store = store
         self._lock = Lock()
         self._code: bytes | None = None
+        self._code_ends = 0.0  # by a clock that nobody sets
         self._session: bytes | None = None
 
     # -- logging in
 
     def new_code(self) -> str:
-        """A code that lets in one browser, once; it takes the place of one that was not used."""
+        """A code that lets in one browser, once and soon; it takes the place of one that was not used."""
         code = secrets.token_urlsafe(32)
         with self._lock:
-            self._code = digest(code)
+            self._code, self._code_ends = digest(code), monotonic() + CODE_SECONDS
         return code
 
     def spend(self, code: str) -> str | None:
         """The secret of a new session, if this is the code; from then on it is nobody's."""
         with self._lock:
+            if monotonic() >= self._code_ends:
+                self._code = None
             if self._code is None or not hmac.compare_digest(self._code, digest(code)):
                 return None
             secret = SESSION + secrets.token_urlsafe(32)
@@ -82,28 +90,28 @@ class Access:
         """A page for everybody."""
 
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(page, request)
+            return await answered(page, request)
 
         return endpoint
 
     def page(self, page: Page, scope: str = "read") -> Endpoint:
         """A page for analysts."""
 
-        def checked(request: Request) -> Response:
+        async def checked(request: Request) -> Response:
             try:
-                self.check(request, scope)
+                await run_in_threadpool(self.check, request, scope)
             except Problem as wrong:
                 return self._refused(request, wrong)
-            return page(request)
+            return await answered(page, request)
 
         return self.public(checked)
 
     def action(self, action: Action) -> Endpoint:
         """Something that analysts change by a form of these pages."""
 
-        def checked(request: Request, fields: Fields) -> Response:
-            self.check(request, "manage")
-            return action(request, fields)
+        async def checked(request: Request, fields: Fields) -> Response:
+            await run_in_threadpool(self.check, request, "manage")
+            return await answered(action, request, fields)
 
         return self.public_action(checked)
 
@@ -115,7 +123,7 @@ class Access:
             if not is_own(request):
                 raise HTTPException(403, "forms are taken from the studio's own pages only")
             fields = await read_form(request)
-            return await run_in_threadpool(action, request, fields)
+            return await answered(action, request, fields)
 
         return endpoint
 
@@ -129,10 +137,25 @@ class Access:
         return RedirectResponse(f"{base}/login?next={quote(request.url.path)}", 303)
 
 
+async def answered(page: Callable[..., Response | Awaitable[Response]], *args: Any) -> Response:
+    """What a page says: a coroutine here, a function in a thread."""
+    if iscoroutinefunction(page):
+        waiting: Awaitable[Response] = page(*args)
+        return await waiting
+    return cast(Response, await run_in_threadpool(page, *args))
+
+
 def cookie_name(request: Request) -> str:
     """With the port, since browsers send one port's cookies to all others of a computer."""
     port = request.url.port
     return COOKIE if port is None else f"{COOKIE}_{port}"
+
+
+def is_local(request: Request) -> bool:
+    """Whether it is asked for by a name that means this computer, and not by one that a proxy has."""
+    host = request.url.hostname or ""
+    address = parsed(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def is_own(request: Request) -> bool:

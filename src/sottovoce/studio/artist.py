@@ -45,10 +45,14 @@ class Artist:
 
     def ask(self, key: Hashable, work: Callable[..., Any], *args: Any) -> Future[Any]:
         """The result under a key: the one made before, or one that is being made now."""
+        return self.keep(key, lambda: self._submit(work, *args))
+
+    def keep(self, key: Hashable, start: Callable[[], Future[Any]]) -> Future[Any]:
+        """The same for work that is started elsewhere."""
         with self._lock:
             known = self._made.pop(key, None)
             if known is None or _is_lost(known):
-                known = self._submit(work, *args)
+                known = start()
             self._made[key] = known
             while len(self._made) > KEPT:
                 self._made.popitem(last=False)

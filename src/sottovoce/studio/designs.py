@@ -14,6 +14,7 @@ from sottovoce.marginals import Marginals
 from sottovoce.marginals.planner import best_of, ranking
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.service.planning import Planning
 from sottovoce.studio.artist import Artist
 from sottovoce.surveys import POPULAR, Survey
 
@@ -94,6 +95,7 @@ def _designed(plan: Plan, method: str, errors: list[Prediction], others: list[Pr
     return Design(plan.to_json(), plan.id, str(plan), method, errors, others, guess)
 
 
-def ask_design(artist: Artist, body: dict[str, Any]) -> Future[Design]:
-    """A design, made elsewhere; the one that was shown is the one that is taken."""
-    return artist.ask(("design", json.dumps(body, sort_keys=True)), design, body)
+def ask_design(artist: Artist, planning: Planning, body: dict[str, Any]) -> Future[Design]:
+    """A design, made where plans are and kept by the artist; the one that was shown is the one that is taken."""
+    key = ("design", json.dumps(body, sort_keys=True))
+    return artist.keep(key, lambda: planning.submit(design, body))

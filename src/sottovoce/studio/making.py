@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from concurrent.futures import Future
+from typing import cast
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import InvalidInput, SottovoceError
 from sottovoce.front import Plan
-from sottovoce.studio.designs import ask_design
+from sottovoce.service.problems import Problem
+from sottovoce.service.tables import LONGEST_WAIT, finished
+from sottovoce.studio.designs import Design, ask_design
 from sottovoce.studio.forms import KINDS, Draft, Fields
 from sottovoce.studio.frame import Studio
-from sottovoce.surveys import LONGEST_TITLE, Survey
-
-LONGEST_PLANNING = 60.0  # seconds
+from sottovoce.surveys import LONGEST_TITLE
 
 
 def routes(studio: Studio) -> list[Route]:
@@ -37,26 +39,36 @@ def routes(studio: Studio) -> list[Route]:
         studio.warm()
         return page(request, Draft())
 
-    def preview(_: Request, fields: Fields) -> Response:
+    async def designed(draft: Draft) -> Design:
+        """Made in another process; nobody stands in line behind it."""
+        return cast(Design, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT))
+
+    async def preview(_: Request, fields: Fields) -> Response:
         try:
-            made = ask_design(studio.artist, checked_body(studio, Draft.of(fields))).result(LONGEST_PLANNING)
+            made = await designed(Draft.of(fields))
         except SottovoceError as wrong:
             return JSONResponse({"wrong": str(wrong)})
-        except TimeoutError:
-            return JSONResponse({"wrong": "planning takes too long; ask about fewer attributes"})
+        except Problem as busy:
+            if busy.name != "busy":
+                raise
+            return JSONResponse({"wrong": busy.detail})
         return JSONResponse({"wrong": None, **made.to_json()})
 
-    def create(request: Request, fields: Fields) -> Response:
+    async def create(request: Request, fields: Fields) -> Response:
         draft = Draft.of(fields)
         try:
-            body = checked_body(studio, draft)
             if len(draft.title) > LONGEST_TITLE:
-                return page(request, draft, f"title must have at most {LONGEST_TITLE} characters", status=422)
-            made = ask_design(studio.artist, body).result(LONGEST_PLANNING)
+                raise InvalidInput(f"title must have at most {LONGEST_TITLE} characters")
+            made = await designed(draft)
         except SottovoceError as wrong:
-            return page(request, draft, str(wrong), status=422)
-        except TimeoutError:
-            return page(request, draft, "planning takes too long; ask about fewer attributes", status=422)
+            return await run_in_threadpool(page, request, draft, str(wrong), status=422)
+        except Problem as busy:
+            if busy.name != "busy":
+                raise
+            return await run_in_threadpool(page, request, draft, busy.detail, status=422)
+        return await run_in_threadpool(created, request, draft, made)
+
+    def created(request: Request, draft: Draft, made: Design) -> Response:
         if studio.desk.has(made.id):
             return page(request, draft, "a survey with exactly this plan is there already", made.id, status=409)
         studio.desk.create(Plan.from_json(made.plan, made.id), draft.title)
@@ -69,9 +81,8 @@ def routes(studio: Studio) -> list[Route]:
     ]
 
 
-def checked_body(studio: Studio, draft: Draft) -> dict[str, Any]:
-    """What a form describes, unless it is too large to be planned here."""
+def ask(studio: Studio, draft: Draft) -> Future[Design]:
+    """The design of what a form describes, unless it is too large to be planned here."""
     body = draft.body()
-    described = Survey.parse(body)
-    studio.desk.check(described.schema, described.question)
-    return body
+    studio.desk.check_body(body)
+    return ask_design(studio.artist, studio.desk.planning, body)

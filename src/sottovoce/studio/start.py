@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from sottovoce.service.problems import Problem
-from sottovoce.studio.access import cookie_name, safe_next
+from sottovoce.studio.access import cookie_name, is_local, safe_next
 from sottovoce.studio.forms import Fields, one
 from sottovoce.studio.frame import Studio
 
@@ -22,10 +22,15 @@ def routes(studio: Studio) -> list[Route]:
 
     def ask_token(request: Request) -> Response:
         code = request.query_params.get("code")
-        secret = access.spend(code) if code is not None and request.method == "GET" else None
+        is_visit = request.method == "GET" and is_local(request)
+        secret = access.spend(code) if code is not None and is_visit else None
         if secret is not None:
             return _let_in(request, secret, "")
-        wrong = "" if code is None else "this link was used before, or the studio was started anew"
+        wrong = (
+            ""
+            if code is None
+            else "this link was used before, is too old, or is not for this address; start the studio anew"
+        )
         return _asked(request, request.query_params.get("next", ""), wrong)
 
     def log_in(request: Request, fields: Fields) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -70,8 +71,9 @@ def routes(studio: Studio) -> list[Route]:
         survey = studio.desk.close(request.path_params["id"])
         return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
 
-    def following(request: Request, _: Fields) -> Response:
-        survey, _new = studio.desk.next_round(request.path_params["id"])
+    async def following(request: Request, _: Fields) -> Response:
+        desk = studio.desk
+        survey, _new = await to_thread.run_sync(desk.next_round, request.path_params["id"], limiter=desk.waiting)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
 
     def table(request: Request) -> Response:
