@@ -180,7 +180,7 @@ def test_nobody_waits_while_assigned_coins_are_checked(tmp_path: Path, monkeypat
         other: list[Any] = []
         honest = threading.Thread(target=lambda: other.append(collector.post(device())))
         honest.start()
-        honest.join(30)  # a collector in which it waits fails below, and is let go
+        honest.join(HANG / 2)  # a collector in which it waits hangs here, and fails below
         is_free = not honest.is_alive()
         go_on.set()
         honest.join()
