@@ -257,13 +257,13 @@ def test_a_cohort_that_turns_out_empty_is_marked(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def tied() -> sv.Aggregate:
-    """150 people, two attributes of eight values that are the same, and a third: 49 products of signs a pair."""
+    """60 people, two attributes of eight values that are the same, and a third: 49 products of signs a pair."""
     question = sv.Marginals(up_to=2, method="fourier")
-    plan = sv.plan(schema((8, 8, 8)), question, epsilon=2.0, people=150)
+    plan = sv.plan(schema((8, 8, 8)), question, epsilon=4.0, people=60)
     assert "coefficients of attributes and pairs asked, nobody is expected to be heard on" in str(plan)
     draws = np.random.default_rng(1)
-    same = draws.integers(0, 8, 150)
-    return sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same, "c": draws.integers(0, 8, 150)}, seed=1))
+    same = draws.integers(0, 8, 60)
+    return sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same, "c": draws.integers(0, 8, 60)}, seed=1))
 
 
 def test_a_pair_of_which_some_signs_were_never_told_is_marked(tied: sv.Aggregate) -> None:
@@ -274,7 +274,8 @@ def test_a_pair_of_which_some_signs_were_never_told_is_marked(tied: sv.Aggregate
     assert table.is_reconstructed
     share = table.partly_heard["a", "b"]
     assert 0 < share < 1
-    assert f"partly heard: a x b ({share:.0%})" in str(table)
+    assert "partly heard: " in str(table)
+    assert f"a x b ({share:.0%})" in str(table)
     assert {"attributes": ["a", "b"], "share": share} in table.to_json()["partly_heard"]
     many = sv.plan(schema((8, 8)), sv.Marginals(up_to=2, method="fourier"), epsilon=2.0, people=2000)
     columns = {name: np.arange(2000) % 8 for name in "ab"}
