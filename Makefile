@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-lowest lint bench slow lock sbom clean
+.PHONY: setup demo test test-busy test-lowest lint bench slow lock sbom clean
 
 UV := out/uv/bin/uv
 COMPILE = $(UV) pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -28,6 +28,10 @@ lint: setup
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadscope -m "not slow"
+
+test-busy: setup  # the tests with six loops beside them that never wait
+	@pids=""; for each in 1 2 3 4 5 6; do (while :; do :; done) & pids="$$pids $$!"; done; \
+	$(BIN)/pytest -n 2 --dist loadscope -m "not slow" $(TESTS); code=$$?; kill $$pids; exit $$code
 
 slow: setup
 	$(BIN)/pytest -n 2 -m slow
