@@ -71,7 +71,7 @@ def test_estimates_are_those_of_the_reports(filled: Filled) -> None:
     again = collector.patient(f"{page}&attributes=colour&attributes=smoker").json
     assert again == pair
     text = collector.patient(f"{page}&attributes=smoker&format=csv").data.decode()
-    assert text.splitlines()[0] == "smoker,frequency,std_error,low,high"
+    assert text.splitlines()[0] == '"smoker","frequency","std_error","low","high"'
     assert len(text.splitlines()) == 3
 
 

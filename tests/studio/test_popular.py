@@ -149,7 +149,7 @@ def test_sets_of_items_are_drawn_and_taken_away() -> None:
     assert picture.rows[0]["value"].startswith("milk, tea")
     assert "a note\\x1b" in picture.note
     assert "another round follows" in picture.note
-    assert table_csv(found.table, 0.95).splitlines()[1].startswith("milk;tea,")
+    assert table_csv(found.table, 0.95).splitlines()[1].startswith('"milk;tea",')
     sheet = pq.read_table(io.BytesIO(figures.download(found, ["basket"], "parquet")))
     assert sheet["basket"].to_pylist() == ["milk;tea", "bread"]
     assert figures.download(found, ["basket"], "png").startswith(b"\x89PNG")
