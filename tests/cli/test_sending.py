@@ -148,6 +148,7 @@ import os, signal, sys, threading
 from sottovoce.cli import run
 from sottovoce.service import sender
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 real, left, lock = sender.Sender.send, int(sys.argv[1]), threading.Lock()
 
 def die(sender):

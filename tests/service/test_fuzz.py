@@ -16,7 +16,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.assignments import Assignment
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import SottovoceError, UnknownPlan
 from sottovoce.reports import leb128
 from sottovoce.service.envelopes import BINARY, Envelope, gathered, read_binary, read_json, write_binary, write_json
 from sottovoce.service.problems import Problem
@@ -85,7 +85,7 @@ def outcome(read: Any, data: bytes, shelf: Shelf) -> str:
     except Problem as wrong:
         return wrong.name
     except SottovoceError as wrong:
-        return type(wrong).__name__
+        return UnknownPlan.__name__ if isinstance(wrong, UnknownPlan) else type(wrong).__name__
     return "taken"
 
 

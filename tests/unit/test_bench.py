@@ -131,9 +131,9 @@ def test_popular_values_are_measured_point_by_point(tmp_path: Path) -> None:
     tasks = [popular.Task("values", "exponential-64", top, ("2", "4"), ("pem", "genie"), 1, 3000) for top in (16, 32)]
     out = tmp_path / "points.jsonl"
     said: list[str] = []
-    popular.run(out, said.append, tasks)
+    popular.run(out, said.append, tmp_path, tasks)
     assert len(said) == len(out.read_text().splitlines()) == 8
-    popular.run(out, said.append, tasks)
+    popular.run(out, said.append, tmp_path, tasks)
     assert len(said) == 8  # nothing is measured twice
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert {line["source"] for line in lines} == {"exponential-64"}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.kernels.checksums import TABLES, crc32_rows
 from sottovoce.reports import Reports
 
 Checksums = NDArray[np.uint32]
@@ -23,12 +24,27 @@ def checksums(ids: NDArray[np.uint8], reports: Reports) -> Checksums:
     >>> int(found[0]) == zlib.crc32(bytes(48) + bytes([7, 0, 0, 0, 1, 2]))
     True
     """
-    start = np.full(len(ids), zlib.crc32(bytes.fromhex(reports.plan_id)), np.uint32)
+    first = zlib.crc32(bytes.fromhex(reports.plan_id))
     cohorts = np.ascontiguousarray(reports.cohorts, "<u4").view(np.uint8).reshape(-1, 4)
-    found: Any = start
-    for rows in (ids, cohorts, reports.payload):
-        found = crc32_rows(np.ascontiguousarray(rows), found, TABLES)
+    columns = [np.ascontiguousarray(rows) for rows in (ids, cohorts, reports.payload)]
+    kernel = _kernel()
+    if kernel is None:
+        rows = np.concatenate(columns, axis=1)  # (reports, bytes)
+        return np.array([zlib.crc32(row.tobytes(), first) for row in rows], np.uint32)
+    found: Any = np.full(len(ids), first, np.uint32)
+    for column in columns:
+        found = kernel(column, found)
     return np.asarray(found, np.uint32)
+
+
+@lru_cache(maxsize=1)
+def _kernel() -> Callable[[Any, Any], Any] | None:
+    """The compiled loop; none in an install for a collector alone, which does without numba."""
+    try:
+        from sottovoce.kernels.checksums import TABLES, crc32_rows
+    except ModuleNotFoundError:
+        return None
+    return lambda rows, start: crc32_rows(rows, start, TABLES)
 
 
 def checksum_of(plan_id: str, id: bytes, cohort: int, payload: bytes) -> int | None:
