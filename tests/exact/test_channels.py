@@ -85,15 +85,16 @@ def test_sketches_reach_q_over_salts() -> None:
 
 
 DRAWS = 1_000_000
+DEVICE_DRAWS = 200_000  # one at a time; all of them go through the integer coins that are enumerated above
 
 
 @pytest.mark.parametrize("name", ENUMERABLE)
-def test_a_million_reports_follow_the_channel(name: str) -> None:
+def test_reports_of_devices_follow_the_channel(name: str) -> None:
     oracle = small(name, sizes(name, (4,))[0], 1.0)
     value = 1
     expected = oracle.channel()[value]
     entropy = Seeded(17)
-    drawn = [oracle.randomize(value, entropy) for _ in range(DRAWS)]
+    drawn = [oracle.randomize(value, entropy) for _ in range(DEVICE_DRAWS)]
     statistic, degrees = chi_squared(oracle.outputs(), expected, drawn)
     assert statistic < chi_limit(degrees, len(ENUMERABLE))
     other, _ = chi_squared(oracle.outputs(), oracle.channel()[0], drawn)
