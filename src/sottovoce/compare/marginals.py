@@ -24,6 +24,7 @@ from sottovoce.estimate import Table
 from sottovoce.front import Plan, plan
 from sottovoce.marginals import Marginals
 from sottovoce.marginals.answers import MOST_CELLS
+from sottovoce.marginals.bounds import stated_variances
 from sottovoce.marginals.methods import AUTO, method
 from sottovoce.oracles import Noise
 from sottovoce.oracles.options import whole
@@ -173,7 +174,8 @@ def judged(estimate: MarginalEstimate, crowd: Crowd, coverage: bool) -> tuple[fl
 
 def _coverage(estimate: MarginalEstimate, crowd: Crowd, answers: Sequence[Floats]) -> float:
     """The share of all tables' cells whose 95% interval, as a table gives it, holds the truth."""
-    variances = estimate.fit.variances([estimate.work.places(names) for names in crowd.queries])
+    sets = [estimate.work.places(names) for names in crowd.queries]
+    variances = stated_variances(estimate.work, estimate.fit, sets, answers)
     inside = []
     for names, values, spread, true in zip(crowd.queries, answers, variances, crowd.truth, strict=True):
         table = Table(names, (), values, spread, estimate.people, Noise(float(spread.mean()), 0.0))

@@ -13,6 +13,7 @@ import numpy as np
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Cell, Estimate, Table
 from sottovoce.extras import imported
+from sottovoce.marginals.bounds import parts_of, stated_variances
 from sottovoce.marginals.method import Fit, Floats
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Noise
@@ -109,7 +110,8 @@ class MarginalEstimate(Estimate):
 
     def _tables(self, asked: Sequence[Places]) -> list[Table]:
         sets = [tuple(sorted(places)) for places in asked]
-        values, variances = self.fit.tables(sets), self.fit.variances(sets)
+        values = self.fit.tables(sets)
+        variances = stated_variances(self.work, self.fit, sets, values)
         return [
             self._table(places, own, _ordered(self.work, places, flat), _ordered(self.work, places, errors))
             for places, own, flat, errors in zip(asked, sets, values, variances, strict=True)
@@ -117,7 +119,7 @@ class MarginalEstimate(Estimate):
 
     def _table(self, places: Places, own: Places, values: Floats, variances: Floats) -> Table:
         names = self.work.attributes(places)
-        parts = [part for size in (1, 2) for part in combinations(own, size)]
+        parts = parts_of(own)
         unheard = [part for part in parts if not self.fit.is_heard(part)]
         shares = {part: self.fit.heard_share(part) for part in parts if part not in unheard}
         partly = {self.work.attributes(part): share for part, share in shares.items() if share < 1}
@@ -139,11 +141,22 @@ class MarginalEstimate(Estimate):
     def is_asked(self, *attributes: str) -> bool:
         """Whether anybody's report tells of these attributes: of each, and of every two together."""
         own = tuple(sorted(self.work.places(attributes)))
-        return all(self.fit.is_heard(part) for size in (1, 2) for part in combinations(own, size))
+        return all(self.fit.is_heard(part) for part in parts_of(own))
+
+    def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
+        """Those of some attributes (by default all), and the pairs of them, that no report tells of.
+
+        Unlike ``never_asked`` it counts pairs that lie in none of the plan's tables.
+        """
+        own = tuple(sorted(self.work.places(attributes or self.work.names)))
+        return tuple(self.work.attributes(part) for part in parts_of(own) if not self.fit.is_heard(part))
 
     @property
     def never_asked(self) -> tuple[tuple[str, ...], ...]:
-        """The attributes, and the pairs of them, inside the plan's tables that no report tells of."""
+        """The attributes, and the pairs of them, inside the plan's tables that no report tells of.
+
+        Pairs that lie in none of these tables are not listed: see :meth:`never_asked_of`.
+        """
         return tuple(self.work.attributes(part) for part in self.work.parts if not self.fit.is_heard(part))
 
     def correlations(self) -> Any:
