@@ -142,3 +142,20 @@ def test_what_was_never_asked_is_said(sottovoce: Command, tmp_path: Path) -> Non
     assert told["tables"][0]["never_asked"] == [["smoker", "region"]]
     made = sottovoce("synthesize", *files, "--people", 5, "--seed", 1, "-o", tmp_path / "made.csv")
     assert "drawn as if independent: smoker x region, drinker x region" in made.out
+
+
+def test_what_lies_outside_the_tables_is_said(sottovoce: Command, tmp_path: Path) -> None:
+    question = sv.Marginals(up_to=2, workload=[["smoker", "drinker"], ["region"]], method="marg-ps")
+    plan = sv.plan(SCHEMA, question, epsilon=2.0, people=600)
+    people = {"smoker": [True, False] * 300, "drinker": [True, False] * 300, "region": ["N", "S", "W"] * 200}
+    files = tmp_path / "plan.json", tmp_path / "reports.parquet"
+    files[0].write_bytes(plan.to_json().encode())
+    write_stream(files[1], [sv.simulate(plan, people, seed=1)])
+    draw = "synthesize", *files, "--people", 5, "--seed", 1, "-o"
+    made = sottovoce(*draw, tmp_path / "made.csv")
+    assert "drawn as if independent: smoker x region, drinker x region" in made.out
+    told = json.loads(sottovoce(*draw, tmp_path / "made.parquet", "--json").out)
+    assert told["never_asked"] == [["smoker", "region"], ["drinker", "region"]]
+    assert len(pd.read_parquet(tmp_path / "made.parquet")) == 5
+    some = sottovoce(*draw, tmp_path / "some.csv", "--attributes", "drinker,smoker")
+    assert "never asked" not in some.out

@@ -103,6 +103,16 @@ def test_a_plan_says_what_it_never_asks(here: Folder, sottovoce: Command) -> Non
     assert body["never_asked"] == []
 
 
+def test_a_plan_says_what_lies_outside_its_tables(here: Folder, sottovoce: Command) -> None:
+    here["survey.toml"].write_text(SURVEY.replace("up_to = 2", "up_to = 1"))
+    assert "Outside the tables: " in sottovoce("plan", here["survey.toml"]).out
+    body = json.loads(sottovoce("plan", here["survey.toml"], "--json").out)
+    assert body["never_asked"] == []
+    assert body["outside_tables"]
+    here["survey.toml"].write_text(SURVEY)
+    assert json.loads(sottovoce("plan", here["survey.toml"], "--json").out)["outside_tables"] == []
+
+
 def test_methods_that_do_not_fit_say_why(here: Folder, sottovoce: Command) -> None:
     here["survey.toml"].write_text(SURVEY.replace("up_to = 2", "up_to = 3"))
     body = json.loads(sottovoce("plan", here["survey.toml"], "--json").out)

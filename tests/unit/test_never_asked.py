@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import sottovoce as sv
 from sottovoce.marginals.methods import METHODS
+from tests.known import chain, known
 
 Floats = NDArray[np.float64]
 
@@ -132,3 +133,94 @@ def test_an_attribute_never_asked_may_hold_anything() -> None:
     low, high = table.interval()
     assert (low <= ROUNDING).all()
     assert (high >= 1 - ROUNDING).all()
+
+
+# -- pairs outside the tables
+
+
+@pytest.mark.parametrize(
+    ("question", "pairs"),
+    [
+        (sv.Marginals(up_to=2, workload=TABLES, method="marg-ps"), ["ac", "ad", "bc", "bd"]),
+        (sv.Marginals(up_to=1, method="marg-ps"), ["ab", "ac", "ad", "bc", "bd", "cd"]),
+    ],
+    ids=["workload", "singles"],
+)
+def test_pairs_outside_the_tables_are_named(question: sv.Marginals, pairs: list[str]) -> None:
+    schema, columns, _ = tied((0.5, 0.5), 2000)
+    plan = sv.plan(schema, question, epsilon=4.0, people=2000)
+    named = ", ".join(" x ".join(pair) for pair in pairs)
+    (line,) = [line for line in str(plan).splitlines() if line.startswith("Outside the tables: ")]
+    assert f"{named} ({len(pairs)} attributes and pairs) are never asked" in line
+    found = estimate(schema, columns, question, 4.0, 2000)
+    assert found.never_asked == ()
+    assert found.never_asked_of() == tuple(tuple(pair) for pair in pairs)
+    assert found.never_asked_of("c", "a") == (("a", "c"),)
+    records = sv.synthesize(found, 50, seed=1)
+    assert records.attrs["never_asked"] == [list(pair) for pair in pairs]
+    assert sv.synthesize(found, 50, 1, ["c", "a"]).attrs["never_asked"] == [["a", "c"]]
+
+
+def test_pairs_outside_the_tables_that_reports_tell_of_are_not_named() -> None:
+    schema, columns, _ = tied((0.5, 0.5), 2000)
+    question = sv.Marginals(up_to=2, workload=TABLES, method="inp-ps")
+    assert "Outside the tables" not in str(sv.plan(schema, question, epsilon=4.0, people=2000))
+    assert sv.synthesize(estimate(schema, columns, question, 4.0, 2000), 50, seed=1).attrs["never_asked"] == []
+    complete = sv.plan(schema, sv.Marginals(up_to=2), epsilon=4.0, people=2000)
+    assert "Outside the tables" not in str(complete)
+
+
+@pytest.mark.parametrize("name", [each.name for each in METHODS])
+@pytest.mark.parametrize("up_to", [1, 2])
+def test_plans_and_answers_agree_on_what_lies_outside_the_tables(name: str, up_to: int) -> None:
+    schema, columns, _ = tied((0.5, 0.25, 0.25), 4000)
+    question = sv.Marginals(up_to=up_to, workload=TABLES if up_to == 2 else None, method=name)
+    plan = sv.plan(schema, question, epsilon=4.0, people=4000)
+    settled = plan.question
+    assert isinstance(settled, sv.Marginals)
+    outside = settled.outside_tables(plan)
+    assert outside is not None
+    work = settled.work(schema)
+    assert ("Outside the tables" in str(plan)) == bool(outside)
+    found = estimate(schema, columns, question, 4.0, 4000)
+    inside = found.never_asked
+    assert set(found.never_asked_of()) - set(inside) == {work.attributes(part) for part in outside}
+
+
+def test_an_attribute_outside_the_tables_is_named() -> None:
+    schema, columns, _ = tied((0.5, 0.5), 2000, "abc")
+    question = sv.Marginals(up_to=2, workload=[["a", "b"]], method="marg-ps")
+    plan = sv.plan(schema, question, epsilon=4.0, people=2000)
+    assert "Outside the tables: c, a x c, b x c (3 attributes and pairs) are never asked" in str(plan)
+    records = sv.synthesize(estimate(schema, columns, question, 4.0, 2000), 50, seed=1)
+    assert records.attrs["never_asked"] == [["c"], ["a", "c"], ["b", "c"]]
+
+
+def test_many_pairs_outside_the_tables_are_counted() -> None:
+    schema = sv.Schema(**{f"a{number}": sv.Boolean() for number in range(30)})
+    plan = sv.plan(schema, sv.Marginals(up_to=1, method="marg-ps"), epsilon=4.0, people=2000)
+    assert "a0 x a8 and 427 more (435 attributes and pairs) are never asked" in str(plan)
+    crowd = sv.Schema(**{f"a{number}": sv.Boolean() for number in range(102)})
+    plan = sv.plan(crowd, sv.Marginals(up_to=1, method="marg-ps"), epsilon=4.0, people=2000)
+    assert "Outside the tables: pairs that no table holds, too many to list, may never be asked" in str(plan)
+
+
+def test_the_table_of_a_tree_holds_what_the_margins_allow() -> None:
+    joint = chain((2, 3, 2, 2), seed=5)
+    tree = sv.dependency_tree(known(joint, 1e-9, unheard=[(0, 3), (1, 3), (2, 3)]))
+    (edge,) = [edge for edge in tree.edges if not edge.is_asked]
+    other = edge.parent if edge.child == "d" else edge.child
+    cells = joint.sum(axis=tuple(place for place in range(4) if place not in ("abcd".index(other), 3)))
+    most = np.minimum.outer(cells.sum(1), cells.sum(0))
+    least = (np.add.outer(cells.sum(1), cells.sum(0)) - 1).clip(0)
+    low, high = tree.joint(other, "d").interval()
+    assert (high >= most.ravel() - ROUNDING).all()
+    assert (low <= least.ravel() + ROUNDING).all()
+    asked = next(edge for edge in tree.edges if edge.is_asked)
+    wide = tree.joint(asked.parent, asked.child, "d")
+    pair = tree.joint(asked.parent, asked.child)
+    assert pair.never_asked == ()
+    assert pair.std_error.max() < 0.01
+    # a cell is at most that of the pair that was asked, so no interval reaches further
+    reach = (wide.interval()[1] - wide.values).reshape(-1, 2)
+    assert (reach <= pair.interval()[1][:, None] + 0.01).all()

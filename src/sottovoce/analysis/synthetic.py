@@ -34,6 +34,9 @@ def synthesize(source: Source, people: int, seed: int, attributes: Sequence[str]
     the order of the dependency tree, each given the ``up_to - 1`` earlier ones that tell most about it. They cost no
     privacy: only the estimate is read.
 
+    ``records.attrs["never_asked"]`` lists the attributes drawn, and the pairs of them, that no report tells of: values
+    of such a pair are drawn as if nothing but other tables tied them.
+
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=10_000)
@@ -41,9 +44,13 @@ def synthesize(source: Source, people: int, seed: int, attributes: Sequence[str]
     >>> records = sv.synthesize(heard, people=5, seed=2)
     >>> list(records.columns), len(records)
     (['smoker', 'region'], 5)
+    >>> records.attrs["never_asked"]
+    []
     """
     estimate = estimate_of(source)
-    return frame(estimate.schema, draw_records(estimate, people, seed, attributes))
+    records = frame(estimate.schema, draw_records(estimate, people, seed, attributes))
+    records.attrs["never_asked"] = [list(part) for part in estimate.never_asked_of(*records.columns)]
+    return records
 
 
 def draw_records(

@@ -32,6 +32,7 @@ from sottovoce.analysis.records import (
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Floats, Table
 from sottovoce.marginals.answers import MOST_CELLS, labels_of
+from sottovoce.marginals.bounds import Ends, allowed_variances, interval_ends
 from sottovoce.marginals.method import BOOTSTRAP
 from sottovoce.oracles import Noise
 from sottovoce.schema import Schema
@@ -164,7 +165,9 @@ class Tree:
     def joint(self, *attributes: str) -> Table:
         """The table of some attributes under the tree's model: each given its parent.
 
-        Its errors are those of the edges' tables; that the model is a tree, they do not count.
+        Its errors are those of the edges' tables; that the model is a tree, they do not count. If it holds a pair that
+        was never asked, its intervals hold all that its margins allow: its attributes' tables, and those of the edges
+        in it that were asked.
         """
         names = checked_names(self.attributes, attributes)
         shape = tuple(self.schema[name].size for name in names)
@@ -172,6 +175,9 @@ class Tree:
             raise InvalidInput(f"joint: {prod(shape):,} cells are more than {MOST_CELLS:,}")
         values = self._multiplied(names, self._conditionals, self.singles[self.root])
         variances = self._variances(names, values)
+        unasked = tuple(pair for pair in self.never_asked if set(pair) <= set(names))
+        if unasked:
+            variances = np.maximum(variances, allowed_variances(shape, values, self._margin_ends(names)))
         return Table(
             names,
             labels_of(self.schema, names),
@@ -183,8 +189,20 @@ class Tree:
             method="tree",
             is_reconstructed=True,
             errors=BOOTSTRAP,
-            never_asked=tuple(pair for pair in self.never_asked if set(pair) <= set(names)),
+            never_asked=unasked,
         )
+
+    def _margin_ends(self, names: Sequence[str]) -> dict[tuple[int, ...], Ends]:
+        """The ends of the intervals of what was asked of some attributes, by their positions: each, and edges."""
+        edges = [(edge.parent, edge.child) for edge in self.edges if edge.is_asked]
+        inside = [tuple(sorted(edge, key=names.index)) for edge in edges if set(edge) <= set(names)]
+        parts = [*((name,) for name in names), *inside]
+        ends = {}
+        for part in parts:
+            table = self._multiplied(part, self._conditionals, self.singles[self.root])
+            positions = tuple(names.index(name) for name in part)
+            ends[positions] = interval_ends(table, self._variances(part, table), len(parts))
+        return ends
 
     def _variances(self, names: Sequence[str], values: Floats) -> Floats:
         """Of the joint, by drawing every edge's table anew."""

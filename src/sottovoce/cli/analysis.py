@@ -140,6 +140,7 @@ def synthesize(
     from sottovoce import analysis
     from sottovoce.analysis.pairs import estimate_of
     from sottovoce.files import replacing, write_csv
+    from sottovoce.marginals.coverage import named
 
     if output.suffix.lower() not in RECORDS:
         raise InvalidInput(f"output ({output}) must end in one of {', '.join(RECORDS)}")
@@ -152,12 +153,12 @@ def synthesize(
                 write_csv(file, [made.columns, *made.itertuples(index=False)])
         else:
             made.to_parquet(draft, index=False)
-    unasked = estimate.never_asked
+    unasked = made.attrs["never_asked"]
     if as_json:
         told = {"people": len(made), "attributes": list(made.columns), "output": str(output)}
         print_json(told | {"never_asked": [list(part) for part in unasked]})
         return
     typer.echo(f"{len(made):,} synthetic people written to {output}")
     if unasked:
-        named = ", ".join(" x ".join(part) for part in unasked)
-        typer.echo(visible(f"Note: never asked, so drawn as if independent: {named}"))
+        parts = [estimate.work.places(part) for part in unasked]
+        typer.echo(visible(f"Note: never asked, so drawn as if independent: {named(estimate.work, parts)}"))

@@ -170,11 +170,20 @@ def planner_ranking(plan: Plan) -> list[Rank] | None:
 
 
 def ranking_json(plan: Plan, ranks: Sequence[Rank]) -> dict[str, Any]:
-    """A ranking as JSON, and the attributes and pairs that a plan of marginals never asks about."""
+    """A ranking as JSON, and what a plan of marginals never asks about.
+
+    ``never_asked``: attributes and pairs inside its tables. ``outside_tables``: those that lie in none of them; null
+    if there are too many to list.
+    """
     from sottovoce.marginals import Marginals
 
     question = plan.question
     assert isinstance(question, Marginals)
     work = question.work(plan.schema)
     left_out = [list(work.attributes(part)) for part in question.coverage(plan).left_out]
-    return {"never_asked": left_out, "ranking": [rank.to_json() for rank in ranks]}
+    outside = question.outside_tables(plan)
+    return {
+        "never_asked": left_out,
+        "outside_tables": None if outside is None else [list(work.attributes(part)) for part in outside],
+        "ranking": [rank.to_json() for rank in ranks],
+    }

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, log1p
+from math import comb, exp, log1p
 
 from sottovoce.marginals.workload import Places, Workload
 
@@ -18,6 +18,7 @@ MOST_UNHEARD = (
     0.05  # expected number of coefficients that nobody is heard on, up to which a plan is sure to hear of all
 )
 MOST_NAMED = 8  # parts that a sentence names
+MAX_PAIRS = 5_000  # of attributes, up to which those outside the tables are listed
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,46 @@ def named(work: Workload, parts: Sequence[Places]) -> str:
     return f"{told} and {more:,} more" if more > 0 else told
 
 
-def explained(work: Workload, coverage: Coverage, people: int, reconstructed: int) -> list[str]:
-    """What a plan says of its coverage; nothing if it asks for every table as a whole.
+def parts_outside(work: Workload) -> tuple[Places, ...] | None:
+    """The attributes, and the pairs of them, that lie in none of the workload's tables; None if too many to list.
 
-    ``reconstructed``: how many of the workload's sampled tables of three or more attributes are not told as a whole.
+    >>> parts_outside(Workload(("a", "b", "c"), (2, 2, 2), 2, ((0, 1),)))
+    ((2,), (0, 2), (1, 2))
+    """
+    if work.sets is None and work.order > 1:
+        return ()
+    count = len(work.names)
+    if comb(count, 2) > MAX_PAIRS:
+        return None
+    inside = set(work.parts)
+    every = [part for size in (1, 2) for part in combinations(range(count), size)]
+    return tuple(part for part in every if part not in inside)
+
+
+def explained(
+    work: Workload, coverage: Coverage, people: int, reconstructed: int, outside: Sequence[Places] | None = ()
+) -> list[str]:
+    """What a plan says of its coverage; nothing if it asks for every table as a whole, and tables hold every pair.
+
+    Args:
+        reconstructed: how many of the workload's sampled tables of three or more attributes are not told as a whole.
+        outside: the attributes and pairs that lie in no table and that nobody is asked about; None if not listed.
     """
     lines = []
     if coverage.left_out:
         lines.append(
             f"Never asked: {named(work, coverage.left_out)} ({len(coverage.left_out):,} of {len(coverage.parts):,} "
             "attributes and pairs); answers mark them, and say nothing of them"
+        )
+    if outside is None:
+        lines.append(
+            "Outside the tables: pairs that no table holds, too many to list, may never be asked; answers mark those "
+            "that are not, and say nothing of them"
+        )
+    elif outside:
+        lines.append(
+            f"Outside the tables: {named(work, outside)} ({len(outside):,} attributes and pairs) are never asked; "
+            "answers mark them, and say nothing of them"
         )
     unheard = coverage.unheard(people)
     if unheard > MOST_UNHEARD:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sottovoce.cohorts import Cohorts
 from sottovoce.errors import InvalidInput
 from sottovoce.marginals.answers import MOST_CELLS, MarginalEstimate
-from sottovoce.marginals.coverage import Coverage, explained
+from sottovoce.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.marginals.methods import AUTO, method
 from sottovoce.marginals.planner import best, ranking
-from sottovoce.marginals.workload import Workload
+from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles.options import whole
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Schema
@@ -120,12 +120,26 @@ class Marginals(Question):
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}, "
             f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
             f"Predicted squared error of a table: {predicted:.2g}, about {(predicted / cells) ** 0.5:.2g} per cell",
-            *explained(work, self.coverage(plan), plan.round_people, self._reconstructed(work)),
+            *explained(
+                work, self.coverage(plan), plan.round_people, self._reconstructed(work), self.outside_tables(plan)
+            ),
         ]
 
     def coverage(self, plan: Plan) -> Coverage:
         """Which attributes and pairs of its tables a plan asks about, and how many of its people each."""
         return method(self.method).coverage(self.work(plan.schema), self.options)
+
+    def outside_tables(self, plan: Plan) -> tuple[Places, ...] | None:
+        """What lies in none of a plan's tables, and nobody is asked about: attributes, and pairs of them.
+
+        None if there are too many to list.
+        """
+        work = self.work(plan.schema)
+        parts = parts_outside(work)
+        if not parts:
+            return parts
+        shares = method(self.method).shares(work, self.options, parts)
+        return tuple(part for part, share in zip(parts, shares, strict=True) if share <= 0)
 
     def _reconstructed(self, work: Workload) -> int:
         """How many of the workload's sampled tables of three or more attributes reports do not tell as a whole."""

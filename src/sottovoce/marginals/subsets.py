@@ -275,7 +275,8 @@ class PerTable(Method):
             return view_shares(work.sets, parts)
         # of the sets of k attributes, those that hold r given ones:  C(d - r, k - r) / C(d, k)
         count, order = len(work.names), work.order
-        return [comb(count - len(part), order - len(part)) / comb(count, order) for part in parts]
+        inside = [comb(count - len(part), order - len(part)) if len(part) <= order else 0 for part in parts]
+        return [holding / comb(count, order) for holding in inside]
 
     def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
         views = None if work.sets is None else Views(work)
