@@ -60,8 +60,9 @@ class ClientState:
         self.lock = threading.RLock()  # held from the look at a memo until there is one
 
     def to_json(self) -> str:
-        rounds = {series: asdict(member) for series, member in self.rounds.items()}
-        return json.dumps({"rounds": rounds, "memos": self.memos, "account": self.account.to_json()})
+        with self.lock:
+            rounds = {series: asdict(member) for series, member in self.rounds.items()}
+            return json.dumps({"rounds": rounds, "memos": self.memos, "account": self.account.to_json()})
 
     @classmethod
     def from_json(cls, text: str) -> ClientState:

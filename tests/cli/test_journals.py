@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.cli import journal
+from sottovoce.cli.copies import is_copy
 from sottovoce.cli.journal import _line, journal_beside
 from sottovoce.cli.rounds import Membership
 from sottovoce.store import open_store
@@ -54,9 +57,9 @@ def send(here: Path, collector: Collector, sottovoce: Command) -> Sending:
     return Sending(here, collector, sottovoce)
 
 
-def people(path: Path, count: int, first: int = 0) -> Path:
+def people(path: Path, count: int) -> Path:
     """So many rows of colours in turn."""
-    return write_csv(path, colour=[SCHEMA["colour"].values[(first + row) % 4] for row in range(count)])
+    return write_csv(path, colour=[SCHEMA["colour"].values[row % 4] for row in range(count)])
 
 
 # -- another name of the same file
@@ -69,7 +72,7 @@ def test_a_file_of_another_name_is_not_drawn_again(here: Path, send: Sending, ho
     assert send(old).code == 0
     own = journal_beside(old, PLAN)
     (old.rename if how == "rename" else new.hardlink_to)(new if how == "rename" else old)
-    refused(send(new), f"--journal {own}", "drawn before", "nothing was drawn or sent")
+    refused(send(new), f"--journal {own}", "were drawn for", "nothing was drawn or sent")
     assert not journal_beside(new, PLAN).exists()
     assert send.count() == 20
     assert send(new, "--journal", own).out == "0 reports acknowledged, 20 before\n"
@@ -101,10 +104,96 @@ def test_a_copy_is_not_drawn_again(here: Path, send: Sending) -> None:
     assert send(copy, "--journal", here / "others.journal").out == "21 reports acknowledged\n"
 
 
+def drawn_colours(path: Path, count: int, seed: int, *, is_sorted: bool = False) -> Path:
+    """Rows of colours by lot."""
+    rows = random.Random(seed).choices(SCHEMA["colour"].values, k=count)
+    return write_csv(path, colour=sorted(rows) if is_sorted else rows)
+
+
+@pytest.mark.parametrize("how", ["mended", "removed early", "removed late", "added at the top"])
+def test_a_copy_that_was_mended_is_not_drawn_again(here: Path, send: Sending, how: str) -> None:
+    """Who may not change the file in place changes a copy: most of its rows are the same people."""
+    old = drawn_colours(here / "people.csv", 100, seed=1)
+    assert send(old).code == 0
+    head, *rows = old.read_text().splitlines()
+    if how == "mended":
+        rows[6] = "grey" if rows[6] != "grey" else "red"
+    elif how == "added at the top":
+        rows.insert(0, "blue")
+    else:
+        del rows[6 if how == "removed early" else 93]
+    copy = here / "copy.csv"
+    copy.write_text("\n".join([head, *rows, "red\n"]))
+    own = journal_beside(old, PLAN)
+    refused(
+        send(copy), f"drawn for {old}", str(own), f"send {old} itself", "--journal FILE", "nothing was drawn or sent"
+    )
+    assert not journal_beside(copy, PLAN).exists()
+    assert send.count() == 100
+    assert send(copy, "--journal", here / "others.journal").code == 0
+
+
+def test_other_people_are_no_copy_however_many_rows_are_equal() -> None:
+    """By chance, of few values or many, in any order or sorted; a copy of as many rows, with one mended, is one."""
+    rng = np.random.default_rng(1)
+    for count in (20, 60, 200, 1000):
+        for size in (2, 4, 10, 100, 100_000):
+            rows = np.arange(count)
+            for _ in range(40):
+                first, second = rng.integers(0, size, (2, count))
+                assert not is_copy(rows, first, second)
+                assert not is_copy(rows, np.sort(first), np.sort(second))
+            mended = first.copy()
+            mended[7] = (mended[7] + 1) % size
+            if count >= 200 or (count, size) == (60, 100):
+                assert is_copy(rows, first, mended)
+                assert is_copy(rows, first, np.delete(first, count // 3))
+                some = np.sort(rng.choice(count, count * 3 // 4, replace=False))  # those of one round
+                assert is_copy(some, first[some], mended)
+
+
+def test_a_journal_goes_to_one_collector(here: Path, collector: Collector, sottovoce: Command) -> None:
+    """Another address is refused, and says how to go on; if the collector moved, nobody is drawn or sent again."""
+    file = people(here / "people.csv", 20)
+    arguments = ("send", here / "plan.json", file, "--to")
+    same = collector.url.replace("http://", "HTTP://") + "/"
+    other = collector.url.replace("127.0.0.1", "localhost")
+    assert sottovoce(*arguments, collector.url).code == 0
+    assert sottovoce(*arguments, same).out == "0 reports acknowledged, 20 before\n"
+    own = journal_beside(file, PLAN)
+    before = own.read_bytes()
+    people(file, 25)
+    refused(
+        sottovoce(*arguments, other), str(own), f"({other})", f"--to {collector.url}", "--moved", "nothing was drawn"
+    )
+    assert own.read_bytes() == before
+    people(file, 20)
+    assert sottovoce(*arguments, other, "--moved").out == "0 reports acknowledged, 20 before\n"
+    assert sottovoce(*arguments, other).code == 0
+    refused(sottovoce(*arguments, collector.url), f"--to {other}")
+
+
+def test_a_journal_of_before_takes_the_collector_that_it_is_given(here: Path, send: Sending) -> None:
+    """Journals that earlier versions wrote name none."""
+    file = people(here / "people.csv", 20)
+    assert send(file).code == 0
+    own = journal_beside(file, PLAN)
+    lines = own.read_bytes().splitlines(keepends=True)
+    own.write_bytes(b"".join(line for line in lines if b'"collector"' not in line))
+    assert send(file).out == "0 reports acknowledged, 20 before\n"
+    assert b'"collector"' in own.read_bytes()
+    for wrong in (5, None, ["x"]):
+        own.write_bytes(b"".join(lines) + _line({"collector": wrong}))
+        refused(send(file), "is not one that send wrote")
+
+
 def test_other_people_in_the_same_folder_are_drawn(here: Path, send: Sending) -> None:
-    assert send(people(here / "people.csv", 20)).code == 0
-    assert send(people(here / "others.csv", 20, first=1)).code == 0
-    assert send.count() == 40
+    """Also if both files are sorted, so that most rows are equal at the same places."""
+    assert send(drawn_colours(here / "people.csv", 100, seed=1)).code == 0
+    assert send(drawn_colours(here / "others.csv", 100, seed=2)).code == 0
+    assert send(drawn_colours(here / "sorted.csv", 100, seed=3, is_sorted=True)).code == 0
+    assert send(drawn_colours(here / "more.csv", 100, seed=4, is_sorted=True)).code == 0
+    assert send.count() == 400
 
 
 def test_a_journal_that_cannot_be_understood_is_no_leave_to_draw(here: Path, send: Sending) -> None:

@@ -297,7 +297,7 @@ def test_an_assignment_that_came_to_nothing_is_lost_and_said_so(
         if is_late:
             later = time.time() + 7200
             monkeypatch.setattr("sottovoce.cli.sending.time", lambda: later)
-        outcome = sottovoce(*send, collector.url)
+        outcome = sottovoce(*send, collector.url, "--moved")
         assert outcome.code == 1
         lost = "10 lost (rows 1, 2, 3, 4, 5 and 5 more)"
         assert outcome.out.startswith(f"4 reports acknowledged, {lost}: the collector no longer takes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,41 @@ def test_with_a_state_answering_again_sends_the_same_report() -> None:
     assert all(client.report({"x": value % 8}) == first for value in range(20))
     restored = sv.ClientState.from_json(state.to_json())
     assert sv.Client(plan("oue"), restored).report({"x": 5}) == first
+
+
+def test_nobody_answers_while_a_state_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first part that is read to the last, so that no memo is kept without its cost."""
+    state = sv.ClientState()
+    sv.Client(plan(), state).report({"x": 3})
+    free: list[bool] = []
+
+    def try_lock() -> None:
+        free.append(state.lock.acquire(blocking=False))
+        if free[-1]:
+            state.lock.release()
+
+    def from_another_thread() -> None:
+        thread = threading.Thread(target=try_lock)
+        thread.start()
+        thread.join()
+
+    class Watched(dict[str, Membership]):
+        def items(self) -> Any:
+            from_another_thread()
+            return super().items()
+
+    real = json.dumps
+
+    def dumps(*arguments: Any, **options: Any) -> str:
+        from_another_thread()
+        return real(*arguments, **options)
+
+    state.rounds = Watched()
+    monkeypatch.setattr("sottovoce.client.json.dumps", dumps)
+    state.to_json()
+    assert free == [False, False]
+    from_another_thread()
+    assert free[-1]
 
 
 def test_rappor_draws_fresh_noise_on_a_kept_memo() -> None:

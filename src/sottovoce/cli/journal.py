@@ -73,6 +73,7 @@ class Record:
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path, self._plan = path, plan
         self.people: Path | None = None  # whose journal it is; of a new one nobody's
+        self.collector: str | None = None  # where its reports go; journals of earlier versions do not tell
         self.digests: dict[int, bytes] = {}  # of the rows that were drawn
         self.acknowledged: set[int] = set()
         self._key = b""
@@ -99,6 +100,10 @@ class Record:
             self.digests[drawn.row] = drawn.digest
         elif "people" in body:
             self.people = Path(body["people"])
+        elif "collector" in body:
+            if not isinstance(body["collector"], str):
+                raise ValueError
+            self.collector = body["collector"]
         else:
             rows = set(body["acknowledged"])
             if not rows <= self.digests.keys():
@@ -207,11 +212,25 @@ class Journal(Record):
             sync_folder(self.path)
         self._is_own = True
 
-    def belong_to(self, people: Path) -> None:
-        """From here on it is the journal of this file, which has all the rows that were drawn under another name."""
+    def check_collector(self, address: str, is_moved: bool) -> None:
+        """Refuse another collector than the one that acknowledged, unless that one has moved."""
+        if self.collector not in (None, address) and not is_moved:
+            raise InvalidInput(
+                f"to ({address}): the reports of journal {self.path} go to {self.collector}; give --to "
+                f"{self.collector}, or if that same collector now has this address --moved; nothing was drawn or sent"
+            )
+
+    def belong_to(self, people: Path, collector: str) -> None:
+        """From here on it is the journal of this file, which has all the rows that were drawn under another name.
+
+        Its reports go to this collector.
+        """
         if not self.is_of(people):
             self.people = people.resolve()
             self._append([{"people": str(self.people)}], durable=True)
+        if self.collector != collector:
+            self.collector = collector
+            self._append([{"collector": collector}], durable=True)
 
     def write(self, draws: Sequence[Drawn]) -> None:
         """Keep what was drawn; on the disk when this returns."""

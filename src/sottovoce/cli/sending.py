@@ -48,11 +48,13 @@ def send_people(
     advance: Advance,
     members: Membership | None = None,
     journal: Path | None = None,
+    is_moved: bool = False,
 ) -> Sent:
     """Everybody's report to a collector, or of ``members`` theirs whose round this is.
 
     All rows are checked before anything is drawn. What is drawn is in the journal before it leaves; if there is one
-    already, its reports are sent as they are, under their ids, and only rows that it does not have are drawn.
+    already, its reports are sent as they are, under their ids, and only rows that it does not have are drawn. They go
+    to the collector that it names, or if that ``is_moved`` to the same one at another address.
     """
     from sottovoce.service.envelopes import most_together
     from sottovoce.service.sender import NotSent
@@ -63,10 +65,11 @@ def send_people(
         devices = _Devices(plan, url)  # a bad address is met before anything else
         stack.callback(devices.close)
         book = stack.enter_context(Journal(journal or journal_beside(people, plan), plan, people))
+        book.check_collector(devices.address, is_moved)
         count = _check(plan, people, book)
         if journal is None and not book.digests:
             _refuse_drawn(plan, people)
-        book.belong_to(people)
+        book.belong_to(people, devices.address)
         drawing = _Drawing(plan, people, book, members)
         drawing.begin(count)
         devices.journal = book
@@ -139,28 +142,46 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
 def _refuse_drawn(plan: Plan, people: Path) -> None:
     """Refuse people who have no journal of their own, if another one in the folder shows that they were drawn.
 
-    It does if it is of the same file, if its own file is gone and one of its rows is here, or if all its rows are here.
+    It does if it is of the same file, if its own file is gone and one of its rows is here, if all its rows are here, or
+    if so many are that chance does not explain it.
     """
     for other in other_records(people, plan):
         is_same, is_left = other.is_of(people), other.is_left()
-        same = 0 if is_same else _same_rows(plan, people, other)
-        if not is_same and not (same and (is_left or same == len(other.digests))):
+        if not is_same and not _has_rows_of(plan, people, other, is_left):
             continue
         remedy = f"give --journal {other.path}" if is_same or is_left else f"send {other.people} itself"
         raise InvalidInput(
-            f"people ({people}): reports of these rows were drawn before, under the name {other.people}; {remedy} to "
-            f"go on with them, or if these are other people --journal FILE, a new one; nothing was drawn or sent"
+            f"people ({people}): reports of these rows, or of most of them, were drawn for {other.people} before "
+            f"(journal {other.path}); {remedy} to go on with them, with the rows that were drawn as they were and "
+            f"others after them, or if these are other people give --journal FILE, a new one; nothing was drawn or sent"
         )
 
 
-def _same_rows(plan: Plan, people: Path, other: Record) -> int:
-    """How many rows of a file are as they were drawn for another journal."""
-    same = 0
-    for row, record in _records(plan, people):
-        if row in other.digests:
-            codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
-            same += other.digests[row] == other.digest(codes)
-    return same
+def _has_rows_of(plan: Plan, people: Path, other: Record, is_left: bool) -> bool:
+    """Whether a file has the rows, or most of the rows, that were drawn for another journal."""
+    import numpy as np
+
+    from sottovoce.cli.copies import is_copy
+
+    if not other.digests:
+        return False
+    encoded = (
+        plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for _, record in _records(plan, people)
+    )
+    here = np.fromiter((_number(other.digest(codes)) for codes in encoded), np.uint64)
+    drawn_rows = sorted(other.digests)
+    rows = np.array(drawn_rows, np.int64) - 1  # from 0
+    drawn = np.fromiter((_number(other.digests[row]) for row in drawn_rows), np.uint64)
+    inside = rows < len(here)
+    same = int(np.count_nonzero(drawn[inside] == here[rows[inside]]))
+    if same == len(rows) or (is_left and same):
+        return True
+    return is_copy(rows, drawn, here)
+
+
+def _number(digest: bytes) -> int:
+    """Enough of a digest to tell rows apart."""
+    return int.from_bytes(digest[:8], "little")
 
 
 def named_rows(rows: Sequence[int]) -> str:
@@ -225,6 +246,7 @@ class _Devices:
         self._lock = threading.Lock()
         self._make: Callable[[], Any] = lambda: Sender(url, stop=self.stop)
         self._senders = [self._make()]
+        self.address: str = self._senders[0].address
         self._unused = list(self._senders)
 
     def _sender(self) -> Any:

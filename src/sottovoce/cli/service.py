@@ -177,6 +177,9 @@ def send(
     journal: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The journal; by default beside the people's file.")
     ] = None,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="The collector that the journal names now has this address.")
+    ] = False,
     series: SeriesFile = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -204,7 +207,7 @@ def send(
 
     made = read_plan(plan_file, plan_id)
     with needed(made, series) as members, progress("sending", row_count(people), quiet) as advance:
-        sent = send_people(made, people, to, batch, connections, log, advance, members, journal)
+        sent = send_people(made, people, to, batch, connections, log, advance, members, journal, moved)
     line = f"{sent.now:,} reports acknowledged" + (f", {sent.before:,} before" if sent.before else "")
     if not sent.lost:
         typer.echo(line)
