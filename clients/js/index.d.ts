@@ -124,6 +124,8 @@ export function newId(now?: number): string;
 
 /** Where a device keeps what it drew. A memory that lasts is what keeps a lifetime's cost at the plan's epsilon. */
 export interface Memory {
+  /** Whether other tabs or workers use it too: then a report is drawn only where there are locks (navigator.locks). */
+  readonly isShared?: boolean;
   get(key: string): string | null | Promise<string | null>;
   set(key: string, value: string): void | Promise<void>;
 }
@@ -134,6 +136,7 @@ export class PlainMemory implements Memory {
 }
 /** The browser's localStorage. */
 export class BrowserMemory implements Memory {
+  readonly isShared: true;
   get(key: string): string | null;
   set(key: string, value: string): void;
 }

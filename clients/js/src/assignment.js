@@ -1,14 +1,14 @@
 import { fromHex, LARGEST, whole } from "./bytes.js";
 import { Assigned, stream } from "./entropy.js";
 import { need, PlanMismatch } from "./errors.js";
-import { download } from "./send.js";
+import { download, read } from "./send.js";
 
 const BLOCKS = 32; // for the cohort's ticket: too few with a chance below 2^-100
 const BLOCKS_PER_ASK = 8;
 
 export class Assignment {
   static async fetch(url, plan) {
-    return new Assignment(await (await download(url, `plans/${plan.id}/assignment`)).json());
+    return new Assignment(await read(await download(url, `plans/${plan.id}/assignment`)));
   }
 
   constructor({ plan, id, expires, signature }) {

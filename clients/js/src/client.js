@@ -9,10 +9,11 @@ import { newId, Report } from "./report.js";
 
 const waiting = new Map();
 
-/** One thing after another, across the tabs of a browser. */
+const locks = () => globalThis.navigator?.locks;
+
+/** One thing after another, across the tabs of a browser if it has locks. */
 function exclusive(name, work) {
-  const locks = globalThis.navigator?.locks;
-  if (locks) return locks.request(name, work);
+  if (locks()) return locks().request(name, work);
   const turn = (waiting.get(name) ?? Promise.resolve()).then(work);
   waiting.set(name, turn.catch(() => {}));
   return turn;
@@ -67,6 +68,7 @@ export class Client {
   async #draw(record) {
     const plan = this.#plan;
     const given = this.#assignment;
+    need(locks() || !this.#memory.isShared, "memory: tabs share it, and without locks (navigator.locks) each would draw");
     given?.check?.(plan); // before any coin
     const answered = await this.#joinRound();
     const read = await encode(plan, record, this.#isStrict);

@@ -11,6 +11,8 @@ export class PlainMemory {
 }
 
 export class BrowserMemory {
+  isShared = true;
+
   get(key) {
     return localStorage.getItem(key);
   }

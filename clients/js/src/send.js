@@ -3,6 +3,9 @@ import { need, Refused, SottovoceError, Unreachable } from "./errors.js";
 const LONGEST = 10_000; // milliseconds that a collector has for an answer
 const QUIETLY = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
 
+/** What a body says; of another thing than an object nothing. */
+export const read = async (body) => (await body.json().catch(() => null)) ?? {};
+
 export async function download(url, path, options) {
   const address = `${`${url}`.replace(/\/+$/, "")}/v1/${path}`;
   let answer, body;
@@ -12,7 +15,7 @@ export async function download(url, path, options) {
   } catch (cause) {
     throw new Unreachable(`collector: ${address} cannot be reached`, { cause });
   }
-  if (!answer.ok) throw new Refused(answer.status, (await body.json().catch(() => null)) ?? {});
+  if (!answer.ok) throw new Refused(answer.status, await read(body));
   return body;
 }
 
@@ -24,8 +27,10 @@ async function post(reports, url, milliseconds) {
     body: JSON.stringify(others.length ? { reports: [first, ...others] } : first),
     signal: AbortSignal.timeout(milliseconds),
   });
-  const { stored, duplicates } = await answer.json();
-  need(stored + duplicates === reports.length, "collector: it did not acknowledge the reports", SottovoceError);
+  const { stored, duplicates } = await read(answer);
+  const isReceipt = [stored, duplicates].every((count) => Number.isInteger(count) && count >= 0);
+  const isWhole = isReceipt && stored + duplicates === reports.length;
+  need(isWhole, "collector: what answered did not acknowledge the reports", SottovoceError);
   return { stored, duplicates };
 }
 

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { Assignment, Client, newId, PlainMemory, Plan, Report, System, Tape } from "../src/index.js";
+import { Assignment, BrowserMemory, Client, newId, PlainMemory, Plan, Report, System, Tape } from "../src/index.js";
 import { entryOf } from "./files.js";
 
 const SOURCE = new URL("../src/", import.meta.url);
@@ -56,6 +56,36 @@ test("two clients at once draw one report", async () => {
   };
   const reports = await Promise.all(["a", "b", "c"].map((x) => new Client(plan, { memory: slow }).report({ x })));
   assert.equal(new Set(reports.map(({ id }) => id)).size, 1);
+});
+
+test("tabs that cannot take turns do not draw, and recall what was drawn", async () => {
+  const plan = await planOf("oue");
+  const kept = new Map();
+  const tabs = [1, 2].map((tab) => import(`../src/client.js?tab=${tab}`)); // each with waiting lines of its own
+  const memory = { isShared: true, get: (key) => kept.get(key) ?? null, set: (key, value) => kept.set(key, value) };
+  for (const tab of tabs) {
+    const { Client: Tab } = await tab;
+    await assert.rejects(new Tab(plan, { memory }).report({ x: "a" }), { name: "InvalidInput", message: /^memory.*locks/ });
+  }
+  assert.equal(kept.size, 0);
+  assert.ok(new BrowserMemory().isShared);
+  const ends = new Map(); // a browser's locks
+  const request = (name, work) => {
+    const turn = (ends.get(name) ?? Promise.resolve()).then(work);
+    ends.set(name, turn.catch(() => {}));
+    return turn;
+  };
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: { locks: { request } } });
+  try {
+    const clients = (await Promise.all(tabs)).map(({ Client: Tab }) => new Tab(plan, { memory }));
+    const [first, second] = await Promise.all(clients.map((client) => client.report({ x: "a" })));
+    assert.equal(first.id, second.id);
+  } finally {
+    if (before) Object.defineProperty(globalThis, "navigator", before);
+    else delete globalThis.navigator;
+  }
+  assert.equal((await new Client(plan, { memory }).report({ x: "b" })).json.plan, plan.id);
 });
 
 test("what is kept holds no answer", async () => {

@@ -64,6 +64,24 @@ test("it is sent again with the same id until it is acknowledged", () => {
   });
 });
 
+test("what is no receipt for all reports is no acknowledgement", async () => {
+  const receipts = [{}, [], { stored: 1 }, { stored: 0, duplicates: 0 }, { stored: true, duplicates: 0 }];
+  receipts.push({ stored: 0.5, duplicates: 0.5 }, { stored: 2, duplicates: -1 }, { stored: "1", duplicates: 0 });
+  for (const body of ["<html>Welcome to our guests</html>", "", "null", "1", ...receipts]) {
+    await at([[200, body], TAKEN], async ({ url, asked }) => {
+      assert.deepEqual(await send(report, url), { stored: 1, duplicates: 0 });
+      assert.equal(asked.length, 2, JSON.stringify(body));
+    });
+  }
+});
+
+test("a page that answers for an assignment is refused", async () => {
+  const plan = await Plan.parse(entryOf("olh, assigned").plan);
+  for (const body of ["<html>Welcome to our guests</html>", "null", "1", []]) {
+    await at([[200, body]], ({ url }) => assert.rejects(Assignment.fetch(url, plan), { name: "InvalidInput" }));
+  }
+});
+
 test("a refusal ends it at once and says why", () =>
   at([problem(409, "Closed", "the survey takes no more reports")], async ({ url, asked }) => {
     const said = { name: "Refused", status: 409, message: "collector: Closed: the survey takes no more reports" };
