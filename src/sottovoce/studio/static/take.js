@@ -1,4 +1,4 @@
-// Take part: answers are read here and go nowhere; what is drawn from them is shown, kept, and sent as it is.
+// Take part: answers are read here and go nowhere; what is drawn from them is kept, sent as it is, and then shown.
 
 import { Assignment, BrowserMemory, Client, Plan, Refused, send, Unreachable } from "../client/index.js";
 import { askedWords, asksOf, saidWords } from "./words.js";
@@ -94,33 +94,41 @@ function note(text) {
   by("kept").hidden = !text;
 }
 
-function showThanks(report) {
+function showSent(report, survey) {
   by("sent-id").textContent = report.id;
   by("thanks").hidden = false;
-  by("send").hidden = true;
+  by("unsent").hidden = true;
+  showReport(report, survey);
 }
 
 const isSent = (report) => memory.get(sentKey) === report.id;
 
-function explained(wrong) {
-  if (wrong instanceof Refused && wrong.type?.endsWith("/survey-closed")) return "This survey was closed meanwhile. Nothing was sent.";
+function explained(wrong, wasPosted = false) {
+  const outcome = wasPosted ? "It was sent, but not counted." : "Nothing was sent.";
+  if (wrong instanceof Refused && wrong.type?.endsWith("/survey-closed")) return `This survey was closed meanwhile. ${outcome}`;
   if (wrong.name === "NotInThisRound") return "This round asks other people; nothing of yours is needed, and nothing was sent. Thank you.";
   if (wrong.name === "BudgetExceeded") return "Your browser has already told as much about this as its limit allows. Nothing was drawn, and nothing was sent.";
-  if (wrong instanceof Unreachable) return "The collector cannot be reached. Your whisper is kept here: send it again later.";
+  if (wrong instanceof Unreachable && wasPosted) return "The collector cannot be reached. Your whisper is kept here: send it again later.";
+  if (wrong instanceof Unreachable) return "The collector cannot be reached. Nothing was drawn, and nothing was sent: try again later.";
   return `${wrong.message}.`;
 }
 
-async function sendReport(report) {
-  by("send").disabled = true;
+function waitFor(isWaiting) {
+  by("draw").disabled = isWaiting;
+  by("send").disabled = isWaiting;
+}
+
+/** Seen before it is sent, a whisper could be kept back: such silence would tell. */
+async function sendReport(report, survey) {
   complain("");
   try {
     await send(report, url, { seconds: 20 });
     memory.set(sentKey, report.id);
-    showThanks(report);
+    showSent(report, survey);
     by("thanks-title").focus();
   } catch (wrong) {
-    complain(explained(wrong));
-    by("send").disabled = false;
+    complain(explained(wrong, true));
+    by("unsent").hidden = wrong instanceof Refused; // for good
   }
 }
 
@@ -130,11 +138,11 @@ async function begin() {
   const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
   const client = new Client(plan, { memory, assignment, invalid: "raise" }); // so that a slip can be mended here
   let drawn = await client.recall();
-  if (drawn) {
-    showReport(drawn, survey);
+  if (drawn && isSent(drawn)) {
+    showSent(drawn, survey);
     note(AGAIN);
-    if (isSent(drawn)) showThanks(drawn);
   }
+  by("unsent").hidden = !drawn || isSent(drawn);
   by("draw").disabled = false;
 
   by("answers").addEventListener("submit", async (event) => {
@@ -148,20 +156,26 @@ async function begin() {
       return;
     }
     complain("");
+    waitFor(true);
     try {
       const before = drawn;
       drawn = await client.report(record);
-      showReport(drawn, survey);
       note(before ? CHANGED : "");
-      by("whisper-title").focus();
+      if (isSent(drawn)) by("whisper-title").focus();
+      else await sendReport(drawn, survey);
     } catch (wrong) {
       complain(explained(wrong));
     }
+    waitFor(false);
   });
   by("answers").addEventListener("input", () => {
     if (drawn) note(CHANGED);
   });
-  by("send").addEventListener("click", () => sendReport(drawn));
+  by("send").addEventListener("click", async () => {
+    waitFor(true);
+    await sendReport(drawn, survey);
+    waitFor(false);
+  });
 }
 
 begin().catch((wrong) => complain(explained(wrong)));
