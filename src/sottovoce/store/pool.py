@@ -24,9 +24,7 @@ Connection = TypeVar("Connection", bound=Closable)
 class Pool(Generic[Connection]):
     """As many connections as threads read at one time, up to a limit. One that failed is not lent again."""
 
-    def __init__(
-        self, connect: Callable[[], Connection], most: int = MOST_READERS, patience: float = PATIENCE
-    ) -> None:
+    def __init__(self, connect: Callable[[], Connection], most: int = MOST_READERS, patience: float = PATIENCE) -> None:
         self._connect = connect
         self._most = most
         self._patience = patience

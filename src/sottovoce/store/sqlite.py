@@ -287,7 +287,7 @@ class SqliteStore(Store):
         with self._translated():
             copies.copy_to(self._path, draft)
 
-    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> None:
+    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> bool:
         with self._lock, self._translated():
             self._writer.execute("ATTACH ? AS copy", (str(source),))
             try:
@@ -295,7 +295,7 @@ class SqliteStore(Store):
                     copies.load_from(db, replace, with_keys)
             finally:
                 self._writer.execute("DETACH copy")
-            upkeep.erase(self._writer)
+            return upkeep.erase(self._writer)
 
     # -- checkpoints
 

@@ -20,6 +20,7 @@ COHORT_BYTES = 4
 MOST_ROWS = 1 << 14  # reports in one part
 MOST_PART_BYTES = 1 << 17  # and their bytes, unless one alone has more: a part is read for each old report sent again
 Columns = Sequence[bytes]  # ids, cohorts, payloads, checksums
+EMPTY: Columns = (b"", b"", b"", b"")
 
 
 def columns_of(ids: Ids, reports: Reports) -> Columns:
@@ -76,6 +77,14 @@ def rows_per_part(width: int) -> int:
 def is_whole(rows: int, width: int, columns: Columns) -> bool:
     """Whether all columns are as long as so many reports."""
     return all(len(column) == rows * size for column, size in zip(columns, widths(width), strict=True))
+
+
+def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
+    """Which reports of a part are as they were stored: none if its columns have not the length of so many."""
+    width = plan.cohorts.bytes
+    if not is_whole(rows, width, columns):
+        return np.zeros(rows, np.bool_)
+    return Rows.read(plan.id, width, columns).is_good
 
 
 def next_stretch(db: sqlite3.Connection, plan: Plan, number: int, after: int, batch: int) -> Stretch | None:
