@@ -42,6 +42,11 @@ class Ledger(ABC):
     def holds_reports(self) -> bool:
         """Whether the reports themselves, each by itself, can be read off it: then it is no sum."""
 
+    @property
+    @abstractmethod
+    def fewest(self) -> int:
+        """The people of the smallest cohort that was heard from: of one person alone a sum is the report. 0 if none."""
+
     @abstractmethod
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         """People and states of one cohort; those of nobody if it was not heard from."""
@@ -84,6 +89,10 @@ class States(Ledger):
     def holds_reports(self) -> bool:
         """An oracle whose state grows with the people (a part of its shape is 0) keeps their reports."""
         return any(0 in oracle.state_shape for kind in self.cohorts.kinds for oracle in kind.oracles)
+
+    @property
+    def fewest(self) -> int:
+        return min((people for people, _ in self._heard.values() if people), default=0)
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         if index in self._heard:
@@ -182,6 +191,12 @@ class Tally(Ledger):
     def holds_reports(self) -> bool:
         """A tally with more places than people counts hardly anybody together with others."""
         return len(self.cohorts) << self._bits > self.people
+
+    @property
+    def fewest(self) -> int:
+        cohorts, _, counts = self.answers
+        _, people = _summed([(cohorts, counts)])
+        return int(people.min(initial=self.people))
 
     @property
     def answers(self) -> tuple[Integers, Integers, Integers]:
@@ -300,6 +315,12 @@ class Joint(Ledger):
     @property
     def holds_reports(self) -> bool:
         return True
+
+    @property
+    def fewest(self) -> int:
+        rows, counts = self.rows
+        _, people = _summed([(_cohorts_of(rows), counts)])
+        return int(people.min(initial=self.people))
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         payloads, people = self.told(index)

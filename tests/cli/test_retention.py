@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +55,29 @@ def test_a_backup_is_restored_and_estimates_the_same(
     refused(sottovoce("restore", files.plan, other), "plan.json", "sottovoce backup")
     refused(sottovoce("backup", store, "-o", files.plan), "plan.json", "not a backup")
     refused(sottovoce("serve", files.plan, "--store", f"sqlite:///{file}", "--port", 0), "is a backup")
+
+
+def test_backup_and_restore_say_what_is_damaged_and_what_is_left(
+    sottovoce: Command, files: Files, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, other = tmp_path / "backup.db", f"sqlite:///{tmp_path}/other.db"
+    damage(store, "payload", 5)
+    good(sottovoce("rebuild", store, "--set-aside"))
+    damage(store, "payload", 1500)
+    aside = "1 damaged reports were set aside; estimates leave them out\n"
+    assert good(sottovoce("backup", store, "-o", file)) == (
+        f"2,998 reports of 1 survey written to {file}\n"
+        "1 damaged reports are in it as they are; see `sottovoce rebuild`\n" + aside
+    )
+    said = "2,998 reports of 1 survey restored\n1 damaged reports came along; see `sottovoce rebuild`\n" + aside
+    assert good(sottovoce("restore", file, other)) == said
+    monkeypatch.setattr("sottovoce.store.sqlite.PATIENCE", 0.01)
+    with closing(sqlite3.connect(tmp_path / "other.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM parts").fetchone()
+        told = good(sottovoce("restore", file, other, "--replace"))
+    assert told.startswith(said + "The bytes of what it replaced are still in the store's files")
+    assert good(sottovoce("restore", file, other, "--replace")) == said
 
 
 def test_damage_is_seen_said_and_set_aside(sottovoce: Command, files: Files, store: str) -> None:

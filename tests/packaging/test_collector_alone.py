@@ -14,6 +14,8 @@ from sottovoce.store import open_store
 from tests.browser.machines import CLIENT, HAS_NODE
 from tests.packaging.installs import listening, run, without
 from tests.service.collector import Collector
+from tests.store.crowds import ids
+from tests.store.damage import damage
 
 SCHEMA = sv.Schema(
     colour=sv.Categorical(["red", "green", "blue", "grey"]),
@@ -126,6 +128,43 @@ def test_it_takes_what_javascript_sends(tmp_path: Path, files: list[str]) -> Non
         assert done.returncode == 0, done.stderr
     told = json.loads(run(["info", store, "--json"], LIGHT).stdout)
     assert {plan["id"]: plan["reports"] for plan in told["plans"]} == {plan.id: PEOPLE for plan in plans}
+
+
+def test_it_backs_up_restores_and_checks_its_store(tmp_path: Path) -> None:
+    store, other, file = (
+        f"sqlite:///{tmp_path}/survey.db",
+        f"sqlite:///{tmp_path}/other.db",
+        str(tmp_path / "backup.db"),
+    )
+    people: Any = {name: [RECORD[name]] * PEOPLE for name in SCHEMA}
+    with open_store(store) as opened:
+        for minute, plan in enumerate(PLANS.values()):
+            opened.add_plan(plan)
+            asked = {name: people[name] for name in plan.schema}
+            reports = sv.simulate(plan, asked, seed=1)
+            opened.append(plan, ids(len(reports), minute=minute), reports)
+        opened.rebuild(PLANS["marginals"])
+        opened.keep_sums(PLANS["frequencies"])
+        expected = [opened.aggregate(plan).to_bytes() for plan in PLANS.values()]
+        total = sum(opened.count(plan) for plan in PLANS.values())
+    for command, said in (
+        (["backup", store, "-o", file], f"{total} reports of {len(PLANS)} surveys written to {file}\n"),
+        (["restore", file, other], f"{total} reports of {len(PLANS)} surveys restored\n"),
+    ):
+        done = run(command, LIGHT)
+        assert (done.returncode, done.stderr, done.stdout) == (0, "", said)
+    rebuilt = run(["rebuild", other], LIGHT)
+    assert (rebuilt.returncode, rebuilt.stderr) == (0, "")
+    assert "Only the sums of" in rebuilt.stdout
+    assert "checked; the next estimate adds them up" in rebuilt.stdout
+    with open_store(other) as opened:
+        assert [opened.aggregate(plan).to_bytes() for plan in PLANS.values()] == expected
+    damage(other, "payload", 0)
+    refused = run(["rebuild", other], LIGHT)
+    assert refused.returncode == 2
+    assert "1 reports of" in refused.stderr
+    assert "--set-aside" in refused.stderr
+    assert "1 damaged ones set aside" in run(["rebuild", other, "--set-aside"], LIGHT).stdout
 
 
 VECTORS = """

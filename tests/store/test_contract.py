@@ -222,7 +222,7 @@ def test_ids_may_end_in_zeros_and_columns_need_not_be_contiguous(store: Store) -
 def test_any_history_gives_what_a_dictionary_gives(url: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random calls with repeats and conflicts, the store opened anew now and then."""
     monkeypatch.setattr("sottovoce.store.register.RUN", 60)
-    monkeypatch.setattr("sottovoce.store.sqlite.MOST_ROWS", 16)
+    monkeypatch.setattr("sottovoce.store.sqlite_parts.MOST_ROWS", 16)
     draws = np.random.default_rng(seed)
     plans = [plan("x"), plan("y")]
     model: dict[bytes, tuple[str, bytes]] = {}

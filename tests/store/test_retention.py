@@ -138,7 +138,6 @@ def test_sums_estimate_the_same_bits_and_no_report_is_left(two: Store, url: str,
             assert store.aggregate(marginals()).people == 200
     with open_store(url) as store:
         assert store.aggregate(plan()).to_bytes() == expected
-        assert store.recount(plan())[0].to_bytes() == expected
 
 
 def test_the_bytes_of_reports_are_gone(tmp_path: Path) -> None:
@@ -165,6 +164,51 @@ def test_sums_that_are_the_reports_are_refused(store: Store, of: object) -> None
         store.keep_sums(asked)
     assert not store.entry(asked.id).closed
     assert len(list(store.read(asked))) == 1
+
+
+@pytest.mark.parametrize("people", [1, 4, 5])
+def test_the_sums_of_a_few_people_are_refused(store: Store, people: int) -> None:
+    """Of one person alone they would be the report, of a few nearly so."""
+    asked = sv.plan(sv.Schema(x=sv.Categorical(range(20))), sv.Frequencies("x", oracle="oue"), epsilon=1.0, people=1000)
+    store.add_plan(asked)
+    store.append(asked, ids(people), reports(people, of=asked))
+    if people == 5:
+        store.keep_sums(asked)
+        assert store.count(asked) == 5
+        return
+    with pytest.raises(InvalidInput, match=f"heard from {people} people only, and must be from 5"):
+        store.keep_sums(asked)
+    assert not store.entry(asked.id).closed
+    assert len(list(store.read(asked))) == 1
+
+
+def test_one_small_cohort_is_enough_to_refuse(store: Store) -> None:
+    asked = marginals()
+    many = reports(200, of=asked)
+    only = np.flatnonzero(many.cohorts == 1)[:2]
+    kept = np.sort(np.concatenate([np.flatnonzero(many.cohorts != 1), only]))
+    store.add_plan(asked)
+    store.append(asked, ids(len(kept)), many[kept])
+    with pytest.raises(InvalidInput, match="heard from 2 people only"):
+        store.keep_sums(asked)
+    store.append(asked, ids(200, 2), reports(200, 2, asked))
+    store.keep_sums(asked)
+
+
+@pytest.mark.parametrize("method", ["marg-rr", "latent", "inp-em"])
+def test_the_smallest_cohort_is_that_of_a_count(method: str) -> None:
+    asked = marginals(method)
+    heard = sv.Aggregate(asked)
+    assert heard.ledger.fewest == 0
+    some = reports(300, of=asked)
+    heard.add(some)
+    assert heard.ledger.fewest == np.unique(some.cohorts, return_counts=True)[1].min()
+
+
+def test_nobodys_sums_may_be_kept(store: Store) -> None:
+    store.add_plan(plan())
+    store.keep_sums(plan())
+    assert store.count(plan()) == 0
 
 
 def test_a_tally_of_many_people_is_a_sum(store: Store) -> None:

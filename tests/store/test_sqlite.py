@@ -6,13 +6,17 @@ import random
 import sqlite3
 import stat
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import sottovoce as sv
 from sottovoce.errors import InvalidInput, StoreFull
-from sottovoce.store import Outcome, Store, open_store, register, sieve
+from sottovoce.reports import Reports
+from sottovoce.store import Outcome, Store, checksums, open_store, register, sieve, sqlite_parts
 from sottovoce.store.sqlite import SqliteStore
 from tests.store.child import PARTS, ROWS
 from tests.store.crowds import ids, plan, reports
@@ -145,6 +149,56 @@ def test_a_file_put_back_from_a_copy_is_read_anew(path: Path) -> None:
             other.execute("DELETE FROM parts WHERE seq = 20")
         assert not store.append(plan(), ids(10, 2), reports(10, 2)).any()
         assert (store.append(plan(), ids(10, 1), reports(10, 1)) == Outcome.DUPLICATE).all()
+
+
+# -- reports that are sent again
+
+
+def test_a_report_sent_again_is_the_only_one_that_is_checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a replay of one's own old reports would cost the only writer a whole part for each of them."""
+    checked = 0
+
+    def count_rows(own: np.ndarray, some: Reports) -> np.ndarray:
+        nonlocal checked
+        checked += len(own)
+        return checksums.checksums(own, some)
+
+    def count_one(*report: Any) -> int | None:
+        nonlocal checked
+        checked += 1
+        return checksums.checksum_of(*report)
+
+    with open_store(f"sqlite:///{path}") as store:
+        store.add_plan(plan())
+        for seed in range(3):
+            store.append(plan(), ids(300, seed), reports(300, seed))
+        monkeypatch.setattr(sqlite_parts, "checksums", count_rows)
+        monkeypatch.setattr(sqlite_parts, "checksum_of", count_one, raising=False)
+        old = [(plan(), ids(300, seed)[7:8], reports(300, seed)[7:8]) for seed in range(3)]
+        assert store.append_many(old) == [[Outcome.DUPLICATE]] * 3
+        assert checked == 3
+        changed = Reports(plan().id, np.zeros(1, np.uint32), 1 - reports(300)[7:8].payload % 2)
+        assert store.append(plan(), ids(300)[7:8], changed) == [Outcome.CONFLICT]
+        assert checked == 4
+
+
+def test_a_part_has_few_bytes_however_long_its_reports_are(path: Path) -> None:
+    """It is read for each old report that is sent again."""
+    wide = sv.plan(
+        sv.Schema(x=sv.Categorical(range(4000))), sv.Frequencies("x", oracle="oue"), epsilon=1.0, people=1000
+    )
+    assert wide.cohorts.bytes == 500
+    many = Reports(wide.id, np.zeros(2000, np.uint32), np.zeros((2000, 500), np.uint8))
+    with open_store(f"sqlite:///{path}") as store:
+        store.add_plan(wide)
+        assert not store.append(wide, ids(2000), many).any()
+        assert (store.append(wide, ids(2000), many) == Outcome.DUPLICATE).all()
+        assert store.count(wide) == sum(len(some) for _, _, some in store.read(wide)) == 2000
+    with closing(sqlite3.connect(path)) as db:
+        size = "length(ids) + length(cohorts) + length(payload) + length(checksums)"
+        largest, rows = db.execute(f"SELECT max({size}), sum(rows) FROM parts").fetchone()
+    assert largest <= 1 << 17
+    assert rows == 2000
 
 
 # -- opening

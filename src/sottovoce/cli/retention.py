@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +11,17 @@ import typer
 
 from sottovoce.cli.commands import Quiet, app
 from sottovoce.cli.service import StoreUrl
-from sottovoce.errors import InvalidInput
+from sottovoce.errors import InvalidInput, MissingLibrary
 from sottovoce.labels import visible
 
 if TYPE_CHECKING:
+    from sottovoce.plans import Plan
     from sottovoce.store import Entry, Manifest, Store
 
 SUMS = "sums"
+_WHY_BYTES_STAY = (
+    "because others use it or the disk is full: they go with the next delete, or with the database's own VACUUM"
+)
 
 
 @app.command()
@@ -44,6 +49,8 @@ def backup(
     typer.echo(f"{_told(made)} written to {output}")
     if made.damaged:
         typer.echo(f"{made.damaged:,} damaged reports are in it as they are; see `sottovoce rebuild`")
+    if made.set_aside:
+        typer.echo(f"{made.set_aside:,} damaged reports were set aside; estimates leave them out")
 
 
 @app.command()
@@ -72,8 +79,17 @@ def restore(
     if not file.is_file():
         raise InvalidInput(f"backup ({file}) must be a file that exists")
     with open_store(store) as opened:
-        made = fill(file, opened, replace=replace, with_keys=with_keys)
+        done = fill(file, opened, replace=replace, with_keys=with_keys)
+    made = done.manifest
     typer.echo(f"{_told(made)} restored")
+    if done.left_out:
+        typer.echo(f"{done.left_out:,} damaged reports were left out; the backup still has them")
+    if made.damaged > done.left_out:
+        typer.echo(f"{made.damaged - done.left_out:,} damaged reports came along; see `sottovoce rebuild`")
+    if made.set_aside:
+        typer.echo(f"{made.set_aside:,} damaged reports were set aside; estimates leave them out")
+    if replace and not done.is_erased:
+        typer.echo(f"The bytes of what it replaced are still in the store's files, {_WHY_BYTES_STAY}")
 
 
 def _told(made: Manifest) -> str:
@@ -92,7 +108,8 @@ def rebuild(
     """Add up a store's reports anew, and check each of them.
 
     Aggregates are kept as reports come; this makes them again from the reports alone. If some reports are damaged it
-    says how many and changes nothing; with --set-aside they are moved away, and their ids are free again.
+    says how many and changes nothing; with --set-aside they are moved away, and their ids are free again. Without the
+    analysis libraries they are checked, and the next estimate adds them up.
 
     Example:  sottovoce rebuild sqlite:///survey.db --set-aside
     """
@@ -107,9 +124,17 @@ def rebuild(
                 continue
             moved = opened.set_aside(entry.plan) if set_aside else 0
             with progress(f"adding up {name[:8]}", opened.count(entry.plan), quiet) as advance:
-                people = opened.rebuild(entry.plan, advance).people
+                people, what = _rebuilt(opened, entry.plan, advance)
             aside = f"; {moved:,} damaged ones set aside" if moved else ""
-            typer.echo(f"{people:,} reports of {name} added up{aside}")
+            typer.echo(f"{people:,} reports of {name} {what}{aside}")
+
+
+def _rebuilt(opened: Store, plan: Plan, advance: Callable[[int], None]) -> tuple[int, str]:
+    """How many reports there are, and what was done with them: without the analysis libraries they are only checked."""
+    try:
+        return opened.rebuild(plan, advance).people, "added up"
+    except MissingLibrary:
+        return opened.check(plan, advance), "checked; the next estimate adds them up"
 
 
 @app.command()
@@ -141,10 +166,7 @@ def delete(
     what = "reports deleted, their sums kept" if keep else "reports and their survey deleted"
     typer.echo(f"{people:,} {what}")
     if not is_erased:
-        typer.echo(
-            "Their bytes are still in the store's files, because others use it or the disk is full: "
-            "they go with the next delete, or with the database's own VACUUM"
-        )
+        typer.echo(f"Their bytes are still in the store's files, {_WHY_BYTES_STAY}")
 
 
 def _chosen(opened: Store, start: str) -> Entry:

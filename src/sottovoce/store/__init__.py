@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from sottovoce.errors import InvalidInput
-from sottovoce.store.backups import Manifest, backup, restore
+from sottovoce.store.backups import Manifest, Restored, backup, restore
 from sottovoce.store.base import Entry, Kept, Outcome, Store
 from sottovoce.store.exports import export, export_file
 from sottovoce.store.keys import SCOPES, Token
@@ -28,6 +28,7 @@ __all__ = [
     "Kept",
     "Manifest",
     "Outcome",
+    "Restored",
     "Store",
     "Token",
     "backup",

@@ -1,7 +1,8 @@
 """Backups: a whole store in one file, which any store can be restored from.
 
-The file is a SQLite store that takes nothing more, so whatever reads a store reads a backup. A manifest in it says what
-each survey adds up to; both making and restoring a backup read every report and compare.
+The file is a SQLite store that takes nothing more, so whatever reads a store reads a backup. A manifest in it has a
+digest of each survey's reports and of all else; both making and restoring a backup read every report and compare. A
+digest is of what is stored, as it is stored, so that it is the same with every version of every library.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -20,14 +22,19 @@ from urllib.parse import quote
 
 from sottovoce.errors import InvalidInput, StoreError
 from sottovoce.files import replacing
+from sottovoce.plans import Plan
 from sottovoce.store.keys import SIGNING_KEYS
+from sottovoce.store.sqlite_parts import good_rows
 
 if TYPE_CHECKING:
+    from hashlib import _Hash
+
     from sottovoce.store.base import Store
 
-FORMAT = 1
+FORMAT = 2  # 2: digests of rows; backups of format 1 were never released
 _MANIFEST = "backup"  # among the settings
-_REST = ("plans", "tokens", "settings")  # tables that no aggregate vouches for
+_REST = ("plans", "set_aside", "checkpoints", "tokens", "settings")  # tables of all but the reports
+_PARTS = "SELECT seq, rows, people, ids, cohorts, payload, checksums FROM parts WHERE plan = ? ORDER BY seq"
 _SAVE = "INSERT INTO settings (name, value) VALUES (?, ?)"
 
 
@@ -36,8 +43,9 @@ class Content:
     """What a backup holds of one survey."""
 
     reports: int
-    damaged: int
-    aggregate: str  # SHA-256 of what they add up to
+    damaged: int  # reports that are in it and whose checksum does not hold
+    set_aside: int  # those that were moved away, or left out
+    rows: str  # SHA-256 of the reports, damaged ones included
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Manifest:
     made: float  # unix time
     has_keys: bool
     surveys: dict[str, Content]
-    rest: str  # SHA-256 of titles, tokens and settings
+    rest: str  # SHA-256 of titles, sums, tokens and settings
 
     @property
     def reports(self) -> int:
@@ -58,6 +66,11 @@ class Manifest:
     def damaged(self) -> int:
         """Reports that were damaged when the backup was made."""
         return sum(content.damaged for content in self.surveys.values())
+
+    @property
+    def set_aside(self) -> int:
+        """Reports that were set aside by then, damaged ones of a server among them."""
+        return sum(content.set_aside for content in self.surveys.values())
 
     def to_json(self) -> str:
         """As it stands in the file."""
@@ -79,6 +92,15 @@ class Manifest:
             raise StoreError("backup: what it says of itself is damaged; take another one") from None
 
 
+@dataclass(frozen=True)
+class Restored:
+    """What became of a backup that was restored."""
+
+    manifest: Manifest
+    left_out: int  # damaged reports that a server does not take; it counts them with those set aside
+    is_erased: bool  # whether the bytes of what was replaced are gone from the store's files
+
+
 def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True) -> Manifest:
     """Write all that a store holds at this moment, while others may write to it; the file is whole or not there.
 
@@ -92,7 +114,7 @@ def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True
         return _finish(draft, with_keys)
 
 
-def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False, with_keys: bool = False) -> Manifest:
+def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False, with_keys: bool = False) -> Restored:
     """Fill an empty store from a backup that is as it was made, in one transaction.
 
     With ``replace`` a store that is not empty loses its surveys. Its tokens and keys stay as they are, since those of
@@ -104,15 +126,26 @@ def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False
         raise InvalidInput(f"backup ({source}) must be a file that `sottovoce backup` wrote")
     if with_keys and not said.has_keys:
         raise InvalidInput(f"backup ({source}): it was made without keys, so none can be restored")
-    with _opened(source) as copy:
-        found = _measured(copy, source, said.has_keys, said.made)
+    found = _measured(source, said.has_keys, said.made)
     if found != said:
         raise StoreError(f"backup ({source}): it is not as it was made, something damaged it; take another one")
-    store._load_from(source, replace, with_keys)
+    is_erased = store._load_from(source, replace, with_keys)
+    return Restored(said, _left_out(store, said), is_erased)
+
+
+def _left_out(store: Store, said: Manifest) -> int:
+    """The damaged reports that a store did not take; one clear error if anything else is missing."""
+    left_out = 0
     for plan_id, content in said.surveys.items():
-        if store.count(store.entry(plan_id).plan) != content.reports:
+        plan = store.entry(plan_id).plan
+        kept = store.kept(plan)
+        expected = content.reports
+        if not kept.only_sums:
+            expected += content.damaged + content.set_aside - kept.missing
+        if store.count(plan) != expected:
             raise StoreError("store: it does not hold what the backup does; somebody else wrote to it meanwhile")
-    return said
+        left_out += kept.set_aside - content.set_aside
+    return left_out
 
 
 def manifest_of(path: Path) -> Manifest | None:
@@ -140,27 +173,75 @@ def _finish(draft: Path, with_keys: bool) -> Manifest:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("DELETE FROM tokens")
             db.execute(f"DELETE FROM settings WHERE {SIGNING_KEYS}")
-    with _opened(draft) as copy:
-        manifest = _measured(copy, draft, with_keys, time.time(), save=True)
+        db.execute("DELETE FROM checkpoints WHERE plan NOT IN (SELECT number FROM plans WHERE only_sums)")
+    manifest = _measured(draft, with_keys, time.time())
     with closing(sqlite3.connect(draft, isolation_level=None)) as db:
         db.execute(_SAVE, (_MANIFEST, manifest.to_json()))
     return manifest
 
 
-def _measured(copy: Store, path: Path, has_keys: bool, made: float, save: bool = False) -> Manifest:
-    """The manifest of a copy as it is; if wanted, checkpoints of all reports are saved on the way."""
-    surveys = {}
-    for entry in copy.entries():
-        aggregate, damaged = copy.recount(entry.plan, save)
-        digest = sha256(aggregate.to_bytes()).hexdigest()
-        surveys[entry.plan.id] = Content(aggregate.people, damaged, digest)
-    rest = sha256()
-    with closing(sqlite3.connect(path)) as db:
-        for table in _REST:
-            for row in db.execute(f"SELECT * FROM {table} ORDER BY 1"):
-                if row[0] != _MANIFEST:
-                    rest.update(repr(row).encode())
+# -- digests
+
+
+def _measured(path: Path, has_keys: bool, made: float) -> Manifest:
+    """The manifest of a copy as it is."""
+    try:
+        with _opened(path) as copy, closing(sqlite3.connect(path)) as db:
+            db.text_factory = bytes
+            surveys = {entry.plan.id: _content(copy, db, entry.plan) for entry in copy.entries()}
+            rest = sha256()
+            for table in _REST:
+                _add(rest, [table.encode()])
+                for row in _rows(db, table):
+                    _add(rest, row)
+    except sqlite3.Error as wrong:
+        name = getattr(wrong, "sqlite_errorname", "") or type(wrong).__name__
+        raise StoreError(f"backup ({path}): its file is damaged ({name}); take another one") from None
     return Manifest(made, has_keys, surveys, rest.hexdigest())
+
+
+def _content(copy: Store, db: sqlite3.Connection, plan: Plan) -> Content:
+    """What a copy holds of one survey: its reports are read, but not added up."""
+    number, set_aside = db.execute("SELECT number, set_aside FROM plans WHERE id = ?", (plan.id,)).fetchone()
+    digest = sha256()
+    good = damaged = 0
+    for part in db.execute(_PARTS, (number,)):
+        _add(digest, part)
+        _, rows, _, *columns = part
+        is_good = good_rows(plan, rows, columns)
+        good += int(is_good.sum())
+        damaged += int((~is_good).sum())
+    if copy.kept(plan).only_sums:
+        good = copy.aggregate(plan).people
+    return Content(good, damaged, set_aside, digest.hexdigest())
+
+
+def _rows(db: sqlite3.Connection, table: str) -> Iterator[Sequence[Any]]:
+    """All rows of a table but the manifest, in increasing order of their columns."""
+    (count,) = db.execute("SELECT count(*) FROM pragma_table_info(?)", (table,)).fetchone()
+    where = f"WHERE name <> '{_MANIFEST}'" if table == "settings" else ""
+    order = ", ".join(str(column) for column in range(1, count + 1))
+    yield from db.execute(f"SELECT * FROM {table} {where} ORDER BY {order}")
+
+
+def _add(digest: _Hash, row: Sequence[Any]) -> None:
+    """Take a row into a digest: the number of its cells, then the kind, length and bytes of each."""
+    digest.update(len(row).to_bytes(8, "little"))
+    for value in row:
+        kind, body = _cell(value)
+        digest.update(kind + len(body).to_bytes(8, "little"))
+        digest.update(body)
+
+
+def _cell(value: Any) -> tuple[bytes, bytes]:
+    """What SQLite gives for one cell, as a kind and bytes; text is read as bytes."""
+    if value is None:
+        return b"n", b""
+    if isinstance(value, int):
+        return b"i", str(value).encode()
+    if isinstance(value, float):
+        return b"f", struct.pack("<d", value)
+    return b"b", value
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch, Sottovoc
 from sottovoce.front import Plan as ReadablePlan
 from sottovoce.plans import Plan
 from sottovoce.reports import BATCH, Reports
-from sottovoce.store.folding import Checkpoint, Folds
+from sottovoce.store.folding import Checkpoint, Folds, damaged_reports
 from sottovoce.store.keys import KeyStore, plain
 
 Ids = NDArray[np.uint8]
@@ -28,6 +28,7 @@ Part = tuple[Plan, Ids, Reports]
 Progress = Callable[[int], None]  # takes how much is done so far
 
 ID_BYTES = 16
+FEWEST_PEOPLE = 5  # of a cohort whose sums may be kept without its reports
 MOST_BATCH_BYTES = 64 << 20  # of reports that are read at once
 
 
@@ -194,9 +195,24 @@ class Store(KeyStore):
         """The same from the reports alone; it becomes the checkpoint. Refuses if some of them are damaged."""
         return self._folds.rebuild(plan, progress)
 
-    def recount(self, plan: Plan, save: bool = False) -> tuple[Aggregate, int]:
-        """The same without the damaged reports, and their number; it becomes the checkpoint if wanted."""
-        return self._folds.recount(plan, save)
+    def check(self, plan: Plan, progress: Progress | None = None) -> int:
+        """Read all reports and refuse if some are damaged; how many there are.
+
+        Nothing is added up, which needs no analysis libraries. The checkpoint is dropped, so that the next
+        :meth:`aggregate` is of the reports alone, as after :meth:`rebuild`.
+        """
+        reports = damaged = 0
+        for stretch in self.scan(plan):
+            reports, damaged = reports + len(stretch.ids), damaged + stretch.damaged
+            if progress is not None:
+                progress(reports)
+        if damaged:
+            raise damaged_reports(plan, damaged)
+        number = f"(SELECT number FROM {self._prefix}plans WHERE id = ? AND NOT only_sums)"
+        drop = f"DELETE FROM {self._prefix}checkpoints WHERE plan = {number}"
+        self._change(lambda execute: execute(drop, (plan.id,)))
+        self.forget(plan)
+        return reports
 
     @abstractmethod
     def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
@@ -230,8 +246,8 @@ class Store(KeyStore):
     def keep_sums(self, plan: Plan) -> bool:
         """Close a survey and delete its reports with their ids, but keep what they add up to.
 
-        Refused where that would be the reports themselves, and while some of them are damaged. Returns as
-        :meth:`delete` does.
+        Refused where that would be the reports themselves, where a cohort was heard from fewer than ``FEWEST_PEOPLE``,
+        and while some reports are damaged. Returns as :meth:`delete` does.
         """
         if self.kept(plan).only_sums:
             return self._erase()
@@ -260,10 +276,11 @@ class Store(KeyStore):
         """Write all that is here at one moment into a SQLite file."""
 
     @abstractmethod
-    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> None:
+    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> bool:
         """Take over such a file, in one transaction; refuse if there are surveys, unless they may go.
 
-        With keys its tokens and signing keys take the place of the store's own.
+        With keys its tokens and signing keys take the place of the store's own. Returns whether the bytes of what was
+        replaced are gone.
         """
 
     @abstractmethod
@@ -276,10 +293,16 @@ class Store(KeyStore):
 
 
 def require_sums(aggregate: Aggregate) -> None:
-    """One clear error if an aggregate is the reports themselves, in another order."""
+    """One clear error if an aggregate is the reports themselves, in another order, or those of a few people."""
     if aggregate.ledger.holds_reports:
         raise InvalidInput(
             "keep: this survey's reports add up to the reports themselves; keep it as it is, or delete it whole"
+        )
+    fewest = aggregate.ledger.fewest
+    if 0 < fewest < FEWEST_PEOPLE:
+        raise InvalidInput(
+            f"keep: a cohort of this survey was heard from {fewest} people only, and must be from {FEWEST_PEOPLE}: "
+            "what a few add up to tells their reports; keep it as it is, or delete it whole"
         )
 
 

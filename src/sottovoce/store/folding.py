@@ -79,22 +79,9 @@ class Folds:
         with self._locks.setdefault(plan.id, Lock()):
             held = self._grown(Held(Aggregate(plan), self._store.kept(plan).version), progress)
             if held.damaged:
-                raise StoreError(
-                    f"store: {held.damaged:,} reports of {plan.id[:16]} are damaged, and estimates leave them out; "
-                    "restore a backup, or move them away for good with `sottovoce rebuild --set-aside`"
-                )
+                raise damaged_reports(plan, held.damaged)
             self._held[plan.id] = self._saved(held, force=True)
             return held.aggregate
-
-    def recount(self, plan: Plan, save: bool) -> tuple[Aggregate, int]:
-        """The aggregate of all reports, and how many are damaged; of a survey without reports, its sums."""
-        kept = self._store.kept(plan)
-        if kept.only_sums:
-            return self._loaded(plan, kept).aggregate, 0
-        held = self._grown(Held(Aggregate(plan), kept.version))
-        if save:
-            self._saved(held, force=True)
-        return held.aggregate, held.damaged
 
     def _loaded(self, plan: Plan, kept: Kept) -> Held:
         """From the checkpoint, unless it is damaged or not what it says: then from nothing."""
@@ -129,3 +116,11 @@ class Folds:
         checkpoint = Checkpoint(held.upto, people, held.damaged, held.version, held.aggregate.to_bytes())
         self._store.save_checkpoint(held.aggregate.plan, checkpoint, force)
         return replace(held, saved=people, is_due=False)
+
+
+def damaged_reports(plan: Plan, count: int) -> StoreError:
+    """The error of whoever needs all reports of a plan to be good."""
+    return StoreError(
+        f"store: {count:,} reports of {plan.id[:16]} are damaged, and estimates leave them out; "
+        "restore a backup, or move them away for good with `sottovoce rebuild --set-aside`"
+    )

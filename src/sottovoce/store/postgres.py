@@ -290,10 +290,9 @@ class PostgresStore(Store):
         with self._translated(), closing(self._connect(_IN_ORDER)) as db:
             copies.copy_to(db, draft)
 
-    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> None:
+    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> bool:
         self._write(lambda db: copies.load_from(db, source, replace, with_keys))
-        if replace:
-            self._erase()
+        return self._erase() if replace else True
 
     # -- keys
 

@@ -20,12 +20,12 @@ from sottovoce.store.keys import SIGNING_KEYS
 from sottovoce.store.postgres_upkeep import Connection, next_stretch
 from sottovoce.store.register import Register
 from sottovoce.store.sqlite_copies import refuse_unless_empty
-from sottovoce.store.sqlite_parts import columns_of, insert_part
+from sottovoce.store.sqlite_parts import EMPTY, columns_of, insert_part, rows_per_part
 from sottovoce.store.sqlite_parts import next_stretch as next_in_file
 
 BATCH = 1 << 14  # reports that are copied at once
 _ALIKE = ("plans", "set_aside", "checkpoints", "tokens", "settings")  # tables with the same columns in both stores
-_SELECT = {  # where not everything is copied: the checkpoints of reports are made anew
+_SELECT = {  # where not everything is copied: of checkpoints, those that are all there is
     "checkpoints": """SELECT saved.* FROM sottovoce_checkpoints saved JOIN sottovoce_plans plans ON plan = number
         WHERE only_sums AND saved.version = plans.version"""
 }
@@ -38,7 +38,7 @@ Row = tuple[Any, ...]
 
 
 def copy_to(db: Connection, draft: Path) -> None:
-    """Write what one snapshot of the server shows into a new SQLite store; damaged reports are left out."""
+    """Write what one snapshot of the server shows into a new SQLite store; damaged reports are only counted."""
     from sottovoce.store.sqlite import SqliteStore
 
     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -67,15 +67,26 @@ def _insert_rows(file: sqlite3.Connection, table: str, names: Sequence[str], row
 
 
 def _copy_reports(db: Connection, file: sqlite3.Connection, number: int, plan: Plan, last: int) -> int:
-    """The reports of a plan after the sequence number ``last`` of the file; the last number then."""
-    after = 0
-    (people,) = file.execute("SELECT set_aside FROM plans WHERE number = ?", (number,)).fetchone()
+    """The reports of a plan after the sequence number ``last`` of the file; the last number then.
+
+    Damaged ones are left out, and counted with those that were set aside.
+    """
+    after = damaged = 0
+    (set_aside,) = file.execute("SELECT set_aside FROM plans WHERE number = ?", (number,)).fetchone()
+    people = set_aside  # as many as the plan has had up to the last part
     while (found := next_stretch(db, plan, number, after, BATCH)) is not None:
         after = found.last
-        rows = len(found.ids)
-        if rows:
+        damaged += found.damaged
+        most = rows_per_part(plan.cohorts.bytes)
+        for start in range(0, len(found.ids), most):
+            some = slice(start, start + most)
+            rows = len(found.ids[some])
             last, people = last + rows, people + rows
-            insert_part(file, last, number, people, columns_of(found.ids, found.reports))
+            insert_part(file, last, number, people, columns_of(found.ids[some], found.reports[some]))
+    if damaged or people == set_aside > 0:  # a part without reports says how many there were
+        last, people = last + 1, people + damaged
+        insert_part(file, last, number, people, EMPTY)
+        file.execute("UPDATE plans SET set_aside = set_aside + ? WHERE number = ?", (damaged, number))
     return last
 
 
@@ -99,8 +110,8 @@ def load_from(db: Connection, source: Path, replace: bool, with_keys: bool) -> N
             elif table != "tokens" or with_keys:
                 _take_rows(db, file, table)
         for number, plan_id, text, set_aside in file.execute("SELECT number, id, text, set_aside FROM plans"):
-            people = _take_reports(db, file, number, Plan.from_json(text, id=plan_id))
-            _settle(db, number, people + set_aside)
+            people, damaged = _take_reports(db, file, number, Plan.from_json(text, id=plan_id))
+            _settle(db, number, people, set_aside + damaged)
     db.execute("SELECT setval(pg_get_serial_sequence('sottovoce_plans', 'number'), max(number)) FROM sottovoce_plans")
 
 
@@ -123,13 +134,15 @@ def _as_kind(name: str, value: Any) -> Any:
     return bool(value) if name in ("closed", "only_sums") else value
 
 
-def _take_reports(db: Connection, file: sqlite3.Connection, number: int, plan: Plan) -> int:
-    after = people = 0
+def _take_reports(db: Connection, file: sqlite3.Connection, number: int, plan: Plan) -> tuple[int, int]:
+    """Take over the reports of a plan; how many are good, and how many are damaged and left out."""
+    after = people = damaged = 0
     while (found := next_in_file(file, plan, number, after, BATCH)) is not None:
         after = found.last
         people += len(found.ids)
+        damaged += found.damaged
         _copy_in(db, number, found.ids, found.reports)
-    return people
+    return people, damaged
 
 
 def _copy_in(db: Connection, number: int, ids: Ids, reports: Reports) -> None:
@@ -142,11 +155,9 @@ def _copy_in(db: Connection, number: int, ids: Ids, reports: Reports) -> None:
         copy.write(stream_of([rows_of(kinds, columns)]))
 
 
-def _settle(db: Connection, number: int, people: int) -> None:
-    """Say how many people a plan has had, and that its checkpoint holds all the reports that are here."""
+def _settle(db: Connection, number: int, people: int, set_aside: int) -> None:
+    """Say how many reports of a plan there are, and how many were set aside; its sums belong to what is here."""
     version = new_version()
-    change = "UPDATE sottovoce_plans SET people = %s, version = %s WHERE number = %s"
-    db.execute(change, (people, version, number))
-    last = "(SELECT coalesce(max(seq), 0) FROM sottovoce_reports WHERE plan = %s)"
-    save = f"UPDATE sottovoce_checkpoints SET upto = {last}, damaged = 0, version = %s WHERE plan = %s"
-    db.execute(save, (number, version, number))
+    change = "UPDATE sottovoce_plans SET people = %s, set_aside = %s, version = %s WHERE number = %s"
+    db.execute(change, (people + set_aside, set_aside, version, number))
+    db.execute("UPDATE sottovoce_checkpoints SET version = %s WHERE plan = %s", (version, number))

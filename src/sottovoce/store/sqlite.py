@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file.
 
-Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of up to ``MOST_ROWS``
-reports of one plan, one column after another, and the checksum of each. Its ``seq`` is the sequence number of its last
+Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of some reports
+of one plan, one column after another, and the checksum of each. Its ``seq`` is the sequence number of its last
 report, and ``people`` how many reports its plan has had up to there. Ids are kept apart, see
 :mod:`sottovoce.store.register`.
 """
@@ -45,12 +45,11 @@ from sottovoce.store.folding import Checkpoint
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.settling import Batch, Content, admitted, by_plan, keys_of, repeated, settle
-from sottovoce.store.sqlite_parts import Contents, columns_of, insert_part, next_stretch
+from sottovoce.store.sqlite_parts import Contents, columns_of, insert_part, next_stretch, rows_per_part
 from sottovoce.store.urls import SqliteAddress
 
 APPLICATION = 0x736F7474  # "sott", in the file's header
 VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
-MOST_ROWS = 1 << 14  # reports in one part
 PATIENCE = 30.0  # seconds to wait for another process
 PAGE_CACHE = 16 << 10  # KiB; nearly all that is written is written once
 WAL_PAGES = 4096  # pages in the write-ahead log before they go to the file
@@ -288,7 +287,7 @@ class SqliteStore(Store):
         with self._translated():
             copies.copy_to(self._path, draft)
 
-    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> None:
+    def _load_from(self, source: Path, replace: bool, with_keys: bool) -> bool:
         with self._lock, self._translated():
             self._writer.execute("ATTACH ? AS copy", (str(source),))
             try:
@@ -296,7 +295,7 @@ class SqliteStore(Store):
                     copies.load_from(db, replace, with_keys)
             finally:
                 self._writer.execute("DETACH copy")
-            upkeep.erase(self._writer)
+            return upkeep.erase(self._writer)
 
     # -- checkpoints
 
@@ -366,8 +365,9 @@ def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence
     stored = [np.zeros((0, ID_BYTES), np.uint8)]
     for number, ids, reports in by_plan(batches, outcomes):
         known.heard[number] = known.people(db, number)
-        for start in range(0, len(ids), MOST_ROWS):
-            some = slice(start, start + MOST_ROWS)
+        most = rows_per_part(reports.payload.shape[1])
+        for start in range(0, len(ids), most):
+            some = slice(start, start + most)
             rows = len(ids[some])
             known.last, known.heard[number] = known.last + rows, known.heard[number] + rows
             insert_part(db, known.last, number, known.heard[number], columns_of(ids[some], reports[some]))

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from sottovoce.plans import Plan
 from sottovoce.reports import Reports
 from sottovoce.store.base import ID_BYTES, Ids, Stretch
-from sottovoce.store.checksums import CHECKSUM_BYTES, checksums
+from sottovoce.store.checksums import CHECKSUM_BYTES, checksum_of, checksums
 from sottovoce.store.settling import DAMAGED, Content
 
 COHORT_BYTES = 4
+MOST_ROWS = 1 << 14  # reports in one part
+MOST_PART_BYTES = 1 << 17  # and their bytes, unless one alone has more: a part is read for each old report sent again
 Columns = Sequence[bytes]  # ids, cohorts, payloads, checksums
+EMPTY: Columns = (b"", b"", b"", b"")
 
 
 def columns_of(ids: Ids, reports: Reports) -> Columns:
@@ -66,9 +69,22 @@ def widths(width: int) -> tuple[int, ...]:
     return ID_BYTES, COHORT_BYTES, width, CHECKSUM_BYTES
 
 
+def rows_per_part(width: int) -> int:
+    """How many reports go into one part, given the bytes of a payload."""
+    return max(1, min(MOST_ROWS, MOST_PART_BYTES // sum(widths(width))))
+
+
 def is_whole(rows: int, width: int, columns: Columns) -> bool:
     """Whether all columns are as long as so many reports."""
     return all(len(column) == rows * size for column, size in zip(columns, widths(width), strict=True))
+
+
+def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
+    """Which reports of a part are as they were stored: none if its columns have not the length of so many."""
+    width = plan.cohorts.bytes
+    if not is_whole(rows, width, columns):
+        return np.zeros(rows, np.bool_)
+    return Rows.read(plan.id, width, columns).is_good
 
 
 def next_stretch(db: sqlite3.Connection, plan: Plan, number: int, after: int, batch: int) -> Stretch | None:
@@ -97,24 +113,31 @@ def next_stretch(db: sqlite3.Connection, plan: Plan, number: int, after: int, ba
 
 
 class Contents:
-    """What a store has under an id, given the sequence number it may have. Ask in increasing order of numbers."""
+    """What a store has under an id, given the sequence number it may have. Ask in increasing order of numbers.
+
+    A part is read once, however many are asked for, and only the reports that are asked for are checked.
+    """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._last = self._rows = self._number = 0
+        self._plan_id = ""
         self._columns: Columns = ()
-        self._is_good: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._is_whole = False
 
     def at(self, seq: int, key: bytes) -> Content | None:
         """The content under the id ``key``; None if the report of this number has another id, or was taken away."""
         if seq > self._last:
             self._load(seq)
-        place = self._rows - 1 - (self._last - seq)
-        if place < 0 or self._cell(0, place) != key:
+        row = self._rows - 1 - (self._last - seq)
+        if row < 0 or self._cell(0, row) != key:
             return None
-        if not self._is_good[place]:
+        cohort = int.from_bytes(self._cell(1, row), "little")
+        payload = self._cell(2, row)
+        checksum = int.from_bytes(self._cell(3, row), "little")
+        if not self._is_whole or checksum_of(self._plan_id, key, cohort, payload) != checksum:
             return DAMAGED
-        return self._number, int.from_bytes(self._cell(1, place), "little"), self._cell(2, place)
+        return self._number, cohort, payload
 
     def _load(self, seq: int) -> None:
         query = """SELECT seq, rows, number, id, ids, cohorts, payload, checksums FROM parts
@@ -123,13 +146,10 @@ class Contents:
         if found is None:
             self._last, self._rows = seq, 0
             return
-        self._last, self._rows, self._number, plan_id, *self._columns = found
+        self._last, self._rows, self._number, self._plan_id, *self._columns = found
         width = len(self._columns[2]) // max(1, self._rows)
-        if is_whole(self._rows, width, self._columns):
-            self._is_good = Rows.read(plan_id, width, self._columns).is_good
-        else:
-            self._is_good = np.zeros(self._rows, np.bool_)
+        self._is_whole = is_whole(self._rows, width, self._columns)
 
-    def _cell(self, column: int, place: int) -> bytes:
+    def _cell(self, column: int, row: int) -> bytes:
         width = len(self._columns[column]) // self._rows
-        return self._columns[column][place * width : (place + 1) * width]
+        return self._columns[column][row * width : (row + 1) * width]

@@ -12,11 +12,10 @@ from sottovoce.errors import StoreError
 from sottovoce.plans import Plan
 from sottovoce.store.base import new_version
 from sottovoce.store.register import Register
-from sottovoce.store.sqlite_parts import Columns, Rows, insert_part, is_whole, widths
+from sottovoce.store.sqlite_parts import EMPTY, Columns, good_rows, insert_part, widths
 
 _PARTS = """SELECT seq, rows, people, ids, cohorts, payload, checksums FROM parts
     WHERE plan = ? AND seq > ? ORDER BY seq LIMIT 1"""
-_EMPTY: Columns = (b"", b"", b"", b"")
 
 
 def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
@@ -29,9 +28,7 @@ def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
     total, last = 0, 0
     while (found := db.execute(_PARTS, (number, last)).fetchone()) is not None:
         last, rows, people, *columns = found
-        is_good = np.zeros(rows, np.bool_)
-        if is_whole(rows, width, columns):
-            is_good = Rows.read(plan.id, width, columns).is_good
+        is_good = good_rows(plan, rows, columns)
         if is_good.all():
             continue
         total += int(np.count_nonzero(~is_good))
@@ -47,7 +44,7 @@ def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
             elif is_good.any():
                 _keep_aside(db, number, last - after, stop - start, cut)
         if rows and not is_good[-1]:
-            insert_part(db, last, number, people, _EMPTY)
+            insert_part(db, last, number, people, EMPTY)
     if total:
         change = "UPDATE plans SET set_aside = set_aside + ?, version = ? WHERE number = ?"
         db.execute(change, (total, new_version(), number))
