@@ -98,7 +98,7 @@ class Sender:
                 if answer.status not in _AGAIN:
                     raise _refusal(answer)
             except _NotAnswered as wrong:  # a network's login page, or another server, answers in its place
-                why = f"it answered 200 ({answer.media_type}) without {wrong}; is it the collector?"
+                why = f"it answered 200 ({answer.media_type}) without {wrong} (is it the collector?)"
             except (OSError, http.client.HTTPException) as wrong:
                 self.close()
                 why = type(wrong).__name__
