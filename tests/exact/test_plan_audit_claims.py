@@ -10,6 +10,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.audit import PlanAudit, audit_plan, enumeration
 from sottovoce.audit.records import Records
+from sottovoce.audit.sampling import sample_reports
 from sottovoce.client import Client
 from sottovoce.entropy import Seeded
 from sottovoce.errors import InvalidInput
@@ -23,6 +24,14 @@ BASKETS = sv.plan(
     sv.TopItems("a", top=2, method="psfo", length=2, oracle="grr"),
     epsilon=1,
     people=1000,
+)
+ASSIGNED = sv.plan(sv.Schema(a=sv.Boolean()), sv.Frequencies("a"), epsilon=1, people=1000, coin="assigned")
+ASSIGNED_WIDE = sv.plan(
+    sv.Schema(a=sv.Categorical(range(100))),
+    sv.Frequencies("a", oracle="oue"),
+    epsilon="1.5",
+    people=1000,
+    coin="assigned",
 )
 AGES = sv.plan(sv.Schema(a=sv.Ordinal(1, 4)), sv.Frequencies("a"), epsilon=1, people=1000)
 
@@ -70,6 +79,41 @@ class Restarted(Client):
                 self.state.memos.clear()
             self.kept = super().report(record)
         return self.kept
+
+
+class ByAssignment(Client):
+    """A restarted device drops its memo if the assignment is another one than before, or (``same``) the same one."""
+
+    same = False
+    is_new = True
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        if self.state is None or self._assignment is None:
+            return super().report(record)
+        mine = (0, [self._assignment.id.hex()])
+        before = self.state.memos.get("assignment")
+        if self.is_new and before is not None and (before == mine) == self.same:
+            del self.state.memos[self.plan.id]
+        self.is_new = False
+        told = super().report(record)
+        self.state.memos["assignment"] = mine
+        return told
+
+
+class SameAssignment(ByAssignment):
+    same = True
+
+
+class Refusing(Client):
+    """A device that has answered takes no other assignment: it is silent then, whatever the record."""
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        if self.state is None or self._assignment is None:
+            return super().report(record)
+        mine = (0, [self._assignment.id.hex()])
+        if self.state.memos.setdefault("assignment", mine) != mine:
+            raise InvalidInput("assignment: it is another one than that of the memo")
+        return super().report(record)
 
 
 class Third(Client):
@@ -165,7 +209,7 @@ class AboveRange(Client):
         return answered(told, b"\x03") if record.get("a") == 5 else told
 
 
-@pytest.mark.parametrize("plan", [ONE_ASK, BASKETS, AGES])
+@pytest.mark.parametrize("plan", [ONE_ASK, BASKETS, AGES, ASSIGNED])
 def test_without_a_mutant_they_pass(plan: sv.Plan) -> None:
     found = audited(plan)
     assert found.passed, str(found)
@@ -181,6 +225,8 @@ def test_without_a_mutant_they_pass(plan: sv.Plan) -> None:
         (ONE_ASK, OtherAnswer, "a lifetime of reports"),
         (ONE_ASK, Restarted, "a lifetime of reports"),
         (ONE_ASK, Third, "a lifetime of reports"),
+        (ASSIGNED, ByAssignment, "a lifetime of reports"),
+        (ASSIGNED, SameAssignment, "a lifetime of reports"),
         (ONE_ASK, Unread, "one report"),
         (ONE_ASK, writing(Longer), "other bytes than those of its report"),
         (ONE_ASK, writing(Spoken), "other bytes than those of its report"),
@@ -206,6 +252,17 @@ def test_two_reports_are_compared_where_five_have_too_many_ways(
     found = audited(ONE_ASK, device)
     assert found.passed == (device is Client)
     assert "of 2 by one device" in str(found)
+
+
+def test_a_device_that_refuses_a_second_assignment_passes() -> None:
+    found = audited(ASSIGNED, Refusing)
+    assert found.passed, str(found)
+
+
+@pytest.mark.parametrize("device", [Client, ByAssignment])
+def test_sampled_devices_are_restarted_with_a_new_assignment(device: Callable[..., Client]) -> None:
+    found = sample_reports(ASSIGNED_WIDE, 8_000, 0.999, device, Seeded(5))
+    assert bool(found.faults) == (device is ByAssignment), found
 
 
 def test_a_device_that_never_reports_fails() -> None:

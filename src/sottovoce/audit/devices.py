@@ -16,6 +16,7 @@ from sottovoce.reports import Report
 
 Device = Callable[..., Client]  # as Client is called
 Session = Sequence[Record]  # what one device reports until it is started anew
+Assigning = Callable[[int], Assignment | None]  # the assignment of each session, by its place: one serves once
 
 
 class Told(NamedTuple):
@@ -55,7 +56,7 @@ def tell(
     device: Device,
     sessions: Sequence[Session],
     entropy: Entropy | None,
-    assignment: Assignment | None,
+    assigning: Assigning,
     state: ClientState | None,
 ) -> Outcome:
     """What one person's device sends. Each session but the first is a new device on the state as it was written."""
@@ -63,7 +64,7 @@ def tell(
     for place, records in enumerate(sessions):
         if place and state is not None:
             state = ClientState.from_json(state.to_json())
-        client = device(plan, state=state, entropy=entropy, assignment=assignment)
+        client = device(plan, state=state, entropy=entropy, assignment=assigning(place))
         told += [_told(client, record) for record in records]
     return tuple(told)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.assignments import LATEST, Assignment
-from sottovoce.audit.devices import Device, Outcome, Session, joined, new_state, tell
+from sottovoce.audit.devices import Assigning, Device, Outcome, Session, joined, new_state, tell
 from sottovoce.audit.records import MAX_RECORDS, Record, Records
 from sottovoce.audit.walk import MAX_BRANCHES, Draws, Law, Path, PublicCoins, Tickets, Walker, law_of
 from sottovoce.client import ClientState, InvalidValueWarning
@@ -120,6 +120,7 @@ class _Enumerator:
     ) -> None:
         self.plan, self.device, self.seed, self.progress = plan, device, seed, progress
         self.has_delta = plan.guarantee.delta > 0
+        self.is_assigned = plan.coin == "assigned"
         self.limit = 2 * limit if self.has_delta else limit
         self.found = Enumeration()
         self.records = Records(plan, DELTA_RECORDS if self.has_delta else MAX_RECORDS)
@@ -135,7 +136,8 @@ class _Enumerator:
         if 2 * ways * MAX_RECORDS * MIN_SAMPLES > self.limit and not self.has_delta:
             self.records = Records(self.plan, max(MIN_RECORDS, self.limit // (2 * ways * MIN_SAMPLES)))
         people = self.records.of_cohort(self._cohort(public))
-        each = ways * len(people) * (1 if self.has_delta else 2)  # one report, and two of a lifetime
+        lifetimes = 0 if self.has_delta else 2 if self.is_assigned else 1  # with new assignments, and with one
+        each = ways * len(people) * (1 + lifetimes)
         wanted = DELTA_SAMPLES if self.has_delta else PUBLIC_SAMPLES
         is_listed = public.ways * each * (MIN_SAMPLES if public.is_sampled else 1) <= self.limit
         if is_listed:
@@ -157,15 +159,15 @@ class _Enumerator:
         ways = []
         for record in (self.records.lowest, self.records.highest):
             before = self.found.ways
-            self._law([[record]], public, self._assignment(0), self._first_state)
+            self._law([[record]], public, self._assigning(0), self._first_state)
             ways.append(self.found.ways - before)
         self.found.ways = 0
-        public.is_sampled |= self.plan.coin == "assigned"
+        public.is_sampled |= self.is_assigned
         return max(ways), public
 
     def _cohort(self, public: PublicCoins) -> int:
         """The cohort that the public coins say, by the report of one record."""
-        return self._named(self._law([[self.records.lowest]], public, self._assignment(0), self._first_state))
+        return self._named(self._law([[self.records.lowest]], public, self._assigning(0), self._first_state))
 
     def _named(self, law: Law[Outcome]) -> int:
         """The cohort that a record's reports name, if the plan has it."""
@@ -179,7 +181,7 @@ class _Enumerator:
         path = Path()
         while True:
             public = self._public(number, path if is_listed else None)
-            self._compare(public, self._assignment(number))
+            self._compare(public, self._assigning(number))
             if not is_listed or not path.advance():
                 return
 
@@ -189,23 +191,28 @@ class _Enumerator:
             return PublicCoins(_Ends(source, number), None)
         return PublicCoins(source, path, self.tickets)
 
-    def _assignment(self, number: int) -> Assignment | None:
-        if self.plan.coin != "assigned":
-            return None
+    def _assigning(self, number: int) -> Assigning:
+        """Of one sample: each session of a device gets an assignment of its own."""
+        if not self.is_assigned:
+            return lambda place: None
         key = hashlib.sha256(b"assigned coins" + self.seed).digest()
-        return Assignment.sign(key, self.plan.id, number.to_bytes(16, "big"), LATEST)
+
+        def sign(place: int) -> Assignment:
+            return Assignment.sign(key, self.plan.id, (place << 64 | number).to_bytes(16, "big"), LATEST)
+
+        return sign
 
     # -- one choice of public coins
 
-    def _compare(self, public: PublicCoins, assignment: Assignment | None) -> None:
+    def _compare(self, public: PublicCoins, assigning: Assigning) -> None:
         """The laws of all records' reports, given the public coins."""
-        first = self._law([[self.records.lowest]], public, assignment, self._first_state)
+        first = self._law([[self.records.lowest]], public, assigning, self._first_state)
         cohort = self._named(first)
         self.seen.add(cohort)
         people = self.records.of_cohort(cohort)
         self.found.records = max(self.found.records, len(people))
-        laws = [self._law([[record]], public, assignment, self._first_state) for record in people]
-        laws += self._outside(cohort, public, assignment)
+        laws = [self._law([[record]], public, assigning, self._first_state) for record in people]
+        laws += self._outside(cohort, public, assigning)
         chances = _common(laws)
         self.found.reports += len(set().union(*chances))
         self.found.ratio = larger(self.found.ratio, worst_ratio(chances))
@@ -215,24 +222,29 @@ class _Enumerator:
         if self.has_delta:
             self.excess.setdefault(key, []).append(self._excess(chances))
         if not self.has_delta or len(self.excess[key]) == 1:
-            self._compare_lifetimes(people, public, assignment)
+            self._compare_lifetimes(people, public, assigning)
+            if self.is_assigned:
+                self._compare_lifetimes(people, public, lambda place: assigning(0))
         if public.differs:
             self.found.accuse("which public coins are drawn depends on the record or on private coins")
 
-    def _outside(self, cohort: int, public: PublicCoins, assignment: Assignment | None) -> list[Law[Outcome]]:
+    def _outside(self, cohort: int, public: PublicCoins, assigning: Assigning) -> list[Law[Outcome]]:
         """The reports of people without a valid value of what is asked: silence, or any other law, would tell that."""
         laws = []
         for record in self.records.outside(cohort):
             with suppress(NotEnumerable):
-                laws.append(self._law([[record]], public, assignment, self._first_state))
+                laws.append(self._law([[record]], public, assigning, self._first_state))
         return laws
 
-    def _compare_lifetimes(self, people: list[Record], public: PublicCoins, assignment: Assignment | None) -> None:
-        """Several reports of one device: on the same answer and on another one, restarted or not."""
+    def _compare_lifetimes(self, people: list[Record], public: PublicCoins, assigning: Assigning) -> None:
+        """Several reports of one device: on the same answer and on another one, restarted or not.
+
+        Whoever hands out assignments chooses them, so laws are compared under the same ones.
+        """
         laws: list[Law[Outcome]] = []
         while self.lifetimes and not laws:
             try:
-                laws = self._lifetimes(self.lifetimes[0], people, public, assignment)
+                laws = self._lifetimes(self.lifetimes[0], people, public, assigning)
             except NotEnumerable:
                 self.lifetimes.pop(0)
         if not laws:
@@ -245,11 +257,11 @@ class _Enumerator:
             self.found.accuse("a device that keeps its state does not repeat its report")
 
     def _lifetimes(
-        self, lifetime: Lifetime, people: list[Record], public: PublicCoins, assignment: Assignment | None
+        self, lifetime: Lifetime, people: list[Record], public: PublicCoins, assigning: Assigning
     ) -> list[Law[Outcome]]:
         most = MAX_WAYS_PER_LIFETIME if lifetime is _long else MAX_WAYS_PER_RECORD
         return [
-            self._law(sessions, public, assignment, lambda: joined(self.plan), most)
+            self._law(sessions, public, assigning, lambda: joined(self.plan), most)
             for record, other in zip(people, people[1:] + people[:1], strict=True)
             for sessions in lifetime(record, other)
         ]
@@ -258,14 +270,14 @@ class _Enumerator:
         self,
         sessions: Sequence[Session],
         public: PublicCoins,
-        assignment: Assignment | None,
+        assigning: Assigning,
         state: Callable[[], ClientState | None],
         most: int = MAX_WAYS_PER_RECORD,
     ) -> Law[Outcome]:
         def draw(path: Path) -> Outcome:
             public.start()
             walker = Walker(path, public, self.found.draws)
-            told = tell(self.plan, self.device, sessions, walker, assignment, state())
+            told = tell(self.plan, self.device, sessions, walker, assigning, state())
             public.finish(told[0] is not None)
             return told
 

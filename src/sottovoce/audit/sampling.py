@@ -20,13 +20,14 @@ from sottovoce.plans import Plan
 
 MIN_DRAWS = 1000
 MAX_VALUES = 16  # values of each record that a report's support is looked up for
+LATER = 2  # reports of a device that keeps its state, after the first
 _BATCH = 500
 Feature = Hashable
 
 
 @dataclass
 class ReportSample:
-    """Lower bounds, of one report and of a device's two reports; beyond what is stated, the plan is convicted."""
+    """Lower bounds, of one report and of two of a device's three; beyond what is stated, the plan is convicted."""
 
     draws: int
     confidence: float
@@ -47,7 +48,7 @@ def sample_reports(
     """Draw reports of pairs of records as devices do, and bound what tells the two apart.
 
     The first half of the draws chooses events, the second half counts them. Every other device keeps a state and
-    reports twice.
+    reports three times.
 
     Args:
         plan: the plan whose devices are audited.
@@ -97,21 +98,21 @@ class _Devices:
         self._made = 0
 
     def tell(self, record: Record, other: Record) -> Outcome:
-        """One report of a new device, or two of one that keeps its state, the second on another answer."""
+        """One report of a new device, or three of one that keeps its state: on another answer, and after a restart."""
         self._made += 1
         if self._progress is not None and self._made % _BATCH == 0:
             self._progress(self._made)
         if self._made % 2:
             return self._told([[record]], None if len(self._plan.series.shares) == 1 else new_state())
-        return self._told([[record, other]], joined(self._plan))
+        return self._told([[record, other], [record]], joined(self._plan))
 
     def _told(self, sessions: list[Session], state: ClientState | None) -> Outcome:
-        return tell(self._plan, self._device, sessions, self._entropy, self._assignment(), state)
+        return tell(self._plan, self._device, sessions, self._entropy, self._assignment, state)
 
-    def _assignment(self) -> Assignment | None:
+    def _assignment(self, place: int) -> Assignment | None:
         if self._plan.coin != "assigned":
             return None
-        return Assignment.sign(self._key, self._plan.id, self._made.to_bytes(16, "big"), LATEST)
+        return Assignment.sign(self._key, self._plan.id, (place << 64 | self._made).to_bytes(16, "big"), LATEST)
 
 
 class _Looks:
@@ -165,7 +166,7 @@ def _compare(
     plan: Plan, devices: _Devices, pair: tuple[Record, Record], each: int, pairs: int, found: ReportSample
 ) -> None:
     looks = _Looks(plan, pair)
-    # [half][record] -> (outcome's features) for one report and for two
+    # [half][record] -> (outcome's features) for one report and for the first with a later one
     halves = [[_features(devices, looks, pair, side, each) for side in (0, 1)] for _ in range(2)]
     kinds = len(halves[0][0])
     alpha = (1 - found.confidence) / (2 * 4 * kinds * pairs)  # two bounds for two events in two directions of each kind
@@ -178,7 +179,7 @@ def _compare(
                 true_rate = _rate(counted, event, alpha)[0]
                 false_rate = _rate(against, event, alpha)[1]
                 cost = math.log(true_rate / false_rate) if true_rate > 0 else 0.0
-                if kind == kinds - 1:
+                if kind >= kinds - LATER:
                     found.lifetime = max(found.lifetime, cost)
                 else:
                     found.epsilon = max(found.epsilon, cost)
@@ -188,8 +189,8 @@ def _compare(
 def _features(
     devices: _Devices, looks: _Looks, pair: tuple[Record, Record], side: int, count: int
 ) -> list[Counter[Feature]]:
-    """How often each look was seen: the cohort, the pattern, both; and, of two reports, both patterns."""
-    seen: list[Counter[Feature]] = [Counter() for _ in range(4)]
+    """How often each look was seen: the cohort, the pattern, both; and the pattern beside that of each later report."""
+    seen: list[Counter[Feature]] = [Counter() for _ in range(3 + LATER)]
     for _ in range(count):
         outcome = devices.tell(pair[side], pair[1 - side])
         told = outcome[0]
@@ -198,8 +199,8 @@ def _features(
         seen[0][cohort] += 1
         seen[1][pattern] += 1
         seen[2][cohort, pattern] += 1
-        if len(outcome) == 2:
-            seen[3][pattern, looks.pattern(outcome[1])] += 1
+        for place, later in enumerate(outcome[1:], start=3):
+            seen[place][pattern, looks.pattern(later)] += 1
     return seen
 
 
