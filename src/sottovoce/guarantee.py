@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+
+DIGITS = 4  # of a number that is told to people
+DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Guarantee:
     >>> Guarantee(1.0, 1.0).best_guess(0.5)
     0.7310585786300049
     >>> print(Guarantee(1.0, 1.0, 0.001))
-    (1, 0.001)-LDP per report, (1, 0.001) over a lifetime (a 50% guess about a person rises to at most 73%)
+    (1, 0.001)-LDP per report, (1, 0.001) over a lifetime (a 50% guess about a person rises to at most 73.2%)
     """
 
     per_report: float
@@ -46,10 +50,31 @@ class Guarantee:
 
     def __str__(self) -> str:
         one, all_ = (
-            f"({cost:.4g}, {self.delta:.4g})" if self.delta else f"{cost:.4g}"
+            f"({at_most(cost)}, {at_most(self.delta)})" if self.delta else at_most(cost)
             for cost in (self.per_report, self.lifetime)
         )
         return (
             f"{one}-LDP per report, {all_} over a lifetime "
-            f"(a 50% guess about a person rises to at most {self.best_guess(0.5):.0%})"
+            f"(a 50% guess about a person rises to at most {at_most_percent(self.best_guess(0.5))})"
         )
+
+
+def at_most(value: float) -> str:
+    """A number in four digits, rounded up: what is promised is never less than what is told.
+
+    >>> at_most(0.1 + 0.2), at_most(0.00012341), at_most(1.5e-7)
+    ('0.3', '0.0001235', '1.5e-7')
+    """
+    exact = Decimal(value * (1 - DOUBLE_ERROR))
+    rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(exact).normalize()
+    return f"{rounded:f}" if rounded.adjusted() >= -6 else str(rounded).lower()  # as JavaScript writes it
+
+
+def at_most_percent(share: float) -> str:
+    """A share in percent, rounded up to one decimal.
+
+    >>> at_most_percent(0.50250), at_most_percent(0.73106), at_most_percent(1.0)
+    ('50.3%', '73.2%', '100%')
+    """
+    tenths = min(1000, math.ceil(1000 * (share + DOUBLE_ERROR)))
+    return f"{tenths / 10:g}%"

@@ -20,7 +20,7 @@ from sottovoce.cohorts import LARGEST_JSON_INTEGER, Cohorts, share_of
 from sottovoce.encodings import of_kind
 from sottovoce.errors import InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.families import FAMILIES
-from sottovoce.guarantee import Guarantee
+from sottovoce.guarantee import Guarantee, at_most
 from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.schema import Schema
@@ -143,7 +143,7 @@ class Plan:
     def cost(self) -> str:
         """What it asks of a person, in words: its epsilon, and its delta if it has one."""
         delta = self.guarantee.delta
-        return f"epsilon {self.epsilon}, delta {delta:.4g}" if delta else f"epsilon {self.epsilon}"
+        return f"epsilon {self.epsilon}, delta {at_most(delta)}" if delta else f"epsilon {self.epsilon}"
 
     @property
     def round_people(self) -> int:

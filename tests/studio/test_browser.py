@@ -87,7 +87,7 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
         row.get_by_label("Kind").select_option(label="one of a list")
         row.get_by_label("Values").fill("never, weekly, daily")
         page.get_by_label("Epsilon").fill("2")
-        assert page.locator("#guess").text_content() == "88%"
+        assert page.locator("#guess").text_content() == "88.1%"
         page.locator("#prediction").wait_for()
         until(lambda: "2-LDP per report" in page.locator("#words").text_content())
         assert re.fullmatch(r"± \d+\.\d+ points", page.locator("#reach").text_content())

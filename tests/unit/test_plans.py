@@ -196,6 +196,22 @@ def test_a_guess_is_bounded_with_delta(prior: float, epsilon: float, delta: floa
         assert f"({epsilon:g}, {delta:g})-LDP per report, ({epsilon:g}, {delta:g}) over a lifetime" in str(promise)
 
 
+def test_what_a_promise_says_is_rounded_up() -> None:
+    """As clients/js rounds it."""
+    for epsilon, percent in ((0.01, "50.3%"), (0.001, "50.1%"), (1e-20, "50.1%"), (1.0, "73.2%"), (100.0, "100%")):
+        assert str(sv.Guarantee(epsilon, epsilon)).endswith(f"rises to at most {percent})")
+    for delta, told in (
+        (0.00012341, "0.0001235"),
+        (0.00099991, "0.001"),
+        (1.00001e-7, "1.001e-7"),
+        (0.0001, "0.0001"),
+        (0.000125, "0.000125"),
+    ):
+        assert str(sv.Guarantee(1.0, 1.0, delta)).startswith(f"(1, {told})-LDP")
+    assert str(sv.Guarantee(1.00004, 12.3414)).startswith("1.001-LDP per report, 12.35 over a lifetime")
+    assert str(sv.Guarantee(0.1 + 0.2, 0.3)).startswith("0.3-LDP per report, 0.3 over")  # a double's last bit
+
+
 def _sampled(delta: object, people: int = 900) -> sv.Plan:
     question = sv.TopItems("basket", top=2, method="psfo", length=12, delta=delta)
     return sv.plan(sv.Schema(basket=sv.Items(range(40))), question, epsilon=1.0, people=people)

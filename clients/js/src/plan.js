@@ -46,6 +46,13 @@ function readDeltas({ kinds }, people, coin) {
   return sums;
 }
 
+/** In four digits, rounded up. */
+function atMost(value) {
+  const [digits, power] = value.toExponential(3).split("e");
+  const more = Number(`${digits}e${power}`) < value * (1 - 1e-12) ? 0.001 : 0;
+  return Number(Number(`${Number(digits) + more}e${power}`).toPrecision(4));
+}
+
 export class Plan {
   static async fetch(url, { id }) {
     need(isId(id), "id must be a plan's: 64 hexadecimal digits");
@@ -99,12 +106,13 @@ export class Plan {
   explain() {
     const { epsilon, delta, cohorts } = this;
     const guess = this.bestGuess();
-    const chance = delta ? `, with the chance of ${Number(delta.toPrecision(4))} that it tells more counted in` : "";
+    const percent = Math.min(1000, Math.ceil(1000 * (guess + 1e-12))) / 10; // rounded up, as a promise is
+    const chance = delta ? `, with the chance of ${atMost(delta)} that it tells more counted in` : "";
     return {
       epsilon,
       delta,
       guess,
-      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${Math.round(100 * guess)}%${chance}.`,
+      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${percent}%${chance}.`,
       asked: cohorts.attributes,
       cohorts: Number(cohorts.count),
       rounds: this.series.shares.length,

@@ -297,7 +297,7 @@ test("a plan says what it costs", async () => {
   assert.ok(Math.abs(plan.bestGuess() - Math.E ** 1.5 / (1 + Math.E ** 1.5)) < 1e-12);
   assert.ok(plan.bestGuess(0.01) < 0.05);
   const told = plan.explain();
-  assert.match(told.sentence, /raise a 50% guess about you to at most 82%/);
+  assert.match(told.sentence, /raise a 50% guess about you to at most 81\.8%/);
   assert.deepEqual([told.asked, told.cohorts, told.rounds, told.bytes], [["x"], 1, 1, 1]);
 });
 
@@ -305,11 +305,23 @@ test("a plan says when its promise may fail", async () => {
   const plan = await planOf("two amplified sets");
   const told = plan.explain();
   assert.deepEqual([plan.epsilon, plan.delta, told.delta], [1.2, 1e-6, 1e-6]);
-  assert.match(told.sentence, /to at most 77%, with the chance of 0\.000001 that it tells more counted in\.$/);
+  assert.match(told.sentence, /to at most 76\.9%, with the chance of 0\.000001 that it tells more counted in\.$/);
   assert.ok(Math.abs(told.guess - (Math.exp(1.2) + 1e-6) / (Math.exp(1.2) + 1)) < 1e-12);
   const pure = await planOf("amplified sets");
   assert.deepEqual([pure.delta, pure.explain().delta], [0, 0]);
-  assert.match(pure.explain().sentence, /to at most 77%\.$/);
+  assert.match(pure.explain().sentence, /to at most 76\.9%\.$/);
+});
+
+test("what a plan says is rounded up", async () => {
+  const plan = await planOf("grr");
+  const said = (epsilon, delta) => Object.assign(Object.create(Plan.prototype), plan, { epsilon, delta }).explain().sentence;
+  assert.match(said(0.01, 0), /at most 50\.3%\.$/);
+  assert.match(said(0.001, 0), /at most 50\.1%\.$/);
+  assert.match(said(1e-20, 0), /at most 50\.1%\.$/);
+  assert.match(said(1, 0), /at most 73\.2%\.$/);
+  assert.match(said(100, 0), /at most 100%\.$/);
+  const told = [0.00012341, 0.00099991, 1.00001e-7, 0.0001, 0.000125].map((delta) => said(1, delta).match(/of (.*) that/)[1]);
+  assert.deepEqual(told, ["0.0001235", "0.001", "1.001e-7", "0.0001", "0.000125"]);
 });
 
 test("WebCrypto's bytes come in any number, all of them drawn", () => {

@@ -14,6 +14,7 @@ from sottovoce import __version__
 from sottovoce.cli import pictures, popularity
 from sottovoce.cli.tables import parts
 from sottovoce.files import replacing
+from sottovoce.guarantee import at_most, at_most_percent
 
 if TYPE_CHECKING:
     from sottovoce.cli.demo import Finding, Pair, Story
@@ -172,7 +173,7 @@ def _facts(plan: Plan) -> str:
         (f"{plan.people:,}", "people, each sending one report"),
         (f"{len(plan.schema)}", "attributes, any of which can be asked for together"),
         (f"{plan.guarantee.per_report:.3g}", "epsilon, the most a report can cost"),
-        *([(f"{plan.guarantee.delta:.3g}", "delta, the chance that it costs more")] if plan.guarantee.delta else []),
+        *([(f"{at_most(plan.guarantee.delta)}", "delta, the chance that it costs more")] if plan.guarantee.delta else []),
         (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
         (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
     )
@@ -182,12 +183,12 @@ def _facts(plan: Plan) -> str:
 def _promise(plan: Plan) -> str:
     guarantee = plan.guarantee
     times = math.exp(guarantee.per_report)
-    but = f", but for a chance of {guarantee.delta:.4g} that is counted in below" if guarantee.delta else ""
+    but = f", but for a chance of {at_most(guarantee.delta)} that is counted in below" if guarantee.delta else ""
     return (
         f"<p>Whatever you answer, each report that your device might send could also come from any other answer, and "
-        f"is at most <b>{times:.2f} times</b> likelier under yours{but}. Somebody who gave your secret a 50% chance "
-        f"and then reads your report is at most <b>{guarantee.best_guess(0.5):.0%}</b> sure; from 10% they get to at "
-        f"most {guarantee.best_guess(0.1):.0%}. This holds whatever else they know, for whoever receives the reports, "
+        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave your secret a 50% chance "
+        f"and then reads your report is at most <b>{at_most_percent(guarantee.best_guess(0.5))}</b> sure; from 10% they get to at "
+        f"most {at_most_percent(guarantee.best_guess(0.1))}. This holds whatever else they know, for whoever receives the reports, "
         f"and cannot be undone later.</p>"
         f"<p>The coins are tossed on the device against integer thresholds, so the number above is proved, not "
         f"measured: <code>sottovoce audit plan.json</code> runs the device's own code along the ways its coins can "

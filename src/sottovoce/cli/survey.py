@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import InvalidInput
+from sottovoce.guarantee import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +86,7 @@ class Suspect:
 
     def __str__(self) -> str:
         more = f" and {self.alike - 1:,} more asks" if self.alike > 1 else ""
-        less = "" if self.cost is None else f" (of a sampled item: a report costs {self.cost:.4g})"
+        less = "" if self.cost is None else f" (of a sampled item: a report costs {at_most(self.cost)})"
         return f"{', '.join(self.attributes)}{more}{less}: " if self.attributes else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.guarantee import at_most
 from sottovoce.labels import visible, written
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
             each["id"][:16],
             escape(each["title"]),
             each["question"],
-            each["epsilon"] + (f", delta {delta:.4g}" if (delta := each["guarantee"]["delta"]) else ""),
+            each["epsilon"] + (f", delta {at_most(delta)}" if (delta := each["guarantee"]["delta"]) else ""),
             f"{each['people']:,}",
             *([f"{each['damaged']:,}"] if any_damaged else []),
             f"{each['people_expected']:,}",

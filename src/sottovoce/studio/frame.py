@@ -12,6 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from sottovoce.guarantee import at_most, at_most_percent
 from sottovoce.service.desk import Desk
 from sottovoce.studio import figures
 from sottovoce.studio.access import Access, cookie_name
@@ -33,6 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"whole": "{:,}".format, "percent": percent, "day": day, "listed": listed, "drawn": Markup}
+    made.filters |= {"at_most": at_most, "at_most_percent": at_most_percent}
     for name in made.list_templates():
         made.get_template(name)  # now, so that no visitor waits for it
     return made

@@ -9,6 +9,7 @@ const prediction = document.getElementById("prediction");
 const by = (id) => document.getElementById(id);
 
 const percent = (share, digits) => `${(100 * share).toFixed(digits)}%`;
+const atMost = (share) => `${Math.min(1000, Math.ceil(1000 * (share + 1e-12))) / 10}%`; // a promise is rounded up
 /** Enough digits to see the difference, and no more. */
 const points = (share) => (100 * share).toFixed(share < 0.001 ? 3 : share < 0.02 ? 2 : 1);
 
@@ -36,7 +37,7 @@ function add() {
 function showMeaning() {
   const epsilon = Number(form.elements.epsilon.value);
   by("epsilon-value").value = epsilon.toFixed(1);
-  by("guess").textContent = percent(1 / (1 + Math.exp(-epsilon)), 0);
+  by("guess").textContent = atMost(1 / (1 + Math.exp(-epsilon)));
 }
 
 /** What a plan would learn, in figures and words. */
@@ -53,7 +54,7 @@ function show(found) {
   by("method").textContent = found.method;
   const [{ what }] = found.errors;
   by("error").textContent = `${points(found.error)} points, for ${found.errors.length > 1 ? `${what}, the worst` : what}`;
-  by("risen").textContent = percent(found.guess, 0);
+  by("risen").textContent = atMost(found.guess);
   const others = found.errors.length > 1 ? found.errors : found.others;
   by("more").hidden = others.length === 0;
   by("more-title").textContent = found.errors.length > 1 ? "Every attribute" : "Other methods";
