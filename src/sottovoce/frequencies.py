@@ -14,9 +14,9 @@ from sottovoce.cohorts import Cohort, Cohorts
 from sottovoce.encodings import Ask, Cells
 from sottovoce.errors import InvalidInput
 from sottovoce.estimate import Estimate, PureLaw, Table
-from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle
+from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle, plain_name
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
-from sottovoce.oracles.options import named_salt, plain_option
+from sottovoce.oracles.options import named_salt, plain_options
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
 from sottovoce.plans import Plan, Question
@@ -53,9 +53,9 @@ class Frequencies(Question):
             raise InvalidInput(f"split ({split}) must be one of {', '.join(SPLITS)}")
         for name, value in (
             ("attributes", attributes),
-            ("oracle", oracle),
+            ("oracle", plain_name(oracle)),
             ("split", split),
-            ("options", {key: plain_option(option) for key, option in options.items()}),
+            ("options", plain_options(options)),
         ):
             object.__setattr__(self, name, value)
 

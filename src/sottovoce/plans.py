@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,7 +21,7 @@ from sottovoce.encodings import of_kind
 from sottovoce.errors import InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.families import FAMILIES
 from sottovoce.guarantee import Guarantee, at_most
-from sottovoce.oracles.options import whole
+from sottovoce.oracles.options import plain_options, whole
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.schema import Schema
 
@@ -85,6 +85,7 @@ class Question(ABC):
     """What is to be learnt. A protocol implements three things: its cohorts, its estimate, its own description."""
 
     kind: ClassVar[str]
+    resettles: ClassVar[bool] = True  # whether what is settled stays as it is if it is settled again
 
     def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Question:
         """The question with every choice made that a plan must hold; by default there are none."""
@@ -248,7 +249,9 @@ class Plan:
         derived = plan.question.cohorts(schema, plan.epsilon, plan.people)
         if derived.to_json() != body["cohorts"]:
             raise InvalidInput("plan: its cohorts are not those of its question")
-        _check_numbers(body["question"].get("options"))
+        _check_options(body["question"].get("options", {}))
+        if question.resettles and plan.question.settled(schema, plan.epsilon, plan.people) != plan.question:
+            raise InvalidInput("plan: its question has options that no plan has")
         # another spelling would be another id, for which every device draws again
         if text != replace(plan, cohorts=derived)._canonical():
             raise InvalidInput("plan: its text must be the one that sottovoce writes for it, byte for byte")
@@ -261,23 +264,10 @@ def _check_coin(coin: Any) -> str:
     return str(coin)
 
 
-def _check_numbers(options: Any) -> None:
+def _check_options(options: Mapping[str, Any]) -> None:
     """Refuse an option of a question that spells a number as a plan never does, such as "064"."""
-    for option in options.values() if isinstance(options, dict) else options if isinstance(options, list) else ():
-        if isinstance(option, dict | list):
-            _check_numbers(option)
-        elif isinstance(option, str) and option not in _spellings(option):
-            raise InvalidInput("plan: an option of its question is a number that is not written as plans write it")
-
-
-def _spellings(text: str) -> tuple[str, ...]:
-    """How a plan writes the number that a text is, if it is one: as a fraction, a decimal or a float is written."""
-    try:
-        number, decimal = Fraction(text), Decimal(text) if "/" not in text else None
-        short = () if decimal is None else (str(decimal.normalize(Context(prec=100))), str(float(text)))
-    except (ValueError, ArithmeticError):
-        return (text,)
-    return (str(number), *short)
+    if json.dumps(plain_options(options)) != json.dumps(options):
+        raise InvalidInput("plan: an option of its question is a number that is not written as plans write it")
 
 
 def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:

@@ -14,7 +14,7 @@ from sottovoce.errors import InvalidInput
 from sottovoce.findings import Findings
 from sottovoce.heavyhitters.method import Method, Target
 from sottovoce.heavyhitters.methods import AUTO, DEFAULT, METHODS
-from sottovoce.oracles.options import plain_option, share, whole
+from sottovoce.oracles.options import plain_options, share, whole, written
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Items, Schema
 
@@ -56,7 +56,7 @@ class HeavyHitters(Question):
             ("top", None if top is None else whole("top", top, 1, MOST_TOP)),
             ("above", None if above is None else _above(above)),
             ("method", method),
-            ("options", {key: plain_option(value) for key, value in options.items()}),
+            ("options", plain_options(options)),
         ):
             object.__setattr__(self, name, value)
         known = self._method_class.options
@@ -146,4 +146,4 @@ def _above(value: Any) -> str:
     exact = share("above", value)
     if not 0 < exact < 1:
         raise InvalidInput(f"above ({value}) must lie between 0 and 1")
-    return str(value)
+    return str(written(exact))

@@ -293,7 +293,7 @@ class Popular(Question):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         plain = cls(data["attribute"], data["top"], data["method"], **data["options"])
-        return plain._with(round=data["round"], known=Known.from_json(data["known"]))
+        return plain._with(round=whole("plan: round", data["round"], 0, MOST_TOP), known=Known.from_json(data["known"]))
 
 
 class TopItems(Popular):

@@ -32,7 +32,7 @@ from sottovoce.marginals.views import (
 )
 from sottovoce.marginals.workload import Places, Workload
 from sottovoce.oracles import Oracle, oracle
-from sottovoce.oracles.options import share
+from sottovoce.oracles.options import plain_option, share
 from sottovoce.postprocessing.consistency import Overlap
 from sottovoce.schema import Schema
 
@@ -191,7 +191,7 @@ class Calm(Method):
             views = self.choose(work, epsilon, people, theta)
         if len(views) > people:
             raise InvalidInput(f"views ({len(views)}) must not be more than the people ({people})")
-        return {"theta": str(options.get("theta", THETA)), "views": [list(view) for view in views]}
+        return {"theta": plain_option(options.get("theta", THETA)), "views": [list(view) for view in views]}
 
     def choose(self, work: Workload, epsilon: Decimal, people: int, theta: Fraction) -> tuple[Places, ...]:
         """The views of zhang2018calm, algorithm 1: their number m and size l, then which ones."""

@@ -40,6 +40,7 @@ class Marginals(Question):
     """
 
     kind: ClassVar[str] = "marginals"
+    resettles: ClassVar[bool] = False  # a method's choices follow from its options, and go into the cohorts
     up_to: int
     attributes: tuple[str, ...] | None
     workload: tuple[tuple[str, ...], ...] | None

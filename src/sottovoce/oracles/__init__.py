@@ -24,7 +24,7 @@ from sottovoce.oracles.subset import SubsetSelection
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
-__all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "options_of", "oracle"]
+__all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "options_of", "oracle", "plain_name"]
 
 # Every oracle there is. A new one is a class in a file of this folder and a line here.
 ORACLES: tuple[type[Oracle], ...] = (
@@ -61,6 +61,15 @@ def find(name: str) -> type[Oracle]:
             return kind
     known = ", ".join([*(kind.names[0] for kind in ORACLES), ADAPTIVE])
     raise InvalidInput(f"oracle ({name}) must be one of {known}")
+
+
+def plain_name(name: str) -> str:
+    """The name of an oracle in plans, for an alias of it; what is neither stays as it is.
+
+    >>> plain_name("k-rr"), plain_name("adaptive")
+    ('grr', 'adaptive')
+    """
+    return next((kind.names[0] for kind in ORACLES if name in kind.names), name)
 
 
 def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
