@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from math import prod
+from math import comb, prod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.attributes import MOST_SPELLED
 from sottovoce.cohorts import MOST_COHORTS, Batch, Cohort, Cohorts, rows_by, share_of
 from sottovoce.encodings import Ask, Cells, Parities
 from sottovoce.errors import InvalidInput
@@ -133,19 +134,26 @@ class Subsets(Cohorts):
         self._names = tuple(attributes)
         self._sizes = tuple(schema[each].size for each in attributes)
         self._order, self._oracle_name, self._epsilon = order, name, epsilon
-        whole("plan: order", order, 1, len(self._names))
+        whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))  # a table has at most 2^128 cells
+        total = comb(len(self._names), order)
+        if total >= MOST_COHORTS:
+            raise InvalidInput(f"plan: {total} cohorts are more than a report can name")
         self._choices = Choices([1] * len(self._names), order)
-        if self._choices.total >= MOST_COHORTS:
-            raise InvalidInput(f"plan: {self._choices.total} cohorts are more than a report can name")
 
     @cached_property
     def _oracles(self) -> dict[int, Oracle]:
-        products: list[set[int]] = [{1}, *(set() for _ in range(self._order))]  # of so many of the sizes seen so far
-        for size in self._sizes:
-            for count in reversed(range(self._order)):
-                products[count + 1] |= {product * size for product in products[count]}
-        sizes = products[self._order]
+        sizes = products_of(self._sizes, self._order, MOST_COHORTS)
         return {size: oracle_by(self._oracle_name, size, self._epsilon) for size in sorted(sizes)}
+
+    def __eq__(self, other: object) -> bool:
+        """By what says which oracles there are, without one of them."""
+        return isinstance(other, Subsets) and self._rule == other._rule
+
+    __hash__ = Cohorts.__hash__
+
+    @property
+    def _rule(self) -> tuple[Any, ...]:
+        return self._names, self._sizes, self._order, self._oracle_name, str(self._epsilon)
 
     def __len__(self) -> int:
         return self._choices.total
@@ -205,9 +213,26 @@ class Subsets(Cohorts):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Subsets:
         made = cls(schema, data["attributes"], data["order"], data["oracle"], parse_epsilon(data["epsilon"]))
-        if made.to_json() != dict(data):
+        listed = len(data["oracles"])  # a few lines may stand for millions of oracles: none is built in vain
+        if len(products_of(made._sizes, made._order, listed)) != listed or made.to_json() != dict(data):
             raise InvalidInput("plan: the oracles of its cohorts are not those of their epsilon")
         return made
+
+
+def products_of(sizes: Sequence[int], order: int, most: int) -> set[int]:
+    """The products of any ``order`` of the sizes; as soon as there are more than ``most``, some of them.
+
+    >>> sorted(products_of((2, 3, 3), 2, 10)), len(products_of((2, 3, 5, 7, 11), 2, 3)) > 3
+    ([6, 9], True)
+    """
+    products: list[set[int]] = [{1}, *(set() for _ in range(order))]  # of so many of the sizes seen so far
+    for seen, size in enumerate(sizes, start=1):
+        needed = max(0, order - 1 - (len(sizes) - seen))  # fewer factors than that cannot become enough any more
+        for count in reversed(range(needed, order)):
+            products[count + 1] |= {product * size for product in products[count]}
+            if len(products[count + 1]) > most:  # times any sizes that follow they stay as many
+                return products[count + 1]
+    return products[order]
 
 
 SHAPES = ("parity", "corner", "star")

@@ -247,7 +247,7 @@ class Plan:
         _affordable(plan.cohorts, plan.epsilon)
         _check_delta(plan.cohorts.delta, plan.people, plan.coin)
         derived = plan.question.cohorts(schema, plan.epsilon, plan.people)
-        if derived.to_json() != body["cohorts"]:
+        if derived != plan.cohorts:
             raise InvalidInput("plan: its cohorts are not those of its question")
         _check_options(body["question"].get("options", {}))
         if question.resettles and plan.question.settled(schema, plan.epsilon, plan.people) != plan.question:

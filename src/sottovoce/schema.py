@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import isnan
@@ -35,6 +36,12 @@ __all__ = [
     "Ordinal", "Schema", "Sets", "Text", "Words",
 ]  # fmt: skip
 
+# characters that nobody sees, beside those for control and format: Unicode's Default_Ignorable_Code_Point
+_UNSEEN = frozenset((
+    0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2065, 0x3164, 0xFFA0,
+    *range(0x13430, 0x13440), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000),
+))  # fmt: skip
+
 
 class Schema(Mapping[str, Attribute]):
     """The attributes of a record, by name.
@@ -48,8 +55,7 @@ class Schema(Mapping[str, Attribute]):
         if not attributes:
             raise InvalidInput("a schema must have at least one attribute")
         for name, attribute in attributes.items():
-            if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0"):
-                raise InvalidInput(f"attribute {name!r}: a name must not be a number, which JavaScript would move")
+            _check_name(name)
             if not isinstance(attribute, Attribute):
                 raise InvalidInput(f"attribute {name!r} must be Boolean, Categorical, Ordinal, Integer, Text or Items")
         self._attributes = dict(attributes)
@@ -142,6 +148,18 @@ class Schema(Mapping[str, Attribute]):
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
         """The inverse of :meth:`to_json`; also reads the ``[schema]`` part of a survey file."""
         return cls(**{name: _attribute(name, dict(body)) for name, body in data.items()})
+
+
+def _check_name(name: str) -> None:
+    """Refuse names that JavaScript would move, and those that look like another name, with an account of its own."""
+    if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0"):
+        raise InvalidInput(f"attribute {name!r}: a name must not be a number, which JavaScript would move")
+    if name != " ".join(name.split()):
+        raise InvalidInput(f"attribute {name!r}: a name must have no spaces but single ones between its words")
+    if any(unicodedata.category(letter) in ("Cc", "Cf") or ord(letter) in _UNSEEN for letter in name):
+        raise InvalidInput(f"attribute {name!a}: a name must have no control characters and no invisible ones")
+    if not unicodedata.is_normalized("NFC", name):
+        raise InvalidInput(f"attribute {name!a}: a name must be in Unicode's normal form C")
 
 
 def _attribute(name: str, body: dict[str, Any]) -> Attribute:

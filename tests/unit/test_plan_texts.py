@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
+from math import prod
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
+from sottovoce import families
 
 LETTERS = sv.Schema(x=sv.Categorical(list("abcdefgh")))
 WORDS = sv.Schema(x=sv.Text(bytes=4))
@@ -96,7 +100,9 @@ def test_other_spellings_in_a_question_are_refused(name: str) -> None:
     assert not accepted
 
 
-@pytest.mark.parametrize("above", ["0.010", "1/100", " 0.01", "+0.01", "0.0_1", "2/200", "1e-2", 0.01, Fraction(1, 100)])
+@pytest.mark.parametrize(
+    "above", ["0.010", "1/100", " 0.01", "+0.01", "0.0_1", "2/200", "1e-2", 0.01, Fraction(1, 100)]
+)
 def test_a_frequency_is_written_in_one_way(above: Any) -> None:
     made = plan(WORDS, sv.HeavyHitters("x", above=above))
     assert made.text == MADE["above"]().text
@@ -128,3 +134,77 @@ def test_numbers_that_nobody_means_are_no_numbers(number: str) -> None:
     body = json.loads(MADE["theta"]().text)
     body["question"]["options"]["theta"] = number
     assert refused(body)
+
+
+# -- small texts that would take much work
+
+PRIMES = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89]
+MANY = {f"x{size}": {"kind": "ordinal", "sensitive": True, "low": 0, "high": size - 1, "bins": None} for size in PRIMES}
+
+
+def tables(order: int) -> Any:
+    """A plan about tables whose oracles are as many as sets of attributes, of which it lists the first three."""
+    few = sv.Schema(a=sv.Ordinal(0, 4), b=sv.Ordinal(0, 6), c=sv.Ordinal(0, 10))
+    made = sv.plan(few, sv.Marginals(up_to=2, method="marg-ps"), epsilon=1, people=10**6)
+    body = json.loads(made.text)
+    body["schema"] = MANY
+    body["cohorts"] |= {"attributes": list(MANY), "order": order, "oracle": "olh-seeded"}
+    return body
+
+
+def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    built: list[int] = []
+    real = families.oracle_by
+
+    def build(name: str, size: int, epsilon: Any) -> Any:
+        built.append(size)
+        return real(name, size, epsilon)
+
+    monkeypatch.setattr(families, "oracle_by", build)
+    return built
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 6, 8])
+def test_no_oracle_is_built_for_tables_that_a_plan_does_not_list(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = tables(order)
+    built = counting(monkeypatch)
+    assert refused(body)
+    assert not built
+
+
+def test_no_oracle_is_built_for_a_question_whose_cohorts_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = sv.Schema(**{name: sv.Ordinal(0, part["high"]) for name, part in MANY.items()})
+    body = json.loads(sv.plan(schema, sv.Frequencies("x2"), epsilon=1, people=10**6).text)
+    body["question"] = {
+        "kind": "marginals",
+        "up_to": 6,
+        "attributes": list(MANY),
+        "workload": None,
+        "method": "marg-ps",
+        "options": {},
+    }
+    built = counting(monkeypatch)
+    assert refused(body)
+    assert not built
+
+
+def test_products_are_counted_only_as_far_as_they_are_listed() -> None:
+    for sizes in ((2, 3, 4, 6, 9, 2), (5, 5, 5, 5), (2, 3, 5, 7, 11)):
+        for order in range(1, len(sizes) + 1):
+            exact = {prod(some) for some in combinations(sizes, order)}
+            assert families.products_of(sizes, order, 1000) == exact
+            for most in range(len(exact) + 2):
+                found = families.products_of(sizes, order, most)
+                assert (len(found) > most) == (len(exact) > most)
+                assert len(found) <= most * (order + 1) + 1
+    assert len(families.products_of(PRIMES * 100, 8, 3)) <= 8
+
+
+def test_tables_of_more_attributes_than_have_two_values_each_are_refused() -> None:
+    names = [f"x{place}" for place in range(200)]
+    schema = sv.Schema(**{name: sv.Boolean() for name in names})
+    for order in (199, 129):
+        with pytest.raises(sv.InvalidInput, match="between 1 and 128"):
+            families.Subsets(schema, names, order, "grr", Decimal(1))
+    with pytest.raises(sv.InvalidInput, match="more than a report can name"):
+        families.Subsets(schema, names, 100, "grr", Decimal(1))

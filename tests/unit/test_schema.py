@@ -180,3 +180,33 @@ def test_a_schema_survives_json() -> None:
 def test_bad_schemas_are_refused(make: Any) -> None:
     with pytest.raises(sv.InvalidInput):
         make()
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("age ", "single ones between"),
+        ("my  age", "single ones between"),
+        ("age\u200b", r"'age\\u200b'.*invisible"),
+        ("age\ufe0f", "invisible"),
+        ("age\x7f", "control"),
+        ("e\u0301ge", "normal form C"),
+    ],
+)
+def test_names_that_look_like_others_are_refused(name: str, rule: str) -> None:
+    """Each would have an account of its own."""
+    with pytest.raises(sv.InvalidInput, match=rule):
+        sv.Schema(**{name: sv.Boolean()})
+
+
+def test_names_of_all_languages_are_taken() -> None:
+    names = (
+        "\u00e9ge",
+        "\u5e74\u9f84",
+        "\u0432\u043e\u0437\u0440\u0430\u0441\u0442",
+        "\u0639\u0645\u0631",
+        "smokes? yes/no",
+        "a_b",
+        "\U0001f3b9",
+    )
+    assert list(sv.Schema(**dict.fromkeys(names, sv.Boolean()))) == list(names)

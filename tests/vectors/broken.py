@@ -15,6 +15,25 @@ from sottovoce.encodings import Ask, Padded
 from tests.oracles import NAMES
 
 Body = dict[str, Any]
+NAMES_OF_ATTRIBUTES = (
+    ("that is a whole number", "5"),
+    ("that is zero", "0"),
+    ("that is a whole number beyond all lists", "4294967296"),
+    ("with a space at its end", "age "),
+    ("with a space before it", "\u00a0age"),
+    ("with two spaces", "my  age"),
+    ("with a space of another width", "my\u2003age"),
+    ("with a line's end", "my\nage"),
+    ("with a control character", "age\u0085"),
+    ("with a joiner", "age\u200d"),
+    ("with a mark of the order of bytes", "\ufeffage"),
+    ("that turns about", "\u202eega"),
+    ("with a soft hyphen", "a\u00adge"),
+    ("with a filler", "age\u3164"),
+    ("with a selector of variants", "age\ufe0f"),
+    ("with a tag", "age\U000e0061"),
+    ("whose accent stands apart", "e\u0301ge"),
+)
 
 
 def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
@@ -136,6 +155,13 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
             part = part[step]
         part[path[-1]] = value
         yield why, _text(body)
+    for why, name in NAMES_OF_ATTRIBUTES:
+        body = _body(plans["grr"])
+        attributes = {name if each == "yes" else each: part for each, part in body["schema"].items()}
+        yield f"a name {why}", _text({**body, "schema": attributes})
+    body = _body(plans["grr"])
+    body["schema"] = {"5": body["schema"]["yes"], **body["schema"]}
+    yield "a first name that is a whole number", _text(body)
     body = _body(plans["latent"])
     body["cohorts"]["blocks"][0]["shape"] = "circle"
     yield "an unknown shape", _text(body)

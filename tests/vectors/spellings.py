@@ -60,6 +60,19 @@ def _parts(plan: str) -> Rows:
             first = next(iter(part))
             part["a key twice"] = part[first]
             yield f"a key twice in {name}", _written(body).replace('"a key twice"', json.dumps(first))
+    for path in (("cohorts", "cohorts", 0, "asks", 0, "oracle", "options"), ("cohorts",), ("series",), ()):
+        body, part = _at(plan, path)
+        part[""] = 1
+        yield f"a key without a letter in {'.'.join(map(str, path)) or 'the plan'}", _written(body)
+        body, part = _at(plan, path)
+        if len(part) > 1:
+            one, other, *rest = part.items()
+            part.clear()
+            part |= {f"{one[0]},{other[0]}": [one[1], other[1]], **dict(rest)}
+            yield f"two keys as one in {'.'.join(map(str, path)) or 'the plan'}", _written(body)
+    body, part = _at(plan, ("question",))
+    body["question"] = {"kind": "frequencies", "attributes,oracle,split,options": [1, 2, {"any": "thing"}]}
+    yield "all keys as one in question", _written(body)
     yield "a key that is the prototype's", plan.replace('"people": 1000', '"__proto__": 1,\n "people": 1000')
 
 

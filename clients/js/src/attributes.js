@@ -140,9 +140,14 @@ function otherCode({ kind, other, values }, code) {
   return code(other);
 }
 
+/** No whole number, which JSON.parse moves, and nothing that looks like another name: single spaces, NFC, all seen. */
+const isPlain = (name) =>
+  !/^(0|[1-9]\d*)$|[\p{Cc}\p{Cf}\p{DI}]/u.test(name) && name === name.trim().split(/\s+/).join(" ").normalize();
+
 export function readSchema(data) {
   const schema = new Map();
   for (const [name, options] of Object.entries(data)) {
+    need(isPlain(name), "plan: an attribute's name must be plain text, and no whole number");
     const [build, known] = only("kind", options.kind, KINDS);
     keys(options, `kind,sensitive${known}`);
     flag(options, "sensitive");

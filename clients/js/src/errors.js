@@ -43,5 +43,9 @@ export function only(what, name, known) {
   return known[name];
 }
 
-export const keys = (part, known) =>
-  need(new RegExp(`^${known}$`).test(Object.keys(part)), `plan: the keys of a part must be ${known}`);
+/** Keys of letters and digits: joined by commas, no two lists of them are the same text. */
+export const keys = (part, known) => {
+  const found = Object.keys(part);
+  const isKnown = found.every((key) => /^\w+$/.test(key)) && new RegExp(`^${known}$`).test(found);
+  need(isKnown, `plan: the keys of a part must be ${known}`);
+};

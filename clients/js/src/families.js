@@ -3,6 +3,8 @@ import { cells, fullMask, masked, readEncoding } from "./encodings.js";
 import { keys, need, only } from "./errors.js";
 import { readEpsilon, readOracle } from "./oracles.js";
 
+const MOST_BITS = 128; // of an oracle's size, so that no more attributes make a table
+
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0n);
 
 /** Which share a ticket falls into, and where in it. */
@@ -51,7 +53,8 @@ function countChoices(weights, order) {
 
 /** A digit has as many tickets as its thing is heavy. */
 function choices(data, digits, heavy) {
-  const order = Number(option(data, "order", data.shape === "star" ? 2n : 1n, BigInt(digits.length)));
+  const most = Math.min(digits.length, MOST_BITS);
+  const order = Number(option(data, "order", data.shape === "star" ? 2n : 1n, BigInt(most)));
   const tickets = digits.map((count, place) => count * heavy[place]);
   const [ranks, counts] = [countChoices(digits, order), countChoices(tickets, order)];
   const at = (ticket) => {
@@ -107,8 +110,8 @@ function readBlock(data, masks, heavy) {
 
 function signs({ attributes, weights, epsilon, blocks }, schema) {
   readEpsilon(epsilon);
-  keys(weights, Object.keys(attributes));
   const masks = attributes.map((name) => fullMask(schema, name));
+  keys(weights, Object.keys(attributes));
   const heavy = attributes.map((_, place) => option(weights, place, 1n, 1n << 20n));
   const parts = blocks.map((each) => readBlock(each, masks, heavy));
   const shares = parts.map(({ times, weight }) => times * weight);

@@ -173,7 +173,11 @@ def _facts(plan: Plan) -> str:
         (f"{plan.people:,}", "people, each sending one report"),
         (f"{len(plan.schema)}", "attributes, any of which can be asked for together"),
         (f"{plan.guarantee.per_report:.3g}", "epsilon, the most a report can cost"),
-        *([(f"{at_most(plan.guarantee.delta)}", "delta, the chance that it costs more")] if plan.guarantee.delta else []),
+        *(
+            [(f"{at_most(plan.guarantee.delta)}", "delta, the chance that it costs more")]
+            if plan.guarantee.delta
+            else []
+        ),
         (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
         (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
     )
@@ -184,12 +188,12 @@ def _promise(plan: Plan) -> str:
     guarantee = plan.guarantee
     times = math.exp(guarantee.per_report)
     but = f", but for a chance of {at_most(guarantee.delta)} that is counted in below" if guarantee.delta else ""
+    even, unlikely = (at_most_percent(guarantee.best_guess(prior)) for prior in (0.5, 0.1))
     return (
         f"<p>Whatever you answer, each report that your device might send could also come from any other answer, and "
-        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave your secret a 50% chance "
-        f"and then reads your report is at most <b>{at_most_percent(guarantee.best_guess(0.5))}</b> sure; from 10% they get to at "
-        f"most {at_most_percent(guarantee.best_guess(0.1))}. This holds whatever else they know, for whoever receives the reports, "
-        f"and cannot be undone later.</p>"
+        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave your secret a 50% "
+        f"chance and then reads your report is at most <b>{even}</b> sure; from 10% they get to at most {unlikely}. "
+        f"This holds whatever else they know, for whoever receives the reports, and cannot be undone later.</p>"
         f"<p>The coins are tossed on the device against integer thresholds, so the number above is proved, not "
         f"measured: <code>sottovoce audit plan.json</code> runs the device's own code along the ways its coins can "
         f"fall, with exact chances, and says what it enumerated and what it sampled.</p>"

@@ -24,7 +24,18 @@ from sottovoce.oracles.subset import SubsetSelection
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
-__all__ = ["ORACLES", "CohortOracle", "Noise", "Oracle", "PureOracle", "find", "from_json", "options_of", "oracle", "plain_name"]
+__all__ = [
+    "ORACLES",
+    "CohortOracle",
+    "Noise",
+    "Oracle",
+    "PureOracle",
+    "find",
+    "from_json",
+    "options_of",
+    "oracle",
+    "plain_name",
+]
 
 # Every oracle there is. A new one is a class in a file of this folder and a line here.
 ORACLES: tuple[type[Oracle], ...] = (
