@@ -90,12 +90,16 @@ class WholeBodies:
         self._most = min(settings.most_bytes, MOST_ANALYST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if b"content-length" not in headers and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)  # it has none
             return
         with Held(self._memory) as held:
             try:
-                reading = read_body(dict(scope["headers"]), receive, self._most, held)
+                reading = read_body(headers, receive, self._most, held)
                 data = await within(self._settings, reading)
             except HungUp:
                 return
