@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from sottovoce.front import Plan
 from sottovoce.service.desk import Desk, Survey
 from sottovoce.service.problems import Problem
+from sottovoce.service.streams import file_stream
 from sottovoce.service.tables import LONGEST_WAIT, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
@@ -99,24 +97,19 @@ def analyst_routes(desk: Desk) -> APIRouter:
 
     table_routes(router, desk)
 
-    def exported(id: str) -> FileResponse:
-        found = desk.survey(id)
-        folder = tempfile.TemporaryDirectory(prefix="sottovoce-")
-        path = Path(folder.name) / f"{found.plan.id[:16]}.parquet"
+    def exported(id: str) -> StreamingResponse:
+        plan = desk.survey(id).plan
+        path = desk.new_file()
         try:
-            export_file(desk.store, found.plan, path)
+            export_file(desk.store, plan, path)
         except BaseException:
-            folder.cleanup()
+            path.unlink(missing_ok=True)
             raise
-        return FileResponse(
-            path,
-            media_type="application/vnd.apache.parquet",
-            filename=path.name,
-            background=BackgroundTask(folder.cleanup),
-        )
+        named = {"Content-Disposition": f'attachment; filename="{plan.id[:16]}.parquet"'}
+        return file_stream(path, "application/vnd.apache.parquet", named)
 
-    @router.get("/{id}/export", response_class=FileResponse)
-    async def export(id: SurveyId) -> FileResponse:
+    @router.get("/{id}/export", response_class=StreamingResponse)
+    async def export(id: SurveyId) -> StreamingResponse:
         """All reports so far, as one Parquet file."""
         with desk.downloads.one():
             return await to_thread.run_sync(exported, id, limiter=desk.waiting)

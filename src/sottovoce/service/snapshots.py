@@ -9,7 +9,6 @@ version is shown for it.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Container, Hashable
@@ -25,6 +24,7 @@ from sottovoce import front
 from sottovoce.errors import InvalidInput
 from sottovoce.plans import Plan
 from sottovoce.service.answers import Kept, keep
+from sottovoce.service.folders import WorkFolder
 from sottovoce.service.limits import values_of
 from sottovoce.service.logs import log_mistake
 from sottovoce.service.workers import Workers
@@ -88,7 +88,7 @@ class Snapshots:
         self._lock = threading.Lock()
         self._estimating, self._answering = Workers(1), Workers(ANSWERING)
         self._is_closed = False
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: WorkFolder | None = None
         self._numbers = count(1)
         self._latest: dict[Key, Snapshot] = {}
         self._ended: dict[Key, float] = {}  # when, by a clock that nobody sets
@@ -174,8 +174,8 @@ class Snapshots:
     def _place(self) -> Path:
         """The folder of this collector's estimates, which nobody else may look into."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
-        return Path(self._folder.name)
+            self._folder = WorkFolder()
+        return self._folder.path
 
     def _collect(self, key: Key) -> None:
         asked = self._asked.get(key)
@@ -206,4 +206,4 @@ class Snapshots:
             folder, self._folder = self._folder, None
             self._latest.clear()
         if folder is not None:
-            folder.cleanup()
+            folder.close()
