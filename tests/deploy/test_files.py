@@ -73,6 +73,8 @@ def test_the_unit_allows_what_the_collector_does() -> None:
     assert directives("MemoryDenyWriteExecute") == []
     assert directives("SystemCallFilter") == ["@system-service", "~@privileged"]
     assert directives("User") == ["sottovoce"]
+    assert directives("MemoryMax") == ["75%"]  # and it goes on if a process beside it is ended for that
+    assert directives("OOMPolicy") == ["continue"]
     assert int(directives("TimeoutStopSec")[0]) > 20  # which the collector takes, at most, to finish
     state = f"/var/lib/{directives('StateDirectory')[0]}"
     assert variables()["SOTTOVOCE_STORE"] == f"sqlite:///{state}/survey.db"

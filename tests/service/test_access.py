@@ -9,7 +9,7 @@ import pytest
 
 from sottovoce.assignments import Assignment
 from sottovoce.errors import InvalidInput, StoreError
-from sottovoce.service.settings import ASSIGNMENT_SECONDS, Settings
+from sottovoce.service.settings import ASSIGNMENT_SECONDS, MOST_ANALYST_BYTES, Settings
 from sottovoce.service.tokens import new_token, scope_of
 from tests.service.collector import PLAN, Answer, Collector, assigned, collecting, device
 
@@ -50,6 +50,31 @@ def test_every_route_of_analysts_needs_a_token(collector: Collector) -> None:
     assert [scope_of(method) for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")] == ["read"] * 2 + [
         "manage"
     ] * 4
+
+
+def test_nothing_is_read_of_a_body_before_the_token(collector: Collector) -> None:
+    """Whoever has none cannot make the collector parse what she sends."""
+    reader = new_token(collector.desk.store, "curious", "read")
+    sending = [(method, path) for method, path in requests(collector) if method != "GET"]
+    assert ("POST", "/v1/surveys") in sending
+    for method, path in sending:
+        assert collector.ask(method, path, b'{"title":').problem == "unauthorized"
+        assert collector.ask(method, path, b'{"title":', Authorization=f"Bearer {reader}").problem == "forbidden"
+
+
+def test_the_description_says_what_a_new_survey_is(collector: Collector) -> None:
+    described = collector.ask("GET", "/v1/openapi.json").json["paths"]["/v1/surveys"]["post"]["requestBody"]
+    schema = described["content"]["application/json"]["schema"]
+    assert described["required"]
+    assert set(schema["required"]) == {"epsilon", "people", "schema", "question"}
+    assert set(schema["properties"]) == {*schema["required"], "title", "coin"}
+
+
+def test_what_analysts_send_has_a_smaller_limit_than_reports(collector: Collector) -> None:
+    for path, problem in (("/v1/surveys", "malformed-body"), ("/v1/plans", "invalid-input")):
+        assert collector.analyst("POST", path, b" " * MOST_ANALYST_BYTES).problem == problem
+        assert collector.analyst("POST", path, b" " * (MOST_ANALYST_BYTES + 1)).problem == "body-too-large"
+    assert collector.ask("POST", "/v1/reports", b" " * (MOST_ANALYST_BYTES + 1)).problem == "malformed-body"
 
 
 def test_a_token_expires(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,16 +170,17 @@ def test_a_clock_that_is_set_back_does_not_stop_estimates(tmp_path: Path, monkey
     with collecting(url, (BOTH,), refresh_seconds=10_000) as collector:
         fill(collector, BOTH, 100)
         made = Snapshots(url, 0.0)
+        version = collector.desk.survey(BOTH.id).kept.version
         try:
-            made.latest(BOTH, 100)
-            made._asked[BOTH.id].result()
-            assert made.latest(BOTH, 100).people == 100
+            made.latest(BOTH, 100, version)
+            made._asked[BOTH.id, version].result()
+            assert made.latest(BOTH, 100, version).people == 100
             clock.back = 86_400.0
             clock.now += 3600
             collector.post(device(BOTH))
-            assert made.latest(BOTH, 101).people == 100
-            made._asked[BOTH.id].result()  # a newer one is under way
-            assert made.latest(BOTH, 101).people == 101
+            assert made.latest(BOTH, 101, version).people == 100
+            made._asked[BOTH.id, version].result()  # a newer one is under way
+            assert made.latest(BOTH, 101, version).people == 101
         finally:
             made.close()
 
@@ -193,7 +194,7 @@ if __name__ == "__main__":
     with open_store(sys.argv[1]) as store:
         (entry,) = store.entries()
         made = Snapshots(store.address, 1.0)
-        print(made.fresh(entry.plan, 50, 600).file, flush=True)
+        print(made.fresh(entry.plan, 50, store.kept(entry.plan).version, 600).file, flush=True)
         os._exit(9)
 """
 

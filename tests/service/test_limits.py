@@ -326,3 +326,92 @@ def test_who_is_gone_before_the_first_request_is_read(caplog: pytest.LogCaptureF
         asyncio.run(hang_up())
     assert seen == ["http.disconnect"]
     assert not [each for each in caplog.records if each.name.startswith("uvicorn")]
+
+
+# -- bodies that nobody reads
+
+UNREAD = [
+    "GET /healthz",
+    "GET /v1/surveys",
+    "OPTIONS /v1/surveys",
+    "GET /v1/reports",
+    "DELETE /v1/reports",
+    "GET /nothing",
+]
+
+
+@pytest.mark.parametrize("line", UNREAD)
+def test_a_body_that_nobody_reads_has_a_size(collector: Collector, line: str) -> None:
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
+        endless.sendall(f"{line} HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 40}\r\n\r\n".encode())
+        assert ends(endless)
+
+
+@pytest.mark.parametrize("line", UNREAD)
+def test_a_body_in_pieces_that_nobody_reads_has_a_size(collector: Collector, line: str) -> None:
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
+        endless.sendall(f"{line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{1 << 40:x}\r\n".encode())
+        assert ends(endless)
+
+
+def ends(sending: socket.socket) -> bool:
+    """Whether the other side closes the connection before a hundred megabytes are sent."""
+    try:
+        for _ in range(100):
+            sending.sendall(bytes(MIB))
+    except ConnectionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("line", UNREAD)
+def test_a_body_that_nobody_reads_has_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
+    with (
+        collecting(f"sqlite:///{tmp_path}/s.db", (), body_seconds=0.2) as collector,
+        socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as slow,
+    ):
+        slow.sendall(f"{line} HTTP/1.1\r\nHost: x\r\nContent-Length: {MIB}\r\n\r\n".encode())
+
+        def is_ended() -> bool:
+            try:
+                slow.sendall(b"x")  # little by little, so that the connection never rests
+            except ConnectionError:
+                return True
+            return False
+
+        until(is_ended)
+
+
+@pytest.mark.parametrize("host", ["x", "x/y"])
+def test_a_refusal_ends_with_its_body_unread(tmp_path: Path, host: str) -> None:
+    """One address too often, or a malformed host: nothing reads what else is sent."""
+    with collecting(f"sqlite:///{tmp_path}/s.db", (), rate_limit=0.000001) as collector:
+        collector.ask("GET", "/v1/openapi.json")
+        with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
+            head = f"POST /v1/reports HTTP/1.1\r\nHost: {host}\r\nContent-Length: {1 << 40}\r\n\r\n"
+            endless.sendall(head.encode())
+            assert endless.recv(65536).startswith(b"HTTP/1.1 429 " if host == "x" else b"HTTP/1.1 400 ")
+            assert ends(endless)
+
+
+def test_a_small_body_that_nobody_needs_costs_no_connection(collector: Collector) -> None:
+    """A proxy that keeps its connections sees the answer, and sends the next request."""
+    for method, status in (("GET", b"200 OK"), ("DELETE", b"405 Method Not Allowed")):
+        with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as kept:
+            path = "/healthz" if method == "GET" else "/v1/reports"
+            for _ in range(3):
+                kept.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n12".encode())
+                if method == "DELETE":  # answered before its body is there
+                    assert status in kept.recv(65536)
+                kept.sendall(b"34")
+                if method == "GET":
+                    assert status in kept.recv(65536)
+
+
+def test_who_was_not_told_to_send_a_body_is_not_waited_for(collector: Collector) -> None:
+    """What comes next on such a connection could be the body or another request, so there is no next."""
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as asking:
+        head = b"DELETE /v1/reports HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+        asking.sendall(head)
+        assert answered(asking).startswith(b"HTTP/1.1 405 ")

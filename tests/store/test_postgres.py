@@ -13,7 +13,7 @@ import pytest
 from sottovoce.errors import InvalidInput, StoreError, StoreFull
 from sottovoce.store import Outcome, open_store
 from sottovoce.store.checksums import checksum_of
-from sottovoce.store.postgres import LOCK
+from sottovoce.store.postgres import ALIVE, LOCK, PostgresStore
 from tests.postgres import Cluster
 from tests.store.child import PARTS, ROWS
 from tests.store.crowds import ids, plan, reports
@@ -67,6 +67,19 @@ def test_a_lost_connection_is_opened_again(cluster: Cluster, cluster_url: str) -
             assert store.count(plan()) == 3 * seed
         other.execute(end)
         assert store.count(plan()) == 9
+
+
+def test_a_server_that_is_gone_without_a_word_is_noticed(cluster_url: str) -> None:
+    """Else the thread that writes would wait for it as long as the system does: a quarter of an hour, or for ever."""
+    store = open_store(cluster_url)
+    assert isinstance(store, PostgresStore)
+    with store, store._readers.lend() as db:
+        given = db.info.get_parameters()
+        assert {name: int(given[name]) for name in ALIVE} == ALIVE
+    chosen = open_store(cluster_url + "&keepalives_idle=77")
+    assert isinstance(chosen, PostgresStore)
+    with chosen, chosen._readers.lend() as db:
+        assert db.info.get_parameters()["keepalives_idle"] == "77"
 
 
 def test_a_full_disk_loses_nothing(cluster_url: str) -> None:

@@ -56,6 +56,12 @@ def test_without_a_token_only_participants_are_served(locked: Collector, plan: P
     assert httpx.get(f"{locked.studio}/client/index.js").headers["content-type"].startswith("text/javascript")
 
 
+def test_no_form_is_read_before_its_sender_is_known(locked: Collector, plan: Plan) -> None:
+    for path in ACTIONS:
+        form = {"content": b"\xff", "headers": {"Origin": locked.url}}  # which cannot be read
+        assert httpx.post(locked.studio + path.format(id=plan.id), **form).status_code == 401
+
+
 def test_a_token_lets_in_and_is_forgotten(locked: Collector, plan: Plan) -> None:
     token = new_token(locked.desk.store, "ada")
     with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:

@@ -124,3 +124,31 @@ def test_a_page_shows_so_many_choices_and_asks_for_the_others_in_words() -> None
     assert [field.kind for field in fields] == ["list"] * 4 + ["typed"] * 2 + ["buttons"]
     assert sum(len(field.choices) for field in fields) == 4002
     assert field_of("wide", listed(5000)).kind == "typed"
+
+
+def test_a_survey_made_again_shows_no_picture_of_the_deleted_one(
+    studio: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was drawn is kept under a name that the next survey of the same plan does not have."""
+    plan = studio.survey(sv.Frequencies("smoker"))
+    asked: list[Any] = []
+
+    def latest(_: Artist, key: Any, *__: Any, **___: Any) -> tuple[float, Any]:
+        asked.append(key)
+        return 0.0, None
+
+    monkeypatch.setattr(Artist, "latest", latest)
+    monkeypatch.setattr(studio.desk, "snapshot", lambda _: Snapshot(1, Path("none")))
+
+    def shown() -> set[Any]:
+        asked.clear()
+        for path in ("", "/live", "/table?attribute=smoker"):
+            assert httpx.get(f"{studio.studio}/watch/{plan.id}{path}", timeout=HANG).status_code == 200
+        assert len(asked) == 5
+        return set(asked)
+
+    before = shown()
+    assert before == shown()
+    studio.desk.store.delete(plan)
+    studio.desk.create(plan)
+    assert before.isdisjoint(shown())

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from anyio import to_thread
-from fastapi import APIRouter, Body, Depends, Query
-from fastapi.responses import FileResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.background import BackgroundTask
+from fastapi import APIRouter, Depends, Query
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from sottovoce.front import Plan
 from sottovoce.service.desk import Desk, Survey
 from sottovoce.service.problems import Problem
+from sottovoce.service.streams import file_stream
 from sottovoce.service.tables import LONGEST_WAIT, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
@@ -39,9 +38,24 @@ class NewSurvey(BaseModel):
     question: dict[str, Any] = Field(examples=[{"kind": "frequencies", "attributes": ["smoker"]}])
     coin: Literal["device", "assigned"] = "device"
 
+    @classmethod
+    def read(cls, data: bytes) -> NewSurvey:
+        """From a request's body."""
+        try:
+            return cls.model_validate_json(data)
+        except ValidationError as wrong:
+            found = wrong.errors(include_url=False, include_context=False, include_input=False)
+            raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in found]) from None
+
+
+_SURVEY = {"required": True, "content": {"application/json": {"schema": NewSurvey.model_json_schema()}}}
+
 
 def analyst_routes(desk: Desk) -> APIRouter:
-    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something."""
+    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something.
+
+    None declares its body as a parameter: the framework would parse it before it asks for the token.
+    """
     check = needs_token(desk.store)
     router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(check)], tags=["analyst"])
 
@@ -50,9 +64,10 @@ def analyst_routes(desk: Desk) -> APIRouter:
         """All surveys, the newest first."""
         return [survey.to_json() for survey in desk.surveys()]
 
-    @router.post("", status_code=201)
-    async def create(asked: Annotated[NewSurvey, Body()]) -> dict[str, Any]:
+    @router.post("", status_code=201, openapi_extra={"requestBody": _SURVEY})
+    async def create(request: Request) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
+        asked = await run_in_threadpool(NewSurvey.read, await request.body())
         text = await finished(await run_in_threadpool(desk.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
 
         def created() -> Survey:
@@ -82,24 +97,19 @@ def analyst_routes(desk: Desk) -> APIRouter:
 
     table_routes(router, desk)
 
-    def exported(id: str) -> FileResponse:
-        found = desk.survey(id)
-        folder = tempfile.TemporaryDirectory(prefix="sottovoce-")
-        path = Path(folder.name) / f"{found.plan.id[:16]}.parquet"
+    def exported(id: str) -> StreamingResponse:
+        plan = desk.survey(id).plan
+        path = desk.new_file()
         try:
-            export_file(desk.store, found.plan, path)
+            export_file(desk.store, plan, path)
         except BaseException:
-            folder.cleanup()
+            path.unlink(missing_ok=True)
             raise
-        return FileResponse(
-            path,
-            media_type="application/vnd.apache.parquet",
-            filename=path.name,
-            background=BackgroundTask(folder.cleanup),
-        )
+        named = {"Content-Disposition": f'attachment; filename="{plan.id[:16]}.parquet"'}
+        return file_stream(path, "application/vnd.apache.parquet", named)
 
-    @router.get("/{id}/export", response_class=FileResponse)
-    async def export(id: SurveyId) -> FileResponse:
+    @router.get("/{id}/export", response_class=StreamingResponse)
+    async def export(id: SurveyId) -> StreamingResponse:
         """All reports so far, as one Parquet file."""
         with desk.downloads.one():
             return await to_thread.run_sync(exported, id, limiter=desk.waiting)

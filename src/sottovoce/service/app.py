@@ -23,6 +23,7 @@ from sottovoce.service.addresses import networks
 from sottovoce.service.analyst import analyst_routes
 from sottovoce.service.bodies import WholeBodies
 from sottovoce.service.desk import Desk
+from sottovoce.service.folders import remove_leftovers
 from sottovoce.service.guards import BehindProxies, RateLimit, SafeHeaders, ValidHost
 from sottovoce.service.ingest import PATH, Ingest
 from sottovoce.service.logs import log, log_problem, logger
@@ -46,7 +47,8 @@ def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        log("started", surveys=len(desk.store.plan_ids()))
+        left = await run_in_threadpool(remove_leftovers)
+        log("started", surveys=len(desk.store.plan_ids()), leftovers_removed=left)
         keeping = asyncio.create_task(_keep_fresh(desk, settings.refresh_seconds))
         try:
             yield

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sottovoce.service.memory import Held, Memory
 from sottovoce.service.problems import MEDIA_TYPE, Problem
-from sottovoce.service.settings import Settings
+from sottovoce.service.settings import MOST_ANALYST_BYTES, Settings
 
 
 class HungUp(Exception):
@@ -87,14 +87,19 @@ class WholeBodies:
 
     def __init__(self, app: ASGIApp, settings: Settings, memory: Memory) -> None:
         self._app, self._settings, self._memory = app, settings, memory
+        self._most = min(settings.most_bytes, MOST_ANALYST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if b"content-length" not in headers and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)  # it has none
             return
         with Held(self._memory) as held:
             try:
-                reading = read_body(dict(scope["headers"]), receive, self._settings.most_bytes, held)
+                reading = read_body(headers, receive, self._most, held)
                 data = await within(self._settings, reading)
             except HungUp:
                 return

@@ -1,4 +1,8 @@
-"""Connections of the web server: the head of a request within a size and a time, and nothing said of who hangs up."""
+"""Connections of the web server: the head of a request within a size and a time, and nothing said of who hangs up.
+
+A body is read within its limits by the application (:mod:`sottovoce.service.bodies`). If a request was answered before
+all of it came, the rest is dropped here, within a size and a time too; then the connection ends.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from sottovoce.service.problems import MEDIA_TYPE, Problem
 
 MOST_HEAD = 64 << 10  # bytes of a request's first line and headers
 HEAD_SECONDS = 10.0  # to send them
+MOST_UNREAD = 1 << 20  # bytes of a body that are dropped after the answer, so that its sender gets to read that
+UNREAD_SECONDS = 10.0  # to send them
 _APART = 4  # bytes between a header and its value, and after it
 
 
@@ -27,12 +33,13 @@ class Connection(HttpToolsProtocol):
         self._pieces = 0  # bytes that came since it began, understood or not
         self._begun = 0  # requests that began in one piece of data
         self._is_in_head = self._is_in_body = self._is_refused = False
+        self._unread = 0  # bytes of a body that came after the answer
         self._timer: asyncio.TimerHandle | None = None
         self._answering: Any = None  # the request that is answered now, while those behind it wait
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._start_timer()
+        self._start_timer(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -50,10 +57,15 @@ class Connection(HttpToolsProtocol):
         was_in_head, was_in_body = self._is_in_head, self._is_in_body
         self._begun = 0
         if not self._is_in_body:
-            self._start_timer()
+            self._start_timer(HEAD_SECONDS)
+        elif self._is_unread:
+            self._unread += len(data)
+            if self._unread > MOST_UNREAD:
+                self._end()
+                return
         super().data_received(data)
         if self._is_in_head and not self._is_refused:
-            self._start_timer()
+            self._start_timer(HEAD_SECONDS)
             is_all_head = self._begun == 0 if was_in_head else self._begun == 1 and not was_in_body
             self._pieces += len(data) if is_all_head else 0
             if self._pieces > MOST_HEAD:
@@ -79,8 +91,25 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        if self._is_unread:
+            self._stop_timer()
         self._is_in_body = False
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._is_unread or self.transport.is_closing():
+            return
+        if self.expect_100_continue:  # what comes next may be this body or another request
+            self._end()
+        else:
+            self._unread = 0
+            self._start_timer(UNREAD_SECONDS)
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether a body is still being sent whose request was answered."""
+        return self._is_in_body and self.cycle is not None and self.cycle.response_complete
 
     def send_400_response(self, msg: str) -> None:
         if self._head > MOST_HEAD:
@@ -98,9 +127,9 @@ class Connection(HttpToolsProtocol):
         if self._head > MOST_HEAD:
             raise _HeadTooLarge
 
-    def _start_timer(self) -> None:
+    def _start_timer(self, seconds: float) -> None:
         if self._timer is None:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._end_waiting)
+            self._timer = self.loop.call_later(seconds, self._end_waiting)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -112,19 +141,23 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:  # it is we who do not read on
-            self._start_timer()
+            self._start_timer(HEAD_SECONDS)
         elif self._is_in_head:
             self._refuse(Problem("head-too-slow", f"the headers must arrive within {HEAD_SECONDS:g} seconds"))
         else:
-            self.transport.close()
+            self._end()
 
-    def _refuse(self, problem: Problem) -> None:
+    def _end(self) -> None:
+        """Close the connection; nothing more is read from it."""
         self._is_refused = True
         self._stop_timer()
+        self.transport.close()
+
+    def _refuse(self, problem: Problem) -> None:
         body = problem.body()
         lines = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[problem.status] + lines.encode() + body)
-        self.transport.close()
+        self._end()
 
 
 def _too_large() -> Problem:

@@ -177,21 +177,21 @@ class Desk:
     def snapshot(self, survey: Survey) -> Snapshot:
         """The latest estimate, at once."""
         self._check_analysis()
-        return self._snapshots.latest(survey.plan, survey.people)
+        return self._snapshots.latest(survey.plan, survey.people, survey.kept.version)
 
     def ask(self, survey: Survey) -> Future[Snapshot] | None:
         """Have an estimate of now made; None if there is one."""
         self._check_analysis()
-        return self._snapshots.ask(survey.plan, survey.people)
+        return self._snapshots.ask(survey.plan, survey.people, survey.kept.version)
 
     def last(self, survey: Survey) -> Snapshot:
         """The last estimate that was made."""
-        return self._snapshots.last(survey.plan, survey.people)
+        return self._snapshots.last(survey.plan, survey.people, survey.kept.version)
 
     def fresh(self, survey: Survey) -> Snapshot:
         """An estimate of now, if it takes no longer than an answer may."""
         self._check_analysis()
-        return self._snapshots.fresh(survey.plan, survey.people, WAIT)
+        return self._snapshots.fresh(survey.plan, survey.people, survey.kept.version, WAIT)
 
     def _check_analysis(self) -> None:
         if not self._can_estimate:
@@ -216,13 +216,12 @@ class Desk:
     def refresh(self) -> None:
         """Have estimates made of whatever has changed, and forget what was deleted."""
         surveys = self.surveys()
-        there = {survey.plan.id for survey in surveys}
-        self.shelf.keep(there)
-        self._snapshots.keep(there)
+        self.shelf.keep({survey.plan.id for survey in surveys})
+        self._snapshots.keep({(survey.plan.id, survey.kept.version) for survey in surveys})
         if not self._can_estimate:
             return
         for survey in surveys:
-            self._snapshots.latest(survey.plan, survey.people)
+            self._snapshots.latest(survey.plan, survey.people, survey.kept.version)
 
     def stop(self) -> None:
         """Stop the processes beside the collector; the store stays open."""

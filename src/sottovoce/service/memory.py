@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
+from typing import Any
 
 
 class Memory:
@@ -32,8 +34,24 @@ class Held:
         self._size += size
         return True
 
+    def handed_on(self) -> Held:
+        """The same for somebody else, who gives it back; nothing is left here."""
+        other = Held(self._memory)
+        other._size, self._size = self._size, 0
+        return other
+
+    def release(self) -> None:
+        """Give it back."""
+        self._memory.used -= self._size
+        self._size = 0
+
+    def release_after(self, work: asyncio.Future[Any]) -> None:
+        """Give it back when this is done, not when the block ends."""
+        other = self.handed_on()
+        work.add_done_callback(lambda _: other.release())
+
     def __enter__(self) -> Held:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
-        self._memory.used -= self._size
+        self.release()

@@ -9,6 +9,7 @@ from sottovoce.service.addresses import networks
 from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
+MOST_ANALYST_BYTES = 1 << 20  # of a request's body that is no report, if reports may have more
 PER_REPORT = 512  # bytes that a report takes at most besides its payload
 POSITIVE = (
     "most_bytes",

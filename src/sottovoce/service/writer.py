@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -22,6 +21,7 @@ from sottovoce.service.logs import log_mistake
 from sottovoce.service.memory import Held, Memory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
+from sottovoce.service.queues import Receipt, Waiting, WriteQueue
 from sottovoce.service.settings import Settings
 from sottovoce.store import Outcome, Store
 
@@ -33,35 +33,19 @@ CROWDED = 4  # requests written at once, from which the next ones are worth wait
 GATHERING = 0.001  # seconds to wait for them: fewer and larger transactions, and the event loop undisturbed meanwhile
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """What became of a request's reports."""
-
-    stored: int
-    duplicates: int
-
-
-@dataclass(eq=False)
-class _Waiting:
-    envelope: Envelope
-    future: asyncio.Future[Receipt]
-    loop: asyncio.AbstractEventLoop = field(repr=False)
-    until: float = 0.0  # by the loop's clock, after which the sender is told to come again
-
-
 class Writer:
     """One thread that writes. Requests that come while it writes are written together next."""
 
     def __init__(self, store: Store, metrics: Metrics, settings: Settings) -> None:
         self._to, self._metrics, self._settings = store, metrics, settings
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._queue = WriteQueue()
         self._last_group = 0  # requests written together the last time
-        self._pending: dict[_Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
+        self._pending: dict[Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
         self._is_watching = False
         self._is_closing = False
         self.memory = Memory(settings.most_waiting)  # also of bodies that are being read
-        self._next: _Waiting | None = None  # did not fit into the last group; of the thread alone
         self._checkers = ThreadPoolExecutor(CHECKERS, "sottovoce-checker")
+        self._free_checkers = asyncio.Semaphore(CHECKERS)
         self._thread = threading.Thread(target=self._run, name="sottovoce-writer")
         self._thread.start()
 
@@ -80,30 +64,45 @@ class Writer:
         return self.is_alive and not self._is_closing and self.memory.has_room(self._settings.most_bytes)
 
     async def write(self, envelope: Envelope) -> Receipt:
-        """Returns when the reports are durable; raises if none of them was taken."""
+        """Returns when the reports are durable; raises if none of them was taken.
+
+        What a request holds is given back when nothing has it any longer, also if its sender was sent away before.
+        """
         with Held(self.memory) as held:
             if not held.take(envelope.bytes):
                 raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
             if envelope.assignments:
-                await self._check(envelope)
-            return await self._queued(envelope)
+                await self._check(envelope, held)
+            return await self._queued(envelope, held)
 
-    async def _check(self, envelope: Envelope) -> None:
+    async def _check(self, envelope: Envelope, held: Held) -> None:
         """Its assignments, which takes long: before it is queued, so that nobody else's reports wait for it."""
-        checking = asyncio.get_running_loop().run_in_executor(self._checkers, self._check_now, envelope)
         try:
-            await asyncio.wait_for(checking, self._settings.answer_seconds)
+            async with asyncio.timeout(self._settings.answer_seconds):
+                await self._free_checkers.acquire()  # those who wait for it wait here, where they can be sent away
+                checking = asyncio.get_running_loop().run_in_executor(self._checkers, self._check_now, envelope)
+                checking.add_done_callback(self._checked_one)
+                try:
+                    await asyncio.shield(checking)
+                except asyncio.CancelledError:
+                    held.release_after(checking)
+                    raise
         except TimeoutError:
             raise _too_late() from None
+
+    def _checked_one(self, checking: asyncio.Future[None]) -> None:
+        self._free_checkers.release()
+        if not checking.cancelled():
+            checking.exception()  # if nobody waits for it any longer, it is nobody's concern
 
     def _check_now(self, envelope: Envelope) -> None:
         keys = self._to.accepted_keys()  # each time, since they may be replaced
         check_assignments(envelope, keys, time.time())  # read once, so that one request is all early or all late
 
-    async def _queued(self, envelope: Envelope) -> Receipt:
+    async def _queued(self, envelope: Envelope, held: Held) -> Receipt:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
-        each = _Waiting(envelope, future, loop, loop.time() + self._settings.answer_seconds)
+        each = Waiting(envelope, future, loop, loop.time() + self._settings.answer_seconds)
         self._pending[each] = None
         if not self._is_watching:
             self._is_watching = True
@@ -113,6 +112,8 @@ class Writer:
             return await future
         finally:
             self._pending.pop(each, None)
+            if not each.is_written and not self._queue.remove(each):
+                each.left = held.handed_on()
 
     def _give_up(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tell those who have waited too long to come again; one timer for all of them."""
@@ -129,48 +130,46 @@ class Writer:
         """Write what waits, then stop."""
         self._is_closing = True
         self._checkers.shutdown()
-        self._queue.put(None)
+        self._queue.close()
         self._thread.join()
 
     def _run(self) -> None:
-        going = True
-        while going:
-            group, going = self._next_group()
-            if not group:
-                continue
-            start = time.perf_counter()
-            envelopes = [each.envelope for each in group]
+        while self._queue.wait():
+            if self._last_group > CROWDED:
+                time.sleep(GATHERING)
+            group = self._next_group()
             self._last_group = len(group)
-            try:
-                results = self._written(envelopes)
-            except StoreError as wrong:  # it cannot say which keys are good; nothing was stored
-                results = [wrong for _ in group]
-            except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
-                log_mistake("writing failed", wrong)
-                results = [wrong for _ in group]
-            self._metrics.committed(time.perf_counter() - start)
-            group[0].loop.call_soon_threadsafe(_resolve, group, results)
+            if group:  # those who waited may have been sent away
+                self._write_group(group)
+            del group  # while it waits for others it holds nothing
 
-    def _next_group(self) -> tuple[list[_Waiting], bool]:
-        """What waits, as much as fits into one transaction; and whether more may come."""
-        group: list[_Waiting] = []
+    def _write_group(self, group: Sequence[Waiting]) -> None:
+        start = time.perf_counter()
+        envelopes = [each.envelope for each in group]
+        try:
+            results = self._written(envelopes)
+        except StoreError as wrong:  # it cannot say which keys are good; nothing was stored
+            results = [wrong for _ in group]
+        except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
+            log_mistake("writing failed", wrong)
+            results = [wrong for _ in group]
+        self._metrics.committed(time.perf_counter() - start)
+        group[0].loop.call_soon_threadsafe(_resolve, group, results)
+
+    def _next_group(self) -> list[Waiting]:
+        """What waits, as much as fits into one transaction."""
+        group: list[Waiting] = []
         rows = size = 0
-        while True:
-            try:
-                more = self._next or self._queue.get(block=not group)
-            except queue.Empty:
-                break
-            if more is None:
-                return group, False
+
+        def fits(envelope: Envelope) -> bool:
+            is_small = rows + len(envelope) <= MOST_AT_ONCE and size + envelope.bytes <= MOST_BYTES_AT_ONCE
+            return is_small or not group
+
+        while (more := self._queue.take(fits)) is not None:
             rows += len(more.envelope)
             size += more.envelope.bytes
-            self._next = more if group and (rows > MOST_AT_ONCE or size > MOST_BYTES_AT_ONCE) else None
-            if self._next is not None:
-                break
-            if not group and self._last_group > CROWDED:
-                time.sleep(GATHERING)
             group.append(more)
-        return group, True
+        return group
 
     def _written(self, envelopes: Sequence[Envelope]) -> list[Receipt | BaseException]:
         """What became of each request."""
@@ -279,9 +278,12 @@ def _receipt(outcome: NDArray[np.uint8]) -> Receipt:
     return Receipt(len(outcome) - duplicates, duplicates)
 
 
-def _resolve(group: Sequence[_Waiting], results: Sequence[Receipt | BaseException]) -> None:
+def _resolve(group: Sequence[Waiting], results: Sequence[Receipt | BaseException]) -> None:
     for each, result in zip(group, results, strict=True):
-        if each.future.done():  # the sender gave up
+        each.is_written = True
+        if each.left is not None:
+            each.left.release()
+        if each.future.done():  # the sender was sent away, or is gone
             continue
         if isinstance(result, BaseException):
             each.future.set_exception(result)

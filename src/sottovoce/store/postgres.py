@@ -47,6 +47,8 @@ from sottovoce.store.settling import DAMAGED, Batch, Content, admitted, rows_to_
 VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
 LOCK = 0x736F7474  # "sott"
 PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
+# a server that is gone without a word is noticed in half a minute; the last one in milliseconds
+ALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS sottovoce_settings (name text PRIMARY KEY, value bytea NOT NULL)",
@@ -383,7 +385,7 @@ def _parsed(url: str) -> tuple[dict[str, Any], str]:
         raise InvalidInput("store must be a PostgreSQL address such as postgresql://user@host/name") from None
     if "@" in str(options.get("host") or ""):
         raise InvalidInput("store: an @ within a user or a password of the address must be written %40")
-    options.setdefault("connect_timeout", PATIENCE)
+    options = {"connect_timeout": PATIENCE, **ALIVE} | options
     options.setdefault("application_name", "sottovoce")
     port = f":{options['port']}" if options.get("port") else ""
     return options, f"postgresql://{options.get('host') or ''}{port}/{options.get('dbname') or ''}"

@@ -109,19 +109,21 @@ class Access:
     def action(self, action: Action) -> Endpoint:
         """Something that analysts change by a form of these pages."""
 
-        async def checked(request: Request, fields: Fields) -> Response:
-            await run_in_threadpool(self.check, request, "manage")
-            return await answered(action, request, fields)
+        taken = self.public_action(action)
 
-        return self.public_action(checked)
+        async def endpoint(request: Request) -> Response:
+            check_own(request)
+            await run_in_threadpool(self.check, request, "manage")  # before anything of the form is parsed
+            return await taken(request)
+
+        return endpoint
 
     @staticmethod
     def public_action(action: Action) -> Endpoint:
         """Something that anybody does by a form of these pages, and of no others."""
 
         async def endpoint(request: Request) -> Response:
-            if not is_own(request):
-                raise HTTPException(403, "forms are taken from the studio's own pages only")
+            check_own(request)
             fields = await read_form(request)
             return await answered(action, request, fields)
 
@@ -156,6 +158,12 @@ def is_local(request: Request) -> bool:
     host = request.url.hostname or ""
     address = parsed(host)
     return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def check_own(request: Request) -> None:
+    """Refuse a form of another site's page."""
+    if not is_own(request):
+        raise HTTPException(403, "forms are taken from the studio's own pages only")
 
 
 def is_own(request: Request) -> bool:

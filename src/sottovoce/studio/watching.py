@@ -44,7 +44,7 @@ def view_of(studio: Studio, plan_id: str) -> View:
     drawn: dict[str, tuple[float, Any]] = {"singles": (0.0, None), "relations": (0.0, None)}
     if snapshot.file is not None:
         for part, work in (("singles", figures.singles), ("relations", figures.relations)):
-            key, of_file = (survey.plan.id, part), (figures.of_file, snapshot.file)
+            key, of_file = (survey.plan.id, survey.kept.version, part), (figures.of_file, snapshot.file)
             drawn[part] = studio.artist.latest(key, snapshot.number, *of_file, work)
     versions = {part: f"{part}-{version}-{snapshot.problem is not None}" for part, (version, _) in drawn.items()}
     versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.number}"
@@ -107,7 +107,7 @@ def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | 
     snapshot = studio.desk.snapshot(survey)
     if snapshot.file is None:
         return None, snapshot.problem or ""
-    key, of_file = (survey.plan.id, "table", *names), (figures.of_file, snapshot.file)
+    key, of_file = (survey.plan.id, survey.kept.version, "table", *names), (figures.of_file, snapshot.file)
     _, found = studio.artist.latest(key, snapshot.number, *of_file, figures.table_of, names, patience=A_MOMENT)
     return (None, found) if isinstance(found, str) else (found, "")
 
