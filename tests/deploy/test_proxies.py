@@ -55,7 +55,7 @@ class Site:
     def ask(self, method: str, path: str, address: str | None = None, **options: Any) -> httpx.Response:
         """One request over TLS, from an address of its own unless one is given."""
         transport = httpx.HTTPTransport(verify=self.trusted, local_address=address or next(_ADDRESSES))
-        with httpx.Client(transport=transport) as client:
+        with httpx.Client(transport=transport, timeout=HANG) as client:
             return client.request(method, self.url + path, **options)
 
     def send(self, address: str, **headers: str) -> int:
