@@ -9,6 +9,9 @@ UV := out/uv/bin/uv
 COMPILE = $(UV) pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" --upgrade
 
+# What builds the package is locked with what it needs.
+BUILD = $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')"
+
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -44,8 +47,8 @@ test-lowest: $(UV)
 
 # What a deployment installs, to the byte: pip install --require-hashes -r deploy/collector.lock
 lock: $(UV)
-	@$(COMPILE) --extra collector --extra postgres pyproject.toml -o deploy/collector.lock
-	@$(COMPILE) --extra all pyproject.toml -o deploy/all.lock
+	@$(BUILD) | $(COMPILE) --extra collector --extra postgres pyproject.toml - -o deploy/collector.lock
+	@$(BUILD) | $(COMPILE) --extra all pyproject.toml - -o deploy/all.lock
 
 sbom: setup
 	@$(BIN)/python deploy/sbom.py deploy/collector.lock -o out/sbom/collector.cdx.json

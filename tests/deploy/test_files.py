@@ -128,7 +128,8 @@ def test_what_is_copied_into_the_container_is_enough_to_install(tmp_path: Path) 
                 copy = shutil.copytree if (FOLDER.parent / source).is_dir() else shutil.copy
                 place.parent.mkdir(parents=True, exist_ok=True)
                 copy(FOLDER.parent / source, place, **({"symlinks": True} if copy is shutil.copytree else {}))
-    make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", "made", "."]
+    make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps"]
+    make += ["--wheel-dir", "made", "."]
     done = subprocess.run(make, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "made").iterdir()
@@ -140,6 +141,15 @@ def test_what_is_copied_into_the_container_is_enough_to_install(tmp_path: Path) 
     assert "--require-hashes -r deploy/$LOCK.lock" in install
     assert (FOLDER / "collector.lock").exists()
     assert (FOLDER / "all.lock").exists()
+
+
+def test_nothing_is_installed_that_no_lock_names() -> None:
+    """What builds the package comes from the lock too: pip would fetch the newest setuptools for itself."""
+    for name in ("Containerfile", "README.md"):
+        installs = re.findall(r"pip install (.+)", (FOLDER / name).read_text())
+        assert len(installs) == 2
+        assert "--require-hashes -r deploy/" in installs[0]
+        assert installs[1].endswith("--no-build-isolation --no-deps .")
 
 
 def test_the_containers_command_and_health_check_run(tmp_path: Path) -> None:

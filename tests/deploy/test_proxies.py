@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import ssl
+import struct
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,7 @@ from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from tests.deploy.files import FOLDER, variables
 from tests.service.processes import running
+from tests.waiting import HANG
 
 PLAN = sv.plan(sv.Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=1000)
 NAME, UPSTREAM = "survey.example.org", "127.0.0.1:8700"
@@ -51,7 +55,7 @@ class Site:
     def ask(self, method: str, path: str, address: str | None = None, **options: Any) -> httpx.Response:
         """One request over TLS, from an address of its own unless one is given."""
         transport = httpx.HTTPTransport(verify=self.trusted, local_address=address or next(_ADDRESSES))
-        with httpx.Client(transport=transport) as client:
+        with httpx.Client(transport=transport, timeout=HANG) as client:
             return client.request(method, self.url + path, **options)
 
     def send(self, address: str, **headers: str) -> int:
@@ -235,15 +239,67 @@ def test_plain_http_leads_nowhere_else(site: Site) -> None:
     assert "elsewhere.example" not in answer.headers.get("location", "")
 
 
+@contextmanager
+def endless_answer(port: int) -> Iterator[threading.Event]:
+    """A collector whose answer never ends; what it gives says that the proxy has hung up."""
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", port)) as listening:
+
+        def serve() -> None:
+            asking, _ = listening.accept()
+            with asking:
+                asking.recv(65536)
+                try:
+                    asking.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {1 << 40}\r\n\r\n".encode())
+                    while True:
+                        asking.sendall(bytes(1 << 16))
+                except OSError:
+                    ended.set()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield ended
+        thread.join()
+
+
+def hang_up(site: Site, address: str) -> None:
+    """Ask, and go as soon as the answer begins."""
+    with socket.create_connection(("127.0.0.1", site.https), HANG, (address, 0)) as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # without a word
+        with site.trusted.wrap_socket(plain, server_hostname="localhost") as asking:
+            asking.sendall(b"GET /v1/surveys HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert asking.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def break_handshake(site: Site, address: str) -> None:
+    """Begin TLS with a key that cannot be one."""
+    client = ssl.create_default_context()
+    client.set_ecdh_curve("prime256v1")
+    outgoing = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        client.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
+    sent = outgoing.read()
+    size = 65  # of a key, which stands behind the number of its curve and its length
+    place = sent.index(struct.pack(">HH", 0x0017, size)) + 4
+    with socket.create_connection(("127.0.0.1", site.https), HANG, (address, 0)) as asking:
+        asking.sendall(sent[:place] + bytes(size) + sent[place + size :])
+        assert asking.recv(65536)[:1] == b"\x15"  # an alert
+
+
 @pytest.mark.parametrize("made", PROXIES)
 def test_nothing_is_written_about_who_asked(made: Any, tmp_path: Path) -> None:
-    """Neither of visits, over plain HTTP too, nor of what goes wrong: a large body, a collector that does not run."""
-    address = next(_ADDRESSES)
-    with made(tmp_path, free_port(), "") as site:
+    """Neither of visits, over plain HTTP too, nor of what goes wrong: a large body, a collector that does not run,
+    a handshake that fails, a client that hangs up."""
+    address, upstream = next(_ADDRESSES), free_port()
+    with made(tmp_path, upstream, "") as site:
         with httpx.Client(transport=httpx.HTTPTransport(local_address=address)) as client:
             assert client.get(f"http://127.0.0.1:{site.http}/x", headers={"Host": "localhost"}).status_code == 308
         large = site.ask("POST", "/v1/reports", address, content=b" " * (9 << 20), headers=JSON)
         assert large.status_code in (413, 502)  # Caddy looks for the collector first
         assert site.ask("GET", "/healthz", address).status_code == 502
+        break_handshake(site, address)
+        with endless_answer(upstream) as ended:
+            hang_up(site, address)
+            assert ended.wait(HANG)
     logs = {name: tmp_path / name for name in ("log", "error.log", "access.log")}
     assert not [name for name, path in logs.items() if path.exists() and address in path.read_text()]

@@ -18,7 +18,8 @@ from packaging.version import Version
 from sottovoce.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, BUILD = SETTINGS["project"], SETTINGS["build-system"]["requires"]
 LOCKS = {"collector": ("collector", "postgres"), "all": ("all",)}
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
 IMPORTED_AS = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
@@ -50,7 +51,7 @@ def pinned(name: str) -> dict[str, list[Version]]:
 @pytest.mark.parametrize("name", LOCKS)
 def test_the_lock_satisfies_the_requirements(name: str) -> None:
     versions = pinned(name)
-    for requirement in wanted(*LOCKS[name]):
+    for requirement in (*wanted(*LOCKS[name]), *map(Requirement, BUILD)):
         chosen = versions[canonicalize_name(requirement.name)]
         assert all(version in requirement.specifier for version in chosen), requirement
 

@@ -14,7 +14,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.service import analyst
-from sottovoce.service.folders import WorkFolder, remove_leftovers
+from sottovoce.service.folders import LOCK, WorkFolder, remove_leftovers
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, collecting, device
 from tests.store.crowds import ids
@@ -79,18 +79,18 @@ def test_what_is_no_leftover_stays(temporary: Path, tmp_path: Path, monkeypatch:
     (temporary / "sottovoce-file").write_bytes(b"x")
     other = tmp_path / "other"
     other.mkdir()
-    (other / "lock").touch()
+    (other / LOCK).touch()
     (temporary / "sottovoce-link").symlink_to(other)
     (temporary / "sottovoce-lock-elsewhere").mkdir()
-    (temporary / "sottovoce-lock-elsewhere" / "lock").symlink_to(other / "lock")
+    (temporary / "sottovoce-lock-elsewhere" / LOCK).symlink_to(other / LOCK)
     (temporary / "another").mkdir()
-    (temporary / "another" / "lock").touch()
+    (temporary / "another" / LOCK).touch()
     before = sorted(temporary.rglob("*"))
     assert remove_leftovers() == 0
     assert sorted(temporary.rglob("*")) == before
     left = temporary / "sottovoce-left"
     left.mkdir()
-    (left / "lock").touch()
+    (left / LOCK).touch()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # of another account
     assert remove_leftovers() == 0
     monkeypatch.undo()
@@ -118,7 +118,7 @@ def test_an_export_lies_where_a_killed_collectors_files_are_removed(
         assert answer.headers["content-type"] == "application/vnd.apache.parquet"
         assert answer.headers["content-disposition"] == f'attachment; filename="{PLAN.id[:16]}.parquet"'
         (folder,) = temporary.iterdir()
-        assert (folder / "lock").exists()
+        assert (folder / LOCK).exists()
         assert written[0].parent == folder
         assert not written[0].exists()
     assert not list(temporary.iterdir())

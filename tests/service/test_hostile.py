@@ -67,15 +67,17 @@ def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: p
         store = collector.desk.store
         write = store.append_many
 
-        told = threading.Event()
+        begun, told = threading.Event(), threading.Event()
 
         def slow(parts: Any) -> Any:
+            begun.set()
             assert told.wait(HANG)
             return write(parts)
 
         monkeypatch.setattr(store, "append_many", slow)
         body = device()
-        assert collector.post(body).problem == "busy"  # while it is being written
+        while not begun.is_set():  # until it is being written
+            assert collector.post(body).problem == "busy"
         told.set()
         monkeypatch.undo()
         until(lambda: collector.desk.survey(PLAN.id).people)

@@ -409,6 +409,16 @@ def test_a_small_body_that_nobody_needs_costs_no_connection(collector: Collector
                     assert status in kept.recv(65536)
 
 
+def test_a_body_that_is_too_large_is_refused_in_words(collector: Collector) -> None:
+    """Its sender, who reads nothing before all of it is sent, gets the answer, and may go on."""
+    body = bytes(7 * MIB)
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as kept:
+        for _ in range(2):
+            kept.sendall(f"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+            kept.sendall(body)
+            assert kept.recv(65536).startswith(b"HTTP/1.1 413 ")
+
+
 def test_who_was_not_told_to_send_a_body_is_not_waited_for(collector: Collector) -> None:
     """What comes next on such a connection could be the body or another request, so there is no next."""
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as asking:

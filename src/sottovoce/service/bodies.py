@@ -33,8 +33,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int, he
         if total > most:
             raise _too_large(most)
         if not held.take(len(parts[-1])):
-            wait = {"Retry-After": "1", "Connection": "close"}  # the rest of the body is not waited for
-            raise Problem("busy", "more is being sent than fits; send it again", wait)
+            raise Problem("busy", "more is being sent than fits; send it again", {"Retry-After": "1"})
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -69,7 +68,7 @@ async def within(settings: Settings, reading: Coroutine[Any, Any, bytes]) -> byt
 async def refuse(problem: Problem, send: Send) -> None:
     """Answer with a problem."""
     headers = {"content-type": MEDIA_TYPE, **problem.headers}
-    if problem.name in ("body-too-large", "body-too-slow"):
+    if problem.name == "body-too-slow":
         headers["connection"] = "close"  # the rest of the body is not waited for
     await answer(send, problem.status, headers, problem.body())
 

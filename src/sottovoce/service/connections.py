@@ -15,7 +15,7 @@ from sottovoce.service.problems import MEDIA_TYPE, Problem
 
 MOST_HEAD = 64 << 10  # bytes of a request's first line and headers
 HEAD_SECONDS = 10.0  # to send them
-MOST_UNREAD = 1 << 20  # bytes of a body that are dropped after the answer, so that its sender gets to read that
+MOST_UNREAD = 8 << 20  # bytes of a body that are dropped after the answer, so that its sender gets to read that
 UNREAD_SECONDS = 10.0  # to send them
 _APART = 4  # bytes between a header and its value, and after it
 

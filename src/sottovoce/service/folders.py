@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "sottovoce-"
-LOCK = "lock"
+LOCK = "collector.lock"
 
 
 class WorkFolder:
