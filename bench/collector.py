@@ -226,7 +226,7 @@ def batches(reports: list[sv.Report], count: int) -> Iterator[bytes]:
         yield post(rows.tobytes(), BINARY)
 
 
-def collector(_: Any, __: Mapping[str, Any], size: Load = Load()) -> Iterator[Row]:  # noqa: B008 (frozen)
+def collector(_: Any, __: Mapping[str, Any], size: Load = Load()) -> Iterator[Row]:
     """Every target of the collector."""
     group = "collector"
     plan, reports = plan_and_reports(BATCH)

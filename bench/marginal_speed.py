@@ -48,7 +48,7 @@ def _plan(schema: sv.Schema, k: int, method: str, people: int) -> sv.Plan:
     return sv.plan(schema, sv.Marginals(up_to=k, method=method), epsilon=1.0, people=people)
 
 
-def marginals(_: Any, __: Mapping[str, Any], shape: Shape = Shape()) -> Iterator[Row]:  # noqa: B008 (frozen)
+def marginals(_: Any, __: Mapping[str, Any], shape: Shape = Shape()) -> Iterator[Row]:
     """Every target of marginals."""
     group, d = "marginals", shape.attributes
     code = (
