@@ -25,8 +25,8 @@ import numpy as np
 import sottovoce as sv
 from bench.rows import Row
 from bench.timing import Timing
-from sottovoce.assignments import new_id
-from sottovoce.service.envelopes import BINARY, write_binary, write_json
+from sottovoce.device.assignment import new_id
+from sottovoce.service.wire import BINARY, write_binary, write_json
 
 SINGLES, BATCHED, SLOWEST = 4000.0, 60_000.0, 0.050  # reports a second, one by one and in thousands; seconds of a POST
 BATCH = 1000

@@ -16,9 +16,9 @@ import sottovoce as sv
 from bench.collector import Server, serving
 from bench.rows import Row
 from bench.timing import Timing
-from sottovoce.assignments import new_id
-from sottovoce.service.envelopes import write_json
+from sottovoce.device.assignment import new_id
 from sottovoce.service.tokens import new_token
+from sottovoce.service.wire import write_json
 from sottovoce.store import open_store
 
 VALUES = 1 << 21

@@ -14,8 +14,8 @@ from rich.table import Table
 
 import sottovoce as sv
 from bench.data import add_data_option, data_folder
-from sottovoce.compare import compare_marginals
-from sottovoce.compare.populations import read_population
+from sottovoce.measure import compare_marginals
+from sottovoce.measure.populations import read_population
 
 SIX = ("inp-ht", "inp-ps", "inp-rr", "marg-ht", "marg-ps", "marg-rr")
 PEOPLE, RUNS = 1 << 18, 5

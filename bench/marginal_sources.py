@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.compare.populations import Population, found, quantile_bins, read_population
+from sottovoce.measure.populations import Population, found, quantile_bins, read_population
 
 MOST_CELLS = 1 << 16  # of a table that is asked for
 MOST_TOO_LARGE = 0.1  # share of the tables of k attributes that may be larger, and are then not asked for

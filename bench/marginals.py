@@ -107,7 +107,7 @@ def population(source: str, data: str) -> Any:
 @lru_cache(maxsize=6)
 def crowd(source: str, people: int, run: int, k: int, data: str) -> Any:
     """The people of one run, and the tables of k attributes they are asked for."""
-    from sottovoce.compare.marginals import random_queries
+    from sottovoce.measure.marginals import random_queries
 
     schema = population(source, data).schema
     asked = random_queries(schema, k, QUERIES, SEED, run, MOST_CELLS)
@@ -117,15 +117,15 @@ def crowd(source: str, people: int, run: int, k: int, data: str) -> Any:
 
 @lru_cache(maxsize=2)
 def _people(source: str, people: int, run: int, data: str) -> Any:
-    from sottovoce.compare.marginals import sampled
+    from sottovoce.measure.marginals import sampled
 
     return sampled(population(source, data), people, SEED, run)
 
 
 def work(task: Task) -> list[dict[str, Any]]:
     """The lines of a task. Plans with the same cohorts share the reports, equal plans share everything."""
-    from sottovoce.compare.marginals import coded
-    from sottovoce.errors import InvalidInput
+    from sottovoce.ground.errors import InvalidInput
+    from sottovoce.measure.marginals import coded
 
     schema = coded(population(task.source, task.data).schema)
     heard: dict[str, Any] = {}
@@ -155,8 +155,8 @@ def work(task: Task) -> list[dict[str, Any]]:
 def _measured(
     task: Task, schema: Any, k: int, method: str, heard: dict[str, Any], known: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    from sottovoce.aggregate import Aggregate
-    from sottovoce.compare import marginals
+    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.measure import marginals
 
     made, planning = marginals.planned(schema, k, task.people, task.epsilon, method)
     if made.id not in known:
@@ -309,8 +309,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _grid(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> Grid:
-    from sottovoce.errors import InvalidInput
-    from sottovoce.marginals.methods import AUTO, method
+    from sottovoce.ground.errors import InvalidInput
+    from sottovoce.questions.marginals.methods import AUTO, method
 
     sources = tuple(asked.sources.split(",")) if asked.sources else QUICK["sources"] if asked.quick else tuple(SOURCES)
     for name in sources:

@@ -28,7 +28,7 @@ def placed(page: str, name: str, body: str) -> str:
 
 def write_section(page: Path, name: str, text: Sequence[str], pictures: Mapping[str, tuple[str, Any]]) -> None:
     """Put text and then pictures (by file name: a caption and a chart) into a page's section."""
-    from sottovoce.plots import save
+    from sottovoce.results.plots import save
 
     folder = page.parent / "pictures"
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bench.data import add_data_option, data_folder
-from sottovoce.compare.heavyhitters import Holdings, compare_heavyhitters, read_holdings
-from sottovoce.compare.itemsets import compare_itemsets, read_baskets
-from sottovoce.compare.popular import PopularComparison
+from sottovoce.measure.heavyhitters import Holdings, compare_heavyhitters, read_holdings
+from sottovoce.measure.itemsets import compare_itemsets, read_baskets
+from sottovoce.measure.popular import PopularComparison
 from sottovoce.schema import Integer
 
 SEED = 2026

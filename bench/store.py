@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bench.rows import Row, table
 from bench.survey import plan_of, zipf
 from bench.timing import Timing, measure
-from sottovoce.client import simulate
-from sottovoce.plans import Plan
+from sottovoce.device.client import simulate
+from sottovoce.protocol.plan import Plan
 from sottovoce.store import Store, open_store
 
 PART = 1000  # reports of one request

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.marginals.answers import _Singles
-from sottovoce.marginals.method import CLOSED_FORM, Fit
-from sottovoce.marginals.workload import Places, Workload
+from sottovoce.questions.marginals.estimate import _Singles
+from sottovoce.questions.marginals.method import CLOSED_FORM, Fit
+from sottovoce.questions.marginals.workload import Places, Workload
 
 Floats = NDArray[np.float64]
 

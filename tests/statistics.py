@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
-from sottovoce.entropy import Tape
+from sottovoce.ground.entropy import Tape
 
 NO_COINS = Tape(b"")  # for encodings that draw none
 ALPHA = 1e-6  # chance that one whole family of comparisons rejects code that is right

@@ -14,11 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sottovoce.aggregate import Aggregate
+    from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.analysis import associate, dependency_tree, synthesize
-    from sottovoce.assignments import Assignment
-    from sottovoce.client import Client, ClientState, InvalidValueWarning, PrivacyWarning, simulate
-    from sottovoce.errors import (
+    from sottovoce.api.planning import Plan, next_plan, plan, simulate_rounds
+    from sottovoce.device.assignment import Assignment
+    from sottovoce.device.client import Client, ClientState, InvalidValueWarning, PrivacyWarning, simulate
+    from sottovoce.ground.errors import (
         BadAssignment,
         BudgetExceeded,
         CorruptReport,
@@ -28,28 +29,27 @@ if TYPE_CHECKING:
         PlanMismatch,
         SottovoceError,
     )
-    from sottovoce.estimate import Estimate, Table
-    from sottovoce.findings import Findings
-    from sottovoce.frequencies import Frequencies
-    from sottovoce.front import Plan, next_plan, plan, simulate_rounds
-    from sottovoce.guarantee import Guarantee
-    from sottovoce.heavyhitters import HeavyHitters
-    from sottovoce.itemsets import TopItems, TopItemsets, rules
-    from sottovoce.marginals import MarginalEstimate, Marginals
     from sottovoce.oracles import oracle
     from sottovoce.postprocessing import choose_postprocess, postprocess
-    from sottovoce.reports import Report, Reports
+    from sottovoce.protocol.guarantee import Guarantee
+    from sottovoce.protocol.reports import Report, Reports
+    from sottovoce.questions.frequencies import Frequencies
+    from sottovoce.questions.heavyhitters import HeavyHitters
+    from sottovoce.questions.itemsets import TopItems, TopItemsets, rules
+    from sottovoce.questions.marginals import MarginalEstimate, Marginals
+    from sottovoce.results.estimate import Estimate, Table
+    from sottovoce.results.findings import Findings
     from sottovoce.schema import Boolean, Categorical, Integer, Items, Ordinal, Schema, Text
 
 __version__ = "0.1.0"
 
 # Where each public name lives. Modules load when a name of theirs is first used.
 _HOMES = {
-    "aggregate": ("Aggregate",),
+    "aggregation.aggregate": ("Aggregate",),
     "analysis": ("associate", "dependency_tree", "synthesize"),
-    "assignments": ("Assignment",),
-    "client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning", "simulate"),
-    "errors": (
+    "device.assignment": ("Assignment",),
+    "device.client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning", "simulate"),
+    "ground.errors": (
         "BadAssignment",
         "BudgetExceeded",
         "CorruptReport",
@@ -59,17 +59,17 @@ _HOMES = {
         "PlanMismatch",
         "SottovoceError",
     ),
-    "estimate": ("Estimate", "Table"),
-    "frequencies": ("Frequencies",),
-    "findings": ("Findings",),
-    "front": ("Plan", "next_plan", "plan", "simulate_rounds"),
-    "guarantee": ("Guarantee",),
-    "heavyhitters": ("HeavyHitters",),
-    "itemsets": ("TopItems", "TopItemsets", "rules"),
-    "marginals": ("MarginalEstimate", "Marginals"),
+    "results.estimate": ("Estimate", "Table"),
+    "questions.frequencies": ("Frequencies",),
+    "results.findings": ("Findings",),
+    "api.planning": ("Plan", "next_plan", "plan", "simulate_rounds"),
+    "protocol.guarantee": ("Guarantee",),
+    "questions.heavyhitters": ("HeavyHitters",),
+    "questions.itemsets": ("TopItems", "TopItemsets", "rules"),
+    "questions.marginals": ("MarginalEstimate", "Marginals"),
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
-    "reports": ("Report", "Reports"),
+    "protocol.reports": ("Report", "Reports"),
     "schema": ("Boolean", "Categorical", "Integer", "Items", "Ordinal", "Schema", "Text"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.front import next_plan
-from sottovoce.heavyhitters.methods import METHODS
-from sottovoce.itemsets.methods import ABOUT
+from sottovoce.api.planning import next_plan
+from sottovoce.questions.heavyhitters.methods import METHODS
+from sottovoce.questions.itemsets.methods import ABOUT
 from tests.browser.machines import CLIENT, HAS_NODE
 from tests.vectors.case import Case
 from tests.vectors.make import rows

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
-from sottovoce.compare import advise
-from sottovoce.compare.advice import LEAST_EPSILON, LEAST_PEOPLE, Answer, predicted
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure import advise
+from sottovoce.measure.advice import LEAST_EPSILON, LEAST_PEOPLE, Answer, predicted
 from tests.cli.helpers import Command, refused
 
 SCHEMA = sv.Schema(x=sv.Boolean(), y=sv.Categorical(range(20)), z=sv.Boolean())
@@ -98,7 +98,7 @@ def test_a_search_finds_the_end_of_any_falling_error(power: float, floor: float)
     """Errors that hardly fall, fall at once, or come to rest just under or just above the goal."""
     from decimal import Decimal
 
-    from sottovoce.compare.advice import Prediction, _Search, _whole_number
+    from sottovoce.measure.advice import Prediction, _Search, _whole_number
 
     def falling(at: Decimal) -> Prediction:
         return Prediction(floor + 0.01 * (float(at) / 5e5) ** (-1 / power), "m")

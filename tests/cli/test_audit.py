@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.client import Client
-from sottovoce.encodings import Padded
-from sottovoce.entropy import Entropy, System
+from sottovoce.device.client import Client
+from sottovoce.ground.entropy import Entropy, System
+from sottovoce.protocol.encodings import Padded
 from tests.cli.helpers import Command
 
 Patch = pytest.MonkeyPatch

@@ -10,7 +10,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.cli.survey import read_plan
-from sottovoce.service.answers import table_csv
+from sottovoce.service.serialized import table_csv
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, write_csv
 

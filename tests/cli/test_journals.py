@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.cli import journal
-from sottovoce.cli.copies import is_copy
-from sottovoce.cli.journal import _line, journal_beside
-from sottovoce.cli.rounds import Membership
+from sottovoce.sending import journal
+from sottovoce.sending.copies import is_copy
+from sottovoce.sending.journal import _line, journal_beside
+from sottovoce.sending.rounds import Membership
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Outcome, refused, write_csv
 from tests.service.collector import Collector, collecting

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.marginals.methods import METHODS
+from sottovoce.questions.marginals.methods import METHODS
 from tests.cli.helpers import Command, refused, write_csv
 
 SURVEY = """\

@@ -15,10 +15,10 @@ import pytest
 import sottovoce as sv
 from sottovoce.cli.finding import findings_table, tree_lines
 from sottovoce.cli.survey import read_plan
-from sottovoce.cli.tables import console
-from sottovoce.findings import Findings, Step
-from sottovoce.labels import json_visible, written
-from sottovoce.reports import Reports
+from sottovoce.console.tables import console
+from sottovoce.ground.labels import json_visible, written
+from sottovoce.protocol.reports import Reports
+from sottovoce.results.findings import Findings, Step
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, refused, write_csv
 from tests.service.collector import collecting

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from sottovoce.cli.survey import read_plan
-from sottovoce.reports import Reports
+from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, Outcome, refused
 from tests.store.damage import damage

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.cli import posting
-from sottovoce.cli.journal import Drawn, Journal, journal_beside
-from sottovoce.service import sender
+from sottovoce.demo import posting
+from sottovoce.device import sender
+from sottovoce.sending.journal import Drawn, Journal, journal_beside
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, refused, write_csv
 from tests.service.collector import Collector, collecting
@@ -296,7 +296,7 @@ def test_an_assignment_that_came_to_nothing_is_lost_and_said_so(
     with collecting(f"sqlite:///{here}/{store}", (ASSIGNED,), assignment_seconds=24 * 3600) as collector:
         if is_late:
             later = time.time() + 7200
-            monkeypatch.setattr("sottovoce.cli.sending.time", lambda: later)
+            monkeypatch.setattr("sottovoce.sending.sending.time", lambda: later)
         outcome = sottovoce(*send, collector.url, "--moved")
         assert outcome.code == 1
         lost = "10 lost (rows 1, 2, 3, 4, 5 and 5 more)"
@@ -317,7 +317,7 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
 
     with collecting(f"sqlite:///{here}/survey.db", (plan,)) as collector:
         send = ("send", here / "plan.json", people(here, 80), "--to", collector.url, "--series", kept, "--batch", 10)
-        for moment in ("sottovoce.cli.journal.Journal.write", "sottovoce.cli.rounds.Membership.mark"):
+        for moment in ("sottovoce.sending.journal.Journal.write", "sottovoce.sending.rounds.Membership.mark"):
             with monkeypatch.context() as patched:
                 patched.setattr(moment, dies)
                 assert sottovoce(*send).code == 130

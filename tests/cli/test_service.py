@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sottovoce.cli.survey import read_plan
-from sottovoce.reports import Reports
+from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, refused
 

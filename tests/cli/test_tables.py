@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.compare import compare_oracles, figures, ratio_spread, thesis_variance, zipf_counts
+from sottovoce.measure import compare_oracles, figures, ratio_spread, thesis_variance, zipf_counts
 from tests.cli.helpers import Command, Files
 
 # wang2021thesis, table 3.2: epsilon, then DE at d = 2, 32, 1024, SHE, THE, SUE, OUE, BLH, OLH

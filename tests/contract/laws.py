@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sottovoce.entropy import Seeded
-from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.ground.entropy import Seeded
+from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles import Oracle
 from tests.statistics import chi_limit
 

@@ -23,9 +23,9 @@ import pytest
 
 import sottovoce as sv
 from bench.collector import free_port
-from sottovoce.assignments import new_id
-from sottovoce.service.envelopes import write_json
+from sottovoce.device.assignment import new_id
 from sottovoce.service.tokens import new_token
+from sottovoce.service.wire import write_json
 from sottovoce.store import open_store
 from tests.deploy.files import FOLDER, variables
 from tests.service.processes import running

@@ -11,7 +11,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import audit
-from sottovoce.entropy import Entropy, Seeded
+from sottovoce.ground.entropy import Entropy, Seeded
 from sottovoce.oracles import PureOracle
 from sottovoce.oracles.bloom import Rappor
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
@@ -148,7 +148,7 @@ def test_mutants_are_caught() -> None:
 
 def test_rappor_keeps_its_lifetime_promise_by_enumeration() -> None:
     """What all reports ever reveal is the memo: its law is within the lifetime epsilon."""
-    from sottovoce.entropy import exact_law
+    from sottovoce.ground.entropy import exact_law
 
     oracle = small("rappor", 4, 1.0)
     laws = [exact_law(lambda e, v=value: oracle.memorize(v, e), 1 << 17) for value in range(4)]  # type: ignore[misc]

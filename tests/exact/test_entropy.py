@@ -7,8 +7,8 @@ from itertools import combinations
 
 import pytest
 
-from sottovoce.entropy import WHOLE, Entropy, Seeded, System, Tape, exact_law
-from sottovoce.errors import InvalidInput, NotEnumerable
+from sottovoce.ground.entropy import WHOLE, Entropy, Seeded, System, Tape, exact_law
+from sottovoce.ground.errors import InvalidInput, NotEnumerable
 from tests.statistics import chi_limit, chi_squared
 
 
@@ -21,8 +21,8 @@ def test_one_of_many_coins_has_its_threshold_exactly(threshold: int) -> None:
 @pytest.mark.parametrize("threshold", range(17))
 def test_many_coins_are_independent(threshold: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same code on coins of four bits, so that every way it can go is listed."""
-    monkeypatch.setattr("sottovoce.entropy.COIN_BITS", 4)
-    monkeypatch.setattr("sottovoce.entropy.WHOLE", 16)
+    monkeypatch.setattr("sottovoce.ground.entropy.COIN_BITS", 4)
+    monkeypatch.setattr("sottovoce.ground.entropy.WHOLE", 16)
     law = exact_law(lambda entropy: Entropy.coins(entropy, threshold, 3), 1 << 12)
     heads = Fraction(threshold, 16)
     for tosses in range(8):

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.cohorts import Cohort
-from sottovoce.encodings import Ask
-from sottovoce.entropy import Entropy, Seeded, exact_law
-from sottovoce.front import next_plan
+from sottovoce.api.planning import next_plan
+from sottovoce.ground.entropy import Entropy, Seeded, exact_law
 from sottovoce.oracles.thresholds import exceeds, log_ratio
+from sottovoce.protocol.cohorts import Cohort
+from sottovoce.protocol.encodings import Ask
 from tests.statistics import NO_COINS
 
 EPSILON = Decimal("1.2")

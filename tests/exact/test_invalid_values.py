@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.cohorts import Cohort, Cohorts
-from sottovoce.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Window
-from sottovoce.entropy import Tape, exact_law
+from sottovoce.ground.entropy import Tape, exact_law
 from sottovoce.oracles.thresholds import exceeds
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Window
 from tests.vectors.asks import Plan, asking
 
 SCHEMA = sv.Schema(
@@ -97,7 +97,7 @@ def records(plan: sv.Plan) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.filterwarnings("ignore::sottovoce.client.InvalidValueWarning")
+@pytest.mark.filterwarnings("ignore::sottovoce.device.client.InvalidValueWarning")
 @pytest.mark.parametrize("plan", [CODES, SPELLINGS, MEMBERS], ids=["codes", "spellings", "members"])
 def test_no_record_differs_from_another_by_more_than_epsilon(plan: sv.Plan) -> None:
     listed = records(plan)
@@ -120,7 +120,7 @@ def test_a_device_that_raises_tells_by_its_silence() -> None:
         assert worst([law(plan, valid, "raise"), law(plan, record, "raise")]) is None
 
 
-@pytest.mark.filterwarnings("ignore::sottovoce.client.InvalidValueWarning")
+@pytest.mark.filterwarnings("ignore::sottovoce.device.client.InvalidValueWarning")
 def test_an_invalid_value_is_a_mixture_of_valid_ones() -> None:
     """A drawn code has every value's law with equal weight; ``other`` has its own; no set is the empty set's."""
     number = _asks(Cells.of(SCHEMA, "number"))

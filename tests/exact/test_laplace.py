@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.entropy import Seeded
+from sottovoce.ground.entropy import Seeded
 from sottovoce.oracles.histogram import GRID, best_theta, discrete_laplace, tails
 from tests.statistics import chi_limit, chi_squared
 

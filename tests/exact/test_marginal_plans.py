@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.client import Client
-from sottovoce.cohorts import Cohort, Cohorts
-from sottovoce.encodings import Ask
-from sottovoce.entropy import exact_law
-from sottovoce.marginals.methods import METHODS, method
+from sottovoce.device.client import Client
+from sottovoce.ground.entropy import exact_law
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask
+from sottovoce.questions.marginals.methods import METHODS, method
 from tests.statistics import NO_COINS
 
 EPSILON = Decimal("1")

@@ -12,13 +12,13 @@ from math import comb, exp, log
 import pytest
 from scipy.stats import binom
 
-from sottovoce.encodings import Ask, Padded
-from sottovoce.encodings.sets import amplified_epsilon, most_together
-from sottovoce.entropy import Entropy, exact_law
-from sottovoce.errors import InvalidInput
-from sottovoce.itemsets.padding import padded_ask, padded_noise
+from sottovoce.ground.entropy import Entropy, exact_law
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle, PureOracle, oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
+from sottovoce.protocol.encodings import Ask, Padded
+from sottovoce.protocol.encodings.sets import amplified_epsilon, most_together
+from sottovoce.questions.itemsets.padding import padded_ask, padded_noise
 
 LIMIT = 1 << 17
 Law = dict[int, Fraction]

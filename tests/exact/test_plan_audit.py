@@ -12,13 +12,13 @@ import pytest
 import sottovoce as sv
 from sottovoce.audit import PlanAudit, audit_plan
 from sottovoce.audit.records import MAX_RECORDS, Records, values_of
-from sottovoce.client import Client, ClientState
-from sottovoce.encodings import Padded
-from sottovoce.entropy import Entropy, Seeded, System
-from sottovoce.errors import NotInThisRound
-from sottovoce.kernels.mixing import bucket, keyed_hash
+from sottovoce.device.client import Client, ClientState
+from sottovoce.ground.entropy import Entropy, Seeded, System
+from sottovoce.ground.errors import NotInThisRound
+from sottovoce.ground.hashes import bucket, keyed_hash
 from sottovoce.oracles.hashing import SeededLocalHashing
 from sottovoce.oracles.unary import OptimizedUnaryEncoding
+from sottovoce.protocol.encodings import Padded
 from sottovoce.schema import CODE, MEMBERS, SPELLING
 
 DRAWS = 2_000
@@ -269,7 +269,7 @@ def test_an_understated_delta_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = audited(plan_of(BASKETS, sv.TopItems("x", top=2, **DELTA)), limit=1 << 13)
     assert honest.passed, str(honest)
     assert "delta" in str(honest)
-    monkeypatch.setattr("sottovoce.encodings.sets.most_together", lambda *_: 1)
+    monkeypatch.setattr("sottovoce.protocol.encodings.sets.most_together", lambda *_: 1)
     found = audited(plan_of(BASKETS, sv.TopItems("x", top=2, **DELTA)), limit=1 << 13)
     assert not found.passed
     assert found.enumeration is not None

@@ -11,10 +11,10 @@ import sottovoce as sv
 from sottovoce.audit import PlanAudit, audit_plan, enumeration
 from sottovoce.audit.records import Records
 from sottovoce.audit.sampling import sample_reports
-from sottovoce.client import Client
-from sottovoce.entropy import Seeded
-from sottovoce.errors import InvalidInput
-from sottovoce.reports import Report
+from sottovoce.device.client import Client
+from sottovoce.ground.entropy import Seeded
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.reports import Report
 
 ONE_ASK = sv.plan(
     sv.Schema(a=sv.Boolean(), unread=sv.Categorical(["x", "y", "z"])), sv.Frequencies("a"), epsilon=1, people=1000

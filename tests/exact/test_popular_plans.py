@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.cohorts import Cohort
-from sottovoce.entropy import Entropy, Stream, exact_law
+from sottovoce.ground.entropy import Entropy, Stream, exact_law
 from sottovoce.oracles.thresholds import exceeds, log_ratio, parse_epsilon
+from sottovoce.protocol.cohorts import Cohort
 
 EPSILON = "1.25"
 SEEDS = 6

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from sottovoce import audit
-from sottovoce.entropy import Entropy, Seeded
+from sottovoce.ground.entropy import Entropy, Seeded
 from sottovoce.oracles.bloom import Rappor
 from sottovoce.oracles.histogram import SummedHistogramEncoding
 from sottovoce.oracles.unary import OptimizedUnaryEncoding

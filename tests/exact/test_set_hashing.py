@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.attributes import Sets
-from sottovoce.encodings import Ask, Drawn
-from sottovoce.entropy import Entropy, Seeded, exact_law
-from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import bucket, keyed_hash
+from sottovoce.ground.entropy import Entropy, Seeded, exact_law
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import bucket, keyed_hash
 from sottovoce.oracles.sets import SetLocalHashing, least_variance, set_hash_size
 from sottovoce.oracles.thresholds import exceeds
+from sottovoce.protocol.encodings import Ask, Drawn
+from sottovoce.schema import Sets
 from tests.statistics import chi_limit, z_limit
 
 LIMIT = 1 << 17

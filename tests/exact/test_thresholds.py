@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sottovoce as sv
-from sottovoce.entropy import WHOLE
+from sottovoce.ground.entropy import WHOLE
 from sottovoce.oracles.thresholds import exceeds, exp, parse_epsilon, truth_threshold
 from tests.oracles import NAMES, ordinary
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from sottovoce.extras import EXTRAS
+from sottovoce.ground.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 LIGHT = Path(__file__).parent / "light"

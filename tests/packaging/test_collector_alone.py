@@ -43,8 +43,8 @@ LIGHT = without("analysis", "studio", "postgres")
 DEVICES = """
 import json, sys, urllib.request
 import sottovoce as sv
-from sottovoce.assignments import new_id
-from sottovoce.service.sender import Sender
+from sottovoce.device.assignment import new_id
+from sottovoce.device.sender import Sender
 
 url, ids, record, people = json.loads(sys.argv[1])
 sender = Sender(url, patience=600)
@@ -171,8 +171,8 @@ VECTORS = """
 import json, sys
 import numpy as np
 import sottovoce as sv
-from sottovoce.front import QUESTIONS
-from sottovoce.reports import Reports
+from sottovoce.api.planning import QUESTIONS
+from sottovoce.protocol.reports import Reports
 
 kinds = {kind.kind for kind in QUESTIONS}
 read = 0

@@ -13,13 +13,13 @@ from typing import Any
 import uvicorn
 
 import sottovoce as sv
-from sottovoce.assignments import Assignment, new_id
+from sottovoce.device.assignment import Assignment, new_id
 from sottovoce.service.app import make_app
-from sottovoce.service.desk import Desk
-from sottovoce.service.envelopes import write_json
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
+from sottovoce.service.survey_service import Desk
 from sottovoce.service.tokens import new_token
+from sottovoce.service.wire import write_json
 from sottovoce.store import open_store
 from tests.waiting import HANG
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.assignments import Assignment
-from sottovoce.errors import InvalidInput, StoreError
+from sottovoce.device.assignment import Assignment
+from sottovoce.ground.errors import InvalidInput, StoreError
 from sottovoce.service.settings import ASSIGNMENT_SECONDS, MOST_ANALYST_BYTES, Settings
 from sottovoce.service.tokens import new_token, scope_of
 from tests.service.collector import PLAN, Answer, Collector, assigned, collecting, device

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
-from sottovoce.cli.journal import journal_beside
-from sottovoce.cli.sending import send_people
-from sottovoce.service.sender import NotSent, Sender
+from sottovoce.device.assignment import new_id
+from sottovoce.device.sender import NotSent, Sender
+from sottovoce.sending.journal import journal_beside
+from sottovoce.sending.sending import send_people
 from tests.cli.helpers import write_csv
 
 SCHEMA = sv.Schema(colour=sv.Categorical(["red", "green", "blue", "grey"]))
@@ -129,7 +129,7 @@ def test_a_portal_that_answers_for_an_assignment_is_one_clear_error() -> None:
 
 def test_a_portal_acknowledges_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it was sent goes to the collector, under the same ids, when that answers again."""
-    monkeypatch.setattr("sottovoce.service.sender.PATIENCE", 0)
+    monkeypatch.setattr("sottovoce.device.sender.PATIENCE", 0)
     people = write_csv(tmp_path / "people.csv", colour=["red", "green"] * 10)
 
     def send(url: str, is_moved: bool = False) -> int:

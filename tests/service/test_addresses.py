@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.addresses import client_of, household, is_host, networks
-from sottovoce.service.guards import PROBES, RateLimit
+from sottovoce.service.middleware import PROBES, RateLimit
 from sottovoce.service.settings import Settings
 from tests.service.collector import PLAN, Collector, collecting, device
 

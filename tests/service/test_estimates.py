@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Estimate, Table
-from sottovoce.service import desk as desks
-from sottovoce.service import limits, snapshots, tables
-from sottovoce.service.snapshots import Snapshots
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.results.estimate import Estimate, Table
+from sottovoce.service import estimate_cache, limits, table_routes
+from sottovoce.service import survey_service as desks
+from sottovoce.service.estimate_cache import Snapshots
 from sottovoce.store import open_store
 from tests.service.collector import SCHEMA, Answer, Collector, collecting, device
 from tests.service.test_analyst import fill
@@ -101,7 +101,7 @@ def test_the_collector_never_makes_a_table(filled: Filled, monkeypatch: pytest.M
     assert sheet.data.count(b"\n") == 5001
     assert int(sheet.headers["content-length"]) == len(sheet.data)
     snapshot = collector.desk.last(collector.desk.survey(WIDE.id))
-    made = collector.desk.answer(snapshot, tables.estimates_page, None, 0.95, tables.Page(5)).result()
+    made = collector.desk.answer(snapshot, table_routes.estimates_page, None, 0.95, table_routes.Page(5)).result()
     assert isinstance(made, bytes)
     assert snapshot.file is not None
     assert [path.name for path in snapshot.file.parent.glob("*.out")] == []  # what was streamed is gone
@@ -149,7 +149,7 @@ def held(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Future[Any]:
     """Estimates that are never done, and nobody who waits for them."""
     future: Future[Any] = Future()
     monkeypatch.setattr(collector.desk._snapshots._estimating, "submit", lambda *_, **__: future)
-    for module in (desks, tables):
+    for module in (desks, table_routes):
         monkeypatch.setattr(module, "WAIT", 0.0)
     return future
 
@@ -165,7 +165,7 @@ def test_a_clock_that_is_set_back_does_not_stop_estimates(tmp_path: Path, monkey
     clock = SimpleNamespace(now=1000.0, back=0.0)
     fake = SimpleNamespace(monotonic=lambda: clock.now, time=lambda: time.time() - clock.back)
     fake.perf_counter = time.perf_counter
-    monkeypatch.setattr(snapshots, "time", fake)
+    monkeypatch.setattr(estimate_cache, "time", fake)
     url = f"sqlite:///{tmp_path}/s.db"
     with collecting(url, (BOTH,), refresh_seconds=10_000) as collector:
         fill(collector, BOTH, 100)
@@ -187,7 +187,7 @@ def test_a_clock_that_is_set_back_does_not_stop_estimates(tmp_path: Path, monkey
 
 KILLED = """
 import os, sys
-from sottovoce.service.snapshots import Snapshots
+from sottovoce.service.estimate_cache import Snapshots
 from sottovoce.store import open_store
 
 if __name__ == "__main__":

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.service import analyst
-from sottovoce.service.folders import LOCK, WorkFolder, remove_leftovers
+from sottovoce.service import analyst_routes
+from sottovoce.service.temporary_folders import LOCK, WorkFolder, remove_leftovers
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, collecting, device
 from tests.store.crowds import ids
 
 KILLED = """
 import os, signal, sys
-from sottovoce.service.snapshots import Snapshots
+from sottovoce.service.estimate_cache import Snapshots
 from sottovoce.store import open_store
 
 if __name__ == "__main__":
@@ -103,13 +103,13 @@ def test_an_export_lies_where_a_killed_collectors_files_are_removed(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Path] = []
-    export_file = analyst.export_file
+    export_file = analyst_routes.export_file
 
     def seen(store: Any, plan: Any, path: Path) -> None:
         written.append(path)
         export_file(store, plan, path)
 
-    monkeypatch.setattr(analyst, "export_file", seen)
+    monkeypatch.setattr(analyst_routes, "export_file", seen)
     with collecting(f"sqlite:///{tmp_path}/s.db", (PLAN,), refresh_seconds=10_000) as collector:
         collector.post(device())
         answer = collector.analyst("GET", f"/v1/surveys/{PLAN.id}/export")

@@ -15,9 +15,9 @@ import pytest
 
 import sottovoce as sv
 from bench.collector import free_port
-from sottovoce.assignments import Assignment, new_id
-from sottovoce.errors import StoreError
-from sottovoce.service.envelopes import write_json
+from sottovoce.device.assignment import Assignment, new_id
+from sottovoce.ground.errors import StoreError
+from sottovoce.service.wire import write_json
 from tests.postgres import started
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, assigned, collecting, device
 from tests.service.crashes import COMMAND, start
@@ -100,7 +100,7 @@ def test_a_mistake_while_writing_costs_one_group_only(collector: Collector, monk
 
 def test_an_assignment_that_expires_while_it_is_written(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is read once for a group, however often its parts are looked at."""
-    monkeypatch.setattr("sottovoce.client.time", lambda: 0.0)  # of devices, which draw in time
+    monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)  # of devices, which draw in time
     key, soon = collector.desk.store.signing_key(), int(time.time()) + 1
     given = [Assignment.sign(key, SEEDED.id, new_id(), soon) for _ in range(200)]
     bodies = [write_json(each.id, sv.Client(SEEDED, assignment=each).report(RECORD), each) for each in given]

@@ -16,11 +16,14 @@ import pytest
 from uvicorn.server import ServerState
 
 import sottovoce as sv
-from sottovoce.assignments import Assignment, new_id
-from sottovoce.errors import BadAssignment, CorruptReport, InvalidInput
-from sottovoce.reports import Report
+from sottovoce.device.assignment import Assignment, new_id
+from sottovoce.ground.errors import BadAssignment, CorruptReport, InvalidInput
+from sottovoce.protocol.reports import Report
 from sottovoce.service import connections
-from sottovoce.service.envelopes import (
+from sottovoce.service.problems import Problem
+from sottovoce.service.server import make_config
+from sottovoce.service.settings import Settings
+from sottovoce.service.wire import (
     check_assignments,
     most_together,
     read_binary,
@@ -28,9 +31,6 @@ from sottovoce.service.envelopes import (
     write_binary,
     write_json,
 )
-from sottovoce.service.problems import Problem
-from sottovoce.service.server import make_config
-from sottovoce.service.settings import Settings
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, collecting, device
 from tests.waiting import HANG, until
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
-from sottovoce.service.envelopes import BINARY, write_binary, write_json
+from sottovoce.device.assignment import new_id
+from sottovoce.service.wire import BINARY, write_binary, write_json
 from sottovoce.store import open_store
 from tests.postgres import Cluster, started
 from tests.service.collector import PLAN, RECORD, collecting

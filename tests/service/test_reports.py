@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.assignments import Assignment, new_id
-from sottovoce.service.envelopes import BINARY, write_binary
+from sottovoce.device.assignment import Assignment, new_id
+from sottovoce.service.wire import BINARY, write_binary
 from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, Collector, assigned, collecting, device
 from tests.waiting import HANG
 
@@ -180,13 +180,13 @@ def test_an_assignment_is_for_one_report(collector: Collector) -> None:
 
 
 def device_of(given: Assignment) -> dict[str, Any]:
-    from sottovoce.service.envelopes import write_json
+    from sottovoce.service.wire import write_json
 
     return write_json(given.id, sv.Client(SEEDED, assignment=given).report(RECORD), given)
 
 
 def test_forged_assignments_are_refused(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.client.time", lambda: 0.0)  # of devices that do not look at it
+    monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)  # of devices that do not look at it
     before = people(collector, SEEDED)
     given, body = assigned(collector)
     own_key = Assignment.sign(bytes(32), SEEDED.id, given.id, given.expires)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.service import desk as desks
+from sottovoce.service import survey_service as desks
 from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
+from sottovoce.device.assignment import new_id
 from sottovoce.service import writer as writing
-from sottovoce.service.envelopes import Envelope
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
+from sottovoce.service.wire import Envelope
 from sottovoce.service.writer import Receipt, Writer
 from sottovoce.store import Store, open_store
 from tests.service.collector import PLAN, RECORD

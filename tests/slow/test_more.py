@@ -31,7 +31,7 @@ def test_the_largest_hashed_channels_are_enumerated(size: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_long_sampling_audit_comes_close_and_never_exceeds(name: str) -> None:
-    from sottovoce.entropy import Seeded
+    from sottovoce.ground.entropy import Seeded
 
     oracle = ordinary(name, 1.0, size=16)
     found = audit.sample(oracle, 100_000 if name == "she" else 1_000_000, 0.9999, Seeded(5))

@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import chi2
 
 import sottovoce as sv
-from sottovoce.errors import InvalidInput
-from sottovoce.marginals.calm import Calm, CalmPlus, Domain, derived_noise, printed_noise
-from sottovoce.marginals.methods import method
-from sottovoce.marginals.views import Heard, contrast_variance
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
+from sottovoce.questions.marginals.methods import method
+from sottovoce.questions.marginals.methods.calm import Calm, CalmPlus, Domain, derived_noise, printed_noise
+from sottovoce.questions.marginals.methods.views import Heard, contrast_variance
 from tests.statistics import ALPHA
 
 PAIRS = [list(pair) for pair in combinations(range(8), 2)]

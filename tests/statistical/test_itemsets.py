@@ -11,16 +11,16 @@ import pytest
 from scipy.stats import norm, poisson
 
 import sottovoce as sv
-from sottovoce.attributes import Sets
-from sottovoce.itemsets.combining import combined
-from sottovoce.itemsets.known import Heard
-from sottovoce.itemsets.lengths import UNLIKE, counting_length, finding_length, predicted_error
-from sottovoce.itemsets.methods import Setting
-from sottovoce.itemsets.padding import best_oracle
-from sottovoce.itemsets.prediction import least_frequency
-from sottovoce.itemsets.readings import Reading
-from sottovoce.itemsets.sizes import Sizes
 from sottovoce.oracles import Noise
+from sottovoce.questions.itemsets.combining import combined
+from sottovoce.questions.itemsets.known import Heard
+from sottovoce.questions.itemsets.lengths import UNLIKE, counting_length, finding_length, predicted_error
+from sottovoce.questions.itemsets.methods import Setting
+from sottovoce.questions.itemsets.padding import best_oracle
+from sottovoce.questions.itemsets.prediction import least_frequency
+from sottovoce.questions.itemsets.readings import Reading
+from sottovoce.questions.itemsets.sizes import Sizes
+from sottovoce.schema import Sets
 from tests.statistics import ALPHA, chi_limit, z_limit
 
 ITEMS, PEOPLE = 30, 4000

@@ -12,10 +12,17 @@ import pytest
 from scipy.stats import chi2
 
 import sottovoce as sv
-from sottovoce.families import Signs
-from sottovoce.marginals.coefficients import Coefficients, HadamardFit, InputHadamard, LinearFit, debias, inverse_mean
-from sottovoce.marginals.efron_stein import Allotment, EfronStein, EfronSteinFit, people_shares
-from sottovoce.marginals.workload import Workload
+from sottovoce.protocol.families import Signs
+from sottovoce.questions.marginals.methods.coefficients import (
+    Coefficients,
+    HadamardFit,
+    InputHadamard,
+    LinearFit,
+    debias,
+    inverse_mean,
+)
+from sottovoce.questions.marginals.methods.efron_stein import Allotment, EfronStein, EfronSteinFit, people_shares
+from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import ALPHA, NO_COINS, z_limit
 
 METHODS: dict[str, Any] = {"inp-ht": InputHadamard(), "efron-stein": EfronStein()}

@@ -11,13 +11,13 @@ import pytest
 from scipy.stats import chi2
 
 import sottovoce as sv
-from sottovoce.families import oracle_by
-from sottovoce.marginals.full import FULL
-from sottovoce.marginals.methods import method
-from sottovoce.marginals.subsets import PER_TABLE, PerTable, shares, source_of
-from sottovoce.marginals.workload import Places
 from sottovoce.oracles import oracle
 from sottovoce.oracles.sketch import HadamardCountMeanSketch
+from sottovoce.protocol.families import oracle_by
+from sottovoce.questions.marginals.methods import method
+from sottovoce.questions.marginals.methods.full import FULL
+from sottovoce.questions.marginals.methods.subsets import PER_TABLE, PerTable, shares, source_of
+from sottovoce.questions.marginals.workload import Places
 from tests.statistics import ALPHA, z_limit
 
 SIZES = (2, 3, 2)

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.families import sign_noise, sign_oracle
-from sottovoce.marginals import latent
-from sottovoce.marginals.signs import Moments, moments
-from sottovoce.marginals.workload import Workload
+from sottovoce.protocol.families import sign_noise, sign_oracle
+from sottovoce.questions.marginals.methods import latent
+from sottovoce.questions.marginals.models.signs import Moments, moments
+from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import chi_limit
 
 SIZES = (2, 3, 2, 4, 2)

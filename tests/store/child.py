@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 
-from sottovoce.errors import StoreFull
-from sottovoce.store import Store, open_store, register
+from sottovoce.ground.errors import StoreFull
+from sottovoce.store import Store, id_index, open_store
 from tests.store.crowds import ids, plan, reports
 
 ROWS, PARTS = 40, 15
@@ -46,7 +46,7 @@ def full(store: Store, seed: int) -> None:
 
 def main() -> None:
     work, url, seed = sys.argv[1:]
-    register.RUN = 300
+    id_index.RUN = 300
     with open_store(url) as store:
         store.add_plan(plan())
         {"endless": endless, "overlapping": overlapping, "full": full}[work](store, int(seed))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.reports import Reports
+from sottovoce.protocol.reports import Reports
 
 MINUTE = 0x0199_0000_0000  # unix milliseconds of some minute, as ids tell it
 SCHEMA = sv.Schema(a=sv.Categorical(range(3)), b=sv.Categorical(range(40)), c=sv.Categorical(range(2)))

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sottovoce.errors import InvalidInput, SottovoceError, StoreError
-from sottovoce.store import Outcome, Restored, Store, backup, open_store, register, restore
+from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError
+from sottovoce.store import Outcome, Restored, Store, backup, id_index, open_store, restore
 from sottovoce.store import backups as module
 from tests.postgres import Cluster
 from tests.store.child import ROWS
@@ -39,7 +39,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Fresh:
 
 @pytest.fixture
 def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr(register, "RUN", 70)
+    monkeypatch.setattr(id_index, "RUN", 70)
     for of in (plan(), marginals()):
         store.add_plan(of, f"a title, {of.question.kind}")
     for seed in range(4):
@@ -328,7 +328,7 @@ def test_a_backup_is_good_where_zlib_compresses_otherwise(
     expected = filled.aggregate(plan())
     backup(filled, tmp_path / "backup.db")
     before = expected.to_bytes()
-    monkeypatch.setattr("sottovoce.aggregate.zlib", OtherZlib())
+    monkeypatch.setattr("sottovoce.aggregation.aggregate.zlib", OtherZlib())
     assert expected.to_bytes() != before
     with open_store(fresh()) as other:
         restore(tmp_path / "backup.db", other)

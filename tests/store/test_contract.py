@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch, StoreError, SurveyClosed, UnknownPlan
-from sottovoce.reports import Reports
-from sottovoce.store import Outcome, Store, Token, folding, open_store
+from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, StoreError, SurveyClosed, UnknownPlan
+from sottovoce.protocol.reports import Reports
+from sottovoce.store import Outcome, Store, Token, checkpoints, open_store
 from tests.store.crowds import ids, marginals, plan, reports
 
 STORED, DUPLICATE, CONFLICT = Outcome
@@ -221,7 +221,7 @@ def test_ids_may_end_in_zeros_and_columns_need_not_be_contiguous(store: Store) -
 @pytest.mark.parametrize("seed", range(3))
 def test_any_history_gives_what_a_dictionary_gives(url: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random calls with repeats and conflicts, the store opened anew now and then."""
-    monkeypatch.setattr("sottovoce.store.register.RUN", 60)
+    monkeypatch.setattr("sottovoce.store.id_index.RUN", 60)
     monkeypatch.setattr("sottovoce.store.sqlite_parts.MOST_ROWS", 16)
     draws = np.random.default_rng(seed)
     plans = [plan("x"), plan("y")]
@@ -276,7 +276,7 @@ def taken(model: dict[bytes, tuple[str, bytes]], of: sv.Plan, own: np.ndarray, p
 
 @pytest.mark.parametrize("of", [plan(), marginals(), marginals("inp-ht"), marginals("inp-em")], ids=lambda p: p.id[:4])
 def test_the_aggregate_is_that_of_all_reports(url: str, of: sv.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "SAVE_AFTER", 100)
+    monkeypatch.setattr(checkpoints, "SAVE_AFTER", 100)
     whole = sv.Aggregate(of)
     with open_store(url) as store:
         store.add_plan(of)
@@ -459,7 +459,7 @@ def test_threads_append_and_read_at_once(store: Store) -> None:
 
 
 def test_two_open_stores_see_each_other(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.store.register.RUN", 50)
+    monkeypatch.setattr("sottovoce.store.id_index.RUN", 50)
     with open_store(url) as one, open_store(url) as two:
         one.add_plan(plan())
         for seed in range(12):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import InvalidInput, StoreError
-from sottovoce.reports import Reports, stream
-from sottovoce.store import Outcome, export, open_store, register, sqlite
+from sottovoce.ground.errors import InvalidInput, StoreError
+from sottovoce.protocol.reports import Reports, stream
+from sottovoce.store import Outcome, export, id_index, open_store, sqlite
 from sottovoce.store.checksums import checksums
 from tests.store.crowds import ids, marginals, plan, reports
 from tests.store.damage import damage, path_of
@@ -121,7 +121,7 @@ def test_a_report_sent_again_is_not_told_that_the_damaged_one_was_another(url: s
 
 @pytest.mark.parametrize("rows", [[0], [49], [199], [70, 71, 90], list(range(150, 200)), [0, 49, 50, 149]])
 def test_damaged_reports_are_moved_away(url: str, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "RUN", 60)
+    monkeypatch.setattr(id_index, "RUN", 60)
     fill(url)
     with open_store(url) as early, open_store(url) as store:
         assert early.aggregate(plan()).people == 200

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import CorruptReport, InvalidInput
-from sottovoce.reports import Reports, stream
+from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.protocol.reports import Reports, stream
 from sottovoce.store import Store, export, exports
 from tests.store.crowds import ids, marginals, plan, reports
 

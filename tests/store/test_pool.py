@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sottovoce.errors import StoreError, UnknownPlan
+from sottovoce.ground.errors import StoreError, UnknownPlan
 from sottovoce.store import open_store
 from sottovoce.store.pool import MOST_IDLE, MOST_READERS, Pool
 from tests.store.crowds import plan

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from sottovoce.errors import InvalidInput, StoreError, StoreFull
+from sottovoce.ground.errors import InvalidInput, StoreError, StoreFull
 from sottovoce.store import Outcome, open_store
 from sottovoce.store.checksums import checksum_of
 from sottovoce.store.postgres import ALIVE, LOCK, PostgresStore
@@ -146,7 +146,7 @@ def test_without_psycopg_the_message_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["psycopg"] = None
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.store import open_store
 try:
     open_store("postgresql://localhost/survey")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import InvalidInput, StoreError, SurveyClosed, UnknownPlan
-from sottovoce.store import Outcome, Store, export, open_store, register
+from sottovoce.ground.errors import InvalidInput, StoreError, SurveyClosed, UnknownPlan
+from sottovoce.store import Outcome, Store, export, id_index, open_store
 from tests.store.crowds import ids, marginals, plan, reports
 from tests.store.damage import damage, path_of
 
@@ -19,7 +19,7 @@ from tests.store.damage import damage, path_of
 @pytest.fixture
 def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A store with two surveys, whose reports came in turn."""
-    monkeypatch.setattr(register, "RUN", 70)
+    monkeypatch.setattr(id_index, "RUN", 70)
     for of in (plan(), marginals()):
         store.add_plan(of)
     for seed in range(4):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom
 
-from sottovoce.store.sieve import Hash, Probe, Sieve
+from sottovoce.store.duplicate_filter import Hash, Probe, Sieve
 
 FULL, ASKED = 1 << 15, 200_000
 RATE = 1 / 4000  # a little above what the law of its bits gives

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import InvalidInput, StoreFull
-from sottovoce.reports import Reports
-from sottovoce.store import Outcome, Store, checksums, open_store, register, sieve, sqlite_parts
+from sottovoce.ground.errors import InvalidInput, StoreFull
+from sottovoce.protocol.reports import Reports
+from sottovoce.store import Outcome, Store, checksums, duplicate_filter, id_index, open_store, sqlite_parts
 from sottovoce.store.sqlite import SqliteStore
 from tests.store.child import PARTS, ROWS
 from tests.store.crowds import ids, plan, reports
@@ -112,8 +112,10 @@ def test_a_file_size_limit_is_a_full_disk(path: Path) -> None:
 
 
 def test_ids_that_hash_alike_stay_different(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "RUN", 40)
-    monkeypatch.setattr(sieve.Hash, "__call__", lambda self, own: own[:, 15].astype(np.uint64) % 3 << np.uint64(60))
+    monkeypatch.setattr(id_index, "RUN", 40)
+    monkeypatch.setattr(
+        duplicate_filter.Hash, "__call__", lambda self, own: own[:, 15].astype(np.uint64) % 3 << np.uint64(60)
+    )
     with open_store(f"sqlite:///{path}") as store:
         store.add_plan(plan())
         for seed in range(5):
@@ -125,8 +127,8 @@ def test_ids_that_hash_alike_stay_different(path: Path, monkeypatch: pytest.Monk
 
 def test_an_id_is_found_however_old_it_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory and in runs, before and after a restart; more runs of one minute than stay in memory."""
-    monkeypatch.setattr(register, "RUN", 20)
-    monkeypatch.setattr(register, "MOST", 3)
+    monkeypatch.setattr(id_index, "RUN", 20)
+    monkeypatch.setattr(id_index, "MOST", 3)
     url = f"sqlite:///{path}"
     with open_store(url) as store:
         store.add_plan(plan())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.store import is_store, open_store
 from sottovoce.store.urls import SqliteAddress
 

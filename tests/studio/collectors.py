@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
-from sottovoce.front import Plan
+from sottovoce.api.planning import Plan
+from sottovoce.device.assignment import new_id
 from sottovoce.service.app import make_app
-from sottovoce.service.desk import Desk
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
+from sottovoce.service.survey_service import Desk
 from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from sottovoce.studio.access import Access, cookie_name

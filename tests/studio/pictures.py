@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
+from sottovoce.device.assignment import new_id
 from tests.browser.machines import browsing
 from tests.studio.browsers import visitor
 from tests.studio.collectors import Collector, collecting, crowd

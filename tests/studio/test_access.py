@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import sottovoce as sv
-from sottovoce.front import Plan
+from sottovoce.api.planning import Plan
 from sottovoce.service.tokens import new_token
 from sottovoce.studio.access import COOKIE, Access, safe_next
 from tests.studio.collectors import Collector, collecting

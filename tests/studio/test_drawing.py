@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.studio import figures
-from sottovoce.studio.artist import Artist
+from sottovoce.studio.background_jobs import Artist
 from sottovoce.studio.charts import MOST_BARS
 from sottovoce.studio.designs import design
 from tests.known import chain, known

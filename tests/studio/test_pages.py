@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.front import Plan
-from sottovoce.service import snapshots
-from sottovoce.service.answers import kept_in
-from sottovoce.studio import artist
-from sottovoce.studio.frame import POLICY
+from sottovoce.api.planning import Plan
+from sottovoce.service import estimate_cache
+from sottovoce.service.serialized import kept_in
+from sottovoce.studio import background_jobs
+from sottovoce.studio.page_context import POLICY
 from tests.studio.collectors import Collector
 from tests.studio.conftest import CHARTS
 from tests.waiting import HANG, until
@@ -264,8 +264,8 @@ def test_no_page_waits_long_for_estimates_or_drawings(
     def waiting(_: object, seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(artist, "wait_for", waiting)
-    monkeypatch.setattr(snapshots, "wait_for", waiting)
+    monkeypatch.setattr(background_jobs, "wait_for", waiting)
+    monkeypatch.setattr(estimate_cache, "wait_for", waiting)
     collector.hear(drawn, 20_000, seed=3)  # there is something new to estimate and to draw
     paths = ["/", "/new", f"/take/{drawn.id}", f"/watch/{drawn.id}", f"/watch/{drawn.id}/live"]
     paths += [f"/watch/{drawn.id}/table?attribute=age&attribute=exercise"]

@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
-from sottovoce.client import ClientState
-from sottovoce.entropy import Seeded
-from sottovoce.errors import NotInThisRound
-from sottovoce.findings import Findings
-from sottovoce.front import Plan
-from sottovoce.service.answers import table_csv
+from sottovoce.api.planning import Plan
+from sottovoce.device.assignment import new_id
+from sottovoce.device.client import ClientState
+from sottovoce.ground.entropy import Seeded
+from sottovoce.ground.errors import NotInThisRound
+from sottovoce.results.findings import Findings
+from sottovoce.service.serialized import table_csv
 from sottovoce.service.tokens import new_token
 from sottovoce.studio import figures
 from tests.studio.collectors import Collector

@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 import sottovoce as sv
+from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.problems import Problem
-from sottovoce.service.snapshots import Snapshot
-from sottovoce.studio import making, taking
-from sottovoce.studio.artist import Artist
-from sottovoce.studio.taking import Pages, field_of, fields_of
+from sottovoce.studio import make_page, take_page
+from sottovoce.studio.background_jobs import Artist
+from sottovoce.studio.take_page import Pages, field_of, fields_of
 from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG, until
 
@@ -44,7 +44,7 @@ def test_participants_are_served_while_analysts_wait(
         entered.release()
         return made
 
-    monkeypatch.setattr(making, "ask_design", slow)
+    monkeypatch.setattr(make_page, "ask_design", slow)
     monkeypatch.setattr(Artist, "submit", slow)
     monkeypatch.setattr(studio.desk, "snapshot", lambda _: Snapshot(1, Path("none")))
     url, options = studio.studio + path.format(id=plan.id), {"timeout": HANG, "headers": {"Origin": studio.url}}
@@ -89,7 +89,7 @@ def test_a_page_is_rendered_once_for_all(studio: Collector, monkeypatch: pytest.
         calls.append(plan.id)
         return fields_of(plan)
 
-    monkeypatch.setattr(taking, "fields_of", counted)
+    monkeypatch.setattr(take_page, "fields_of", counted)
     page = f"{studio.studio}/take/{plan.id}"
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(lambda _: httpx.get(page, timeout=HANG), range(32)))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.encodings import Parities
-from sottovoce.entropy import Seeded
-from sottovoce.front import Plan
+from sottovoce.api.planning import Plan
+from sottovoce.ground.entropy import Seeded
+from sottovoce.protocol.encodings import Parities
 from tests.studio.collectors import SCHEMA
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node is missing: reports in words were not tried")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.accounts import Spent, cost_of
-from sottovoce.client import Membership
-from sottovoce.entropy import System, Tape
+from sottovoce.device.account import Spent, cost_of
+from sottovoce.device.client import Membership
+from sottovoce.ground.entropy import System, Tape
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean(), basket=sv.Items(range(20)))
 RECORD = {"x": 1, "y": True, "basket": [3]}

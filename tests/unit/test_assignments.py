@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.assignments import new_id
-from sottovoce.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Parities, Window
-from sottovoce.entropy import Assigned, Entropy, Seeded, Stream, Tape, exact_law
-from sottovoce.itemsets.padding import padded_ask
-from sottovoce.kernels.mixing import bucket, keyed_hash
+from sottovoce.device.assignment import new_id
+from sottovoce.ground.entropy import Assigned, Entropy, Seeded, Stream, Tape, exact_law
+from sottovoce.ground.hashes import bucket, keyed_hash
 from sottovoce.oracles.thresholds import exceeds, log_ratio
+from sottovoce.protocol.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Parities, Window
+from sottovoce.questions.itemsets.padding import padded_ask
 from tests.oracles import ENUMERABLE, SMALL, small
 
 KEY = bytes(range(32))
@@ -224,9 +224,9 @@ def test_a_memo_is_sent_again_after_its_assignment_has_expired(monkeypatch: pyte
     plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="olh"), epsilon=1.0, people=1000, coin="assigned")
     given = sv.Assignment.sign(KEY, plan.id, bytes(16), 1_700_000_000)
     state = sv.ClientState()
-    monkeypatch.setattr("sottovoce.client.time", lambda: 1_600_000_000.0)
+    monkeypatch.setattr("sottovoce.device.client.time", lambda: 1_600_000_000.0)
     first = sv.Client(plan, state, assignment=given).report({"x": "a"})
-    monkeypatch.setattr("sottovoce.client.time", lambda: 1_800_000_000.0)
+    monkeypatch.setattr("sottovoce.device.client.time", lambda: 1_800_000_000.0)
     assert sv.Client(plan, state, entropy=NoCoins(), assignment=given).report({"x": "b"}) == first
 
 

@@ -15,7 +15,7 @@ from bench import marginal_report, marginal_sources, marginals
 from bench.marginal_report import points_of, ratio_of, sentences
 from bench.marginals import COARSE_EPSILONS, Grid, Task, key_of, prepared, read_lines, work
 from bench.page import marks
-from sottovoce.compare import Population, compare_marginals
+from sottovoce.measure import Population, compare_marginals
 
 
 def small(seed: int = 1) -> Population:
@@ -78,7 +78,7 @@ def test_a_task_measures_what_compare_measures(tiny: Any) -> None:
 
 
 def test_equal_cohorts_are_simulated_once(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sottovoce.compare import marginals as comparing
+    from sottovoce.measure import marginals as comparing
 
     calls = []
     heard = comparing.heard
@@ -88,7 +88,7 @@ def test_equal_cohorts_are_simulated_once(tiny: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_a_point_that_fails_or_takes_too_long_is_marked(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sottovoce.compare import marginals as comparing
+    from sottovoce.measure import marginals as comparing
 
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("oh")

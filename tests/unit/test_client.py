@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.client import Membership
-from sottovoce.cohorts import Cohorts
-from sottovoce.entropy import Seeded
+from sottovoce.device.client import Membership
+from sottovoce.ground.entropy import Seeded
+from sottovoce.protocol.cohorts import Cohorts
 from tests.statistics import z_limit
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())
@@ -62,7 +62,7 @@ def test_nobody_answers_while_a_state_is_written(monkeypatch: pytest.MonkeyPatch
         return real(*arguments, **options)
 
     state.rounds = Watched()
-    monkeypatch.setattr("sottovoce.client.json.dumps", dumps)
+    monkeypatch.setattr("sottovoce.device.client.json.dumps", dumps)
     state.to_json()
     assert free == [False, False]
     from_another_thread()
@@ -192,7 +192,7 @@ def test_devices_join_cohorts_by_their_weights() -> None:
         assert abs((drawn.mean() - 0.5) / np.sqrt(0.25 / 4000)) > z_limit(2)
 
 
-@pytest.mark.filterwarnings("ignore::sottovoce.client.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::sottovoce.device.client.PrivacyWarning")
 def test_records_are_checked_whatever_the_cohort() -> None:
     both = sv.plan(SCHEMA, sv.Frequencies("x", "y"), epsilon=1.0, people=1000)
     client = sv.Client(both, invalid="raise")
@@ -218,7 +218,7 @@ def test_several_asks_and_several_cohorts_estimate_what_they_should() -> None:
             assert np.abs((found.values - truth) / spread).max() < z_limit(20)
 
 
-@pytest.mark.filterwarnings("ignore::sottovoce.client.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::sottovoce.device.client.PrivacyWarning")
 def test_device_reports_estimate_like_simulated_ones() -> None:
     made = plan("olh", epsilon=3)
     client = sv.Client(made, entropy=Seeded(8))

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.compare import MarginalsComparison, Population, compare_marginals, ratio_spread, read_population
-from sottovoce.compare.marginals import (
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure import MarginalsComparison, Population, compare_marginals, ratio_spread, read_population
+from sottovoce.measure.marginals import (
     coded,
     heard,
     measured,
@@ -25,9 +26,8 @@ from sottovoce.compare.marginals import (
     view_size,
     whispers_seed,
 )
-from sottovoce.compare.populations import Column, found, merged, quantile_bins
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Table
+from sottovoce.measure.populations import Column, found, merged, quantile_bins
+from sottovoce.results.estimate import Table
 from tests.statistics import z_limit
 
 

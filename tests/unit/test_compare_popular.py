@@ -13,12 +13,12 @@ import pytest
 from scipy.stats import kstwobign, norm
 
 import sottovoce as sv
-from sottovoce.attributes import Sets
-from sottovoce.compare import Baskets, Holdings, compare_heavyhitters, compare_itemsets, read_baskets, read_holdings
-from sottovoce.compare import top_itemsets as mined
-from sottovoce.compare.heavyhitters import GENIE, ValueCrowd, genie, largest
-from sottovoce.compare.popular import Choice, score
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure import Baskets, Holdings, compare_heavyhitters, compare_itemsets, read_baskets, read_holdings
+from sottovoce.measure import top_itemsets as mined
+from sottovoce.measure.heavyhitters import GENIE, ValueCrowd, genie, largest
+from sottovoce.measure.popular import Choice, score
+from sottovoce.schema import Sets
 from tests.statistics import ALPHA, z_limit
 
 # -- judging

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.consistency import Overlap, contrasts, inverse_contrasts, norm_subs
 from sottovoce.postprocessing.simplex import norm_sub
 

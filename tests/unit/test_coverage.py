@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.marginals.coverage import MOST_UNHEARD, Coverage
-from sottovoce.marginals.designs import completed, drawn
-from sottovoce.marginals.methods import METHODS, method
-from sottovoce.marginals.planner import Choice, best, best_of
-from sottovoce.marginals.workload import Places, Workload
+from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage
+from sottovoce.questions.marginals.methods import METHODS, method
+from sottovoce.questions.marginals.models.designs import completed, drawn
+from sottovoce.questions.marginals.planner import Choice, best, best_of
+from sottovoce.questions.marginals.workload import Places, Workload
 from tests.known import chain, known
 
 SHAPES = {4: (2, 2, 3, 2), 6: (2, 2, 2, 4, 3, 2), 8: (2,) * 8}
@@ -123,7 +123,7 @@ def test_views_are_completed() -> None:
 @pytest.mark.parametrize("chosen", METHODS, ids=lambda each: each.name)
 def test_every_method_states_the_shares_of_its_cohorts(chosen: object) -> None:
     """Against the cohorts themselves: who is asked about a pair, counted one by one with their weights."""
-    from sottovoce.marginals.method import Method
+    from sottovoce.questions.marginals.method import Method
 
     assert isinstance(chosen, Method)
     plan = sv.plan(schema((2, 3, 2, 4)), sv.Marginals(up_to=2, method=chosen.name), epsilon=1.0, people=3000)

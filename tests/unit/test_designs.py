@@ -7,9 +7,9 @@ from math import comb
 
 import pytest
 
-from sottovoce.errors import InvalidInput
-from sottovoce.marginals import designs
-from sottovoce.marginals.designs import cover, drawn, least_blocks
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.questions.marginals.models import designs
+from sottovoce.questions.marginals.models.designs import cover, drawn, least_blocks
 
 
 def is_cover(blocks: tuple[tuple[int, ...], ...], points: int, size: int, strength: int) -> bool:

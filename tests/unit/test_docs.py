@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
-from sottovoce.errors import SottovoceError
+from sottovoce.ground.errors import SottovoceError
 from sottovoce.oracles import ORACLES
 from sottovoce.postprocessing import METHODS
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.families import Together
-from sottovoce.marginals import em
-from sottovoce.marginals.em import Channel, InputEM, JointFit, SplitEM, climb, joint_law, unbiased
-from sottovoce.marginals.workload import Workload
+from sottovoce.protocol.families import Together
+from sottovoce.questions.marginals.methods import em
+from sottovoce.questions.marginals.methods.em import Channel, InputEM, JointFit, SplitEM, climb, joint_law, unbiased
+from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import chi_limit
 
 METHODS: dict[str, Any] = {"inp-em": InputEM(), "em": SplitEM()}

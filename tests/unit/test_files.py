@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.errors import InvalidInput
-from sottovoce.files import replacing, write_csv
-from sottovoce.labels import csv_cell, visible_lines
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.files import replacing, write_csv
+from sottovoce.ground.labels import csv_cell, visible_lines
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002])

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.entropy import Seeded
-from sottovoce.errors import InvalidInput
-from sottovoce.heavyhitters.beam import Candidates, Tables, peel
-from sottovoce.heavyhitters.prefixes import prefix_lengths
-from sottovoce.heavyhitters.sensitivity import sensitivity
-from sottovoce.heavyhitters.windows import fresh_bits
+from sottovoce.ground.entropy import Seeded
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import tag
 from sottovoce.kernels.beam import append_bits, decode_window, extend
-from sottovoce.kernels.mixing import tag
 from sottovoce.kernels.spelling import to_numbers, to_words
 from sottovoce.kernels.wide import extend_wide
 from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
+from sottovoce.questions.heavyhitters.beam import Candidates, Tables, peel
+from sottovoce.questions.heavyhitters.prefixes import prefix_lengths
+from sottovoce.questions.heavyhitters.sensitivity import sensitivity
+from sottovoce.questions.heavyhitters.windows import fresh_bits
 
 
 def crowd(counts: dict[Any, int]) -> dict[str, Any]:

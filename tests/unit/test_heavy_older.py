@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.entropy import Seeded
-from sottovoce.errors import InvalidInput, NotInThisRound
-from sottovoce.findings import Findings
-from sottovoce.front import next_plan, simulate_rounds
-from sottovoce.heavyhitters import segments
-from sottovoce.heavyhitters.method import Target
-from sottovoce.heavyhitters.segments import joined
-from sottovoce.heavyhitters.trie import Node, complete, possible
+from sottovoce.api.planning import next_plan, simulate_rounds
+from sottovoce.ground.entropy import Seeded
+from sottovoce.ground.errors import InvalidInput, NotInThisRound
 from sottovoce.kernels.segments import count_pairs
 from sottovoce.kernels.spelling import to_words
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
+from sottovoce.questions.heavyhitters import segments
+from sottovoce.questions.heavyhitters.method import Target
+from sottovoce.questions.heavyhitters.segments import joined
+from sottovoce.questions.heavyhitters.trie import Node, complete, possible
+from sottovoce.results.findings import Findings
 from tests.statistics import z_limit
 
 PLANTED = {0xBEEF12: 0.20, 0x00C0DE: 0.15, 0xFACADE: 0.12, 0x123456: 0.10}
@@ -377,7 +377,7 @@ def test_a_node_is_what_its_json_says() -> None:
 
 
 def test_a_trie_that_grows_too_wide_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sottovoce.heavyhitters import trie
+    from sottovoce.questions.heavyhitters import trie
 
     monkeypatch.setattr(trie, "LEAST_GROWN", 1)
     found = found_by(NUMBERS, numbers(), method="priv-trie", batches=6, top=1)

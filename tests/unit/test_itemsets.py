@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.client import ClientState
-from sottovoce.encodings import Drawn, Held, Padded
-from sottovoce.errors import InvalidInput, NotInThisRound
-from sottovoce.itemsets.guesses import FACTOR, guessed_sets
-from sottovoce.itemsets.known import Heard, Known
-from sottovoce.itemsets.padding import best_oracle, padded_ask, prefers_grr
-from sottovoce.itemsets.prediction import rare_error
-from sottovoce.itemsets.sizes import Sizes
-from sottovoce.plans import Question
+from sottovoce.device.client import ClientState
+from sottovoce.ground.errors import InvalidInput, NotInThisRound
+from sottovoce.protocol.encodings import Drawn, Held, Padded
+from sottovoce.protocol.plan import Question
+from sottovoce.questions.itemsets.guesses import FACTOR, guessed_sets
+from sottovoce.questions.itemsets.known import Heard, Known
+from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, prefers_grr
+from sottovoce.questions.itemsets.prediction import rare_error
+from sottovoce.questions.itemsets.sizes import Sizes
 
 ITEMS = 40
 SCHEMA = sv.Schema(basket=sv.Items(range(ITEMS)), age=sv.Ordinal(0, 9))

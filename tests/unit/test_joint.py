@@ -11,11 +11,11 @@ import pytest
 from scipy.optimize import minimize
 
 import sottovoce as sv
-from sottovoce.marginals import joint as joint_module
-from sottovoce.marginals.joint import Entropic, Halves, _features, solve
-from sottovoce.marginals.views import Reconstruction
 from sottovoce.postprocessing.consistency import Overlap
 from sottovoce.postprocessing.maximum_entropy import cell_map
+from sottovoce.questions.marginals.methods import joint as joint_module
+from sottovoce.questions.marginals.methods.joint import Entropic, Halves, _features, solve
+from sottovoce.questions.marginals.methods.views import Reconstruction
 
 SIZES = (2, 3, 2)
 VIEWS = [(0, 1), (1, 2), (0, 2)]

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import sottovoce as sv
-from sottovoce.families import Signs
 from sottovoce.kernels.latent import potential
-from sottovoce.marginals.classes import PRIORS, ClassModel
-from sottovoce.marginals.evidence import WIDTHS, shrink
-from sottovoce.marginals.fourier import shrunk_singles
-from sottovoce.marginals.loglinear import cell_variances, features, maximum_entropy
-from sottovoce.marginals.signs import Moments, SignSpace, contrasts
+from sottovoce.protocol.families import Signs
+from sottovoce.questions.marginals.methods.fourier import shrunk_singles
+from sottovoce.questions.marginals.models.classes import PRIORS, ClassModel
+from sottovoce.questions.marginals.models.evidence import WIDTHS, shrink
+from sottovoce.questions.marginals.models.loglinear import cell_variances, features, maximum_entropy
+from sottovoce.questions.marginals.models.signs import Moments, SignSpace, contrasts
 
 SIZES = (2, 3, 5, 2, 4)
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.cohorts import Cohort, Cohorts
-from sottovoce.encodings import Ask, Cells
-from sottovoce.entropy import Seeded
-from sottovoce.errors import CorruptReport, InvalidInput
-from sottovoce.families import FAMILIES, Block, Choices, Signs, Subsets, Together
-from sottovoce.ledgers import LEDGERS, Joint, Tally, _summed_rows, ledger_of
-from sottovoce.plans import Plan, Question
+from sottovoce.aggregation.tallies import LEDGERS, Joint, Tally, _summed_rows, ledger_of
+from sottovoce.ground.entropy import Seeded
+from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import FAMILIES, Block, Choices, Signs, Subsets, Together
+from sottovoce.protocol.plan import Plan, Question
 from sottovoce.schema import Schema
 from tests.statistics import NO_COINS, chi_limit, chi_squared
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import sottovoce as sv
-from sottovoce.estimate import PureLaw
 from sottovoce.oracles import Noise
 from sottovoce.postprocessing.likelihood import (
     composite_likelihood,
@@ -22,6 +21,7 @@ from sottovoce.postprocessing.likelihood import (
     mle_apx,
 )
 from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.results.estimate import PureLaw
 
 Floats = NDArray[np.float64]
 

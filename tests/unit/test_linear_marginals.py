@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.families import CALM_RULE, Subsets, oracle_by
-from sottovoce.marginals.full import FULL, margins
-from sottovoce.marginals.method import Method
-from sottovoce.marginals.methods import method
-from sottovoce.marginals.subsets import PER_TABLE, Views
-from sottovoce.marginals.workload import Workload
 from sottovoce.oracles import find
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
+from sottovoce.protocol.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.questions.marginals.method import Method
+from sottovoce.questions.marginals.methods import method
+from sottovoce.questions.marginals.methods.full import FULL, margins
+from sottovoce.questions.marginals.methods.subsets import PER_TABLE, Views
+from sottovoce.questions.marginals.workload import Workload
 
 ONE = Decimal(1)
 SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean(), d=sv.Boolean())

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.compare.advice import advise
-from sottovoce.marginals.methods import method
-from sottovoce.marginals.planner import best
-from sottovoce.marginals.workload import Workload
+from sottovoce.measure.advice import advise
+from sottovoce.questions.marginals.methods import method
+from sottovoce.questions.marginals.planner import best
+from sottovoce.questions.marginals.workload import Workload
 
 
 def booleans(count: int) -> sv.Schema:

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.marginals.methods import METHODS, method
-from sottovoce.marginals.planner import ranking
-from sottovoce.marginals.workload import Workload
+from sottovoce.questions.marginals.methods import METHODS, method
+from sottovoce.questions.marginals.planner import ranking
+from sottovoce.questions.marginals.workload import Workload
 
 SIZES = (2, 3, 2, 2, 4)
 NAMES = tuple(f"a{place}" for place in range(len(SIZES)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing import maximum_entropy
 from sottovoce.postprocessing.maximum_entropy import cell_map, maximal, proportional_fit, proportional_fits
 

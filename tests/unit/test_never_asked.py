@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.marginals.methods import METHODS
+from sottovoce.questions.marginals.methods import METHODS
 from tests.known import chain, known
 
 Floats = NDArray[np.float64]

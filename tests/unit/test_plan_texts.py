@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce import families
+from sottovoce.protocol import families
 
 LETTERS = sv.Schema(x=sv.Categorical(list("abcdefgh")))
 WORDS = sv.Schema(x=sv.Text(bytes=4))

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import sottovoce as sv
-from sottovoce import plots
 from sottovoce.cli.answers import draw
+from sottovoce.results import plots
 from tests.known import chain, known
 
 MARKS = {1: ["bar", "rule"], 2: ["rect", "text"]}

@@ -17,11 +17,11 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 
 import sottovoce as sv
-from sottovoce.estimate import PureLaw
 from sottovoce.oracles import Noise
 from sottovoce.postprocessing.methods import ALIASES, METHODS
 from sottovoce.postprocessing.power import EXPONENTS, _posterior, _span, power
 from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
+from sottovoce.results.estimate import PureLaw
 
 Floats = NDArray[np.float64]
 ALPHA = 1e-4  # chance that a sampled test here fails although all is well

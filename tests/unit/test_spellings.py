@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.encodings import Extensions, Window
-from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import permuted, unpermuted
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import permuted, unpermuted
 from sottovoce.kernels.spelling import permute_words, to_numbers, to_words, unpermute_words
+from sottovoce.protocol.encodings import Extensions, Window
 from tests.statistics import NO_COINS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

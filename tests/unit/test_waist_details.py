@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 import sottovoce as sv
-from sottovoce.client import _draws
-from sottovoce.cohorts import Cohort, Cohorts
-from sottovoce.encodings import Ask, Cells
-from sottovoce.entropy import System
+from sottovoce.device.client import _draws
+from sottovoce.ground.entropy import System
 from sottovoce.oracles import oracle
 from sottovoce.oracles.histogram import MOST
 from sottovoce.oracles.thresholds import shared
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells
 from tests.statistics import NO_COINS
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(5)), y=sv.Boolean(), z=sv.Categorical(range(40)))

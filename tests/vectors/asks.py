@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 import sottovoce as sv
-from sottovoce.cohorts import Cohorts
-from sottovoce.front import QUESTIONS
-from sottovoce.plans import Question, Series
+from sottovoce.api.planning import QUESTIONS
+from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.plan import Question, Series
 
 Build = Callable[[sv.Schema, Decimal], Cohorts]
 BUILDS: dict[str, Build] = {}  # filled when the plans of tests.vectors.popular are made

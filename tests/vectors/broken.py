@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.encodings import Ask, Padded
+from sottovoce.protocol.encodings import Ask, Padded
 from tests.oracles import NAMES
 
 Body = dict[str, Any]

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.entropy import Tape
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys, permuted, scramble, tag
-from sottovoce.reports import leb128
+from sottovoce.ground.entropy import Tape
+from sottovoce.ground.hashes import bucket, keyed_hash, keys, permuted, scramble, tag
+from sottovoce.protocol.reports import leb128
 from sottovoce.schema import SPELLING, Attribute, Text
 from tests.vectors.broken import bad_plans
 from tests.vectors.case import Case, Record

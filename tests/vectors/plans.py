@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.marginals.signs import elementary
+from sottovoce.questions.marginals.models.signs import elementary
 from tests.oracles import NAMES
 from tests.vectors.case import Case, Record, each_coin, named
 from tests.vectors.popular import popular

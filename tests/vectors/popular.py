@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.attributes import Integer, Items, Text
-from sottovoce.cohorts import Cohort, Cohorts
-from sottovoce.encodings import Ask, Cells, Drawn, Encoding, Extensions, Held, Padded, Window
-from sottovoce.families import Together
-from sottovoce.plans import Series
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells, Drawn, Encoding, Extensions, Held, Padded, Window
+from sottovoce.protocol.families import Together
+from sottovoce.protocol.plan import Series
+from sottovoce.schema import Integer, Items, Text
 from tests.vectors.asks import Build, Plan, asking
 from tests.vectors.case import Case, Record, each_coin
 

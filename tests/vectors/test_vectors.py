@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.encodings import ENCODINGS
-from sottovoce.entropy import Tape
-from sottovoce.families import FAMILIES, SHAPES
-from sottovoce.kernels.mixing import bucket, keyed_hash, keys, permuted, scramble, tag
+from sottovoce.ground.entropy import Tape
+from sottovoce.ground.hashes import bucket, keyed_hash, keys, permuted, scramble, tag
 from sottovoce.oracles import ORACLES
+from sottovoce.protocol.encodings import ENCODINGS
+from sottovoce.protocol.families import FAMILIES, SHAPES
 from sottovoce.schema import ATTRIBUTES, Schema
-from sottovoce.service.envelopes import write_binary, write_json
+from sottovoce.service.wire import write_binary, write_json
 from tests.vectors.asks import Plan
 from tests.vectors.case import COINS
 from tests.vectors.make import PATH, scrambled_list, vectors
@@ -80,7 +80,7 @@ def test_bad_records_are_refused_without_echo(name: str) -> None:
         assert not row["secret"] or row["secret"] not in str(refused.value)
 
 
-@pytest.mark.filterwarnings("ignore::sottovoce.client.InvalidValueWarning")
+@pytest.mark.filterwarnings("ignore::sottovoce.device.client.InvalidValueWarning")
 @pytest.mark.parametrize("name", PLANS)
 def test_records_that_are_not_valid_are_reported_all_the_same(name: str) -> None:
     entry = PLANS[name]
@@ -179,7 +179,7 @@ def test_compiled_hashes_are_the_plain_ones() -> None:
         assert scramble_all(words, width).tolist() == [scramble(int(word), width) for word in words]
 
 
-@pytest.mark.filterwarnings("ignore::sottovoce.client.InvalidValueWarning")
+@pytest.mark.filterwarnings("ignore::sottovoce.device.client.InvalidValueWarning")
 def test_the_file_is_what_make_writes() -> None:
     """A change of the wire, of a plan's form or of a randomizer's draws shows here: then it is a new version."""
     assert json.loads(json.dumps(vectors())) == VECTORS

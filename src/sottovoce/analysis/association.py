@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.aggregate import Aggregate
+from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.analysis.pairs import (
     PairLaw,
     Source,
@@ -21,13 +21,13 @@ from sottovoce.analysis.pairs import (
 )
 from sottovoce.analysis.records import people_of
 from sottovoce.analysis.trees import Edge, Tree, dependency_tree
-from sottovoce.client import simulate
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats
-from sottovoce.extras import imported
-from sottovoce.marginals import MarginalEstimate
-from sottovoce.marginals.workload import Places
-from sottovoce.oracles.options import whole
+from sottovoce.device.client import simulate
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.questions.marginals import MarginalEstimate
+from sottovoce.questions.marginals.workload import Places
+from sottovoce.results.estimate import Floats
 
 NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")

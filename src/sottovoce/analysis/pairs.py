@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.aggregate import Aggregate
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats
-from sottovoce.extras import imported
-from sottovoce.marginals import MarginalEstimate
+from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.questions.marginals import MarginalEstimate
+from sottovoce.results.estimate import Floats
 
 if TYPE_CHECKING:
-    from sottovoce.marginals.workload import Places
+    from sottovoce.questions.marginals.workload import Places
 
 ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
 Source = MarginalEstimate | Aggregate

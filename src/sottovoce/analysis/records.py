@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats
-from sottovoce.extras import imported
-from sottovoce.oracles.options import whole
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.results.estimate import Floats
 from sottovoce.schema import Attribute, Ordinal, Schema
 
 Integers = NDArray[np.int64]

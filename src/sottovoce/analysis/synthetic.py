@@ -19,10 +19,10 @@ from sottovoce.analysis.records import (
     generator,
 )
 from sottovoce.analysis.trees import Tree, dependency_tree
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats
-from sottovoce.extras import imported
-from sottovoce.marginals import MarginalEstimate
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.questions.marginals import MarginalEstimate
+from sottovoce.results.estimate import Floats
 
 MOST_DIRECT = 100_000  # cells of a table that is drawn from as a whole
 

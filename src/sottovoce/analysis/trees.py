@@ -29,12 +29,12 @@ from sottovoce.analysis.records import (
     frame,
     generator,
 )
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats, Table
-from sottovoce.marginals.answers import MOST_CELLS, labels_of
-from sottovoce.marginals.bounds import Ends, allowed_variances, interval_ends
-from sottovoce.marginals.method import BOOTSTRAP
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
+from sottovoce.questions.marginals.estimate import MOST_CELLS, labels_of
+from sottovoce.questions.marginals.method import BOOTSTRAP
+from sottovoce.questions.marginals.models.bounds import Ends, allowed_variances, interval_ends
+from sottovoce.results.estimate import Floats, Table
 from sottovoce.schema import Schema
 
 DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
@@ -264,7 +264,7 @@ class Tree:
 
     def plot(self, path: str | None = None) -> Any:
         """An Altair chart of the tree, edges as wide as they are telling; written to ``path`` if given."""
-        from sottovoce.plots import network
+        from sottovoce.results.plots import network
 
         depth, height = self._layout()
         nodes = [{"name": name, "x": depth[name], "y": height[name]} for name in self.attributes]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sottovoce.assignments import Assignment
 from sottovoce.audit.records import Record
-from sottovoce.client import Client, ClientState, Membership
-from sottovoce.entropy import Entropy
-from sottovoce.errors import NotEnumerable
+from sottovoce.device.assignment import Assignment
+from sottovoce.device.client import Client, ClientState, Membership
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import NotEnumerable
 from sottovoce.oracles.thresholds import LARGEST_EPSILON
-from sottovoce.plans import Plan
-from sottovoce.reports import Report
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Report
 
 Device = Callable[..., Client]  # as Client is called
 Session = Sequence[Record]  # what one device reports until it is started anew

@@ -8,8 +8,8 @@ from math import comb, perm
 from typing import Any
 
 from sottovoce.audit.walk import BranchingBits, Draws, Law, Path, Word, law_of
-from sottovoce.entropy import COIN_BITS, WHOLE, System
-from sottovoce.errors import NotEnumerable
+from sottovoce.ground.entropy import COIN_BITS, WHOLE, System
+from sottovoce.ground.errors import NotEnumerable
 
 MAX_SUBSETS = 5_000  # orders in which a subset may be drawn; beyond, a smaller one stands for it
 MAX_COIN_WAYS = 1 << 8  # of one coin over its bits; it has 65

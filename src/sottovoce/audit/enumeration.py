@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.assignments import LATEST, Assignment
 from sottovoce.audit.devices import Assigning, Device, Outcome, Session, joined, new_state, tell
 from sottovoce.audit.records import MAX_RECORDS, Record, Records
 from sottovoce.audit.walk import MAX_BRANCHES, Draws, Law, Path, PublicCoins, Tickets, Walker, law_of
-from sottovoce.client import ClientState, InvalidValueWarning
-from sottovoce.entropy import Entropy, Stream
-from sottovoce.errors import NotEnumerable, SottovoceError
+from sottovoce.device.assignment import LATEST, Assignment
+from sottovoce.device.client import ClientState, InvalidValueWarning
+from sottovoce.ground.entropy import Entropy, Stream
+from sottovoce.ground.errors import NotEnumerable, SottovoceError
 from sottovoce.oracles.thresholds import exceeds, log_ratio
-from sottovoce.plans import Plan
-from sottovoce.reports import Report
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Report
 
 MAX_WAYS = 1 << 16  # of all reports that one audit makes
 MAX_WAYS_PER_RECORD = 1 << 12  # of one record's report, given the public coins

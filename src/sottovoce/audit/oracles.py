@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from sottovoce.entropy import Entropy, System
-from sottovoce.errors import InvalidInput, NotEnumerable
-from sottovoce.extras import imported
+from sottovoce.ground.entropy import Entropy, System
+from sottovoce.ground.errors import InvalidInput, NotEnumerable
+from sottovoce.ground.extras import imported
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 

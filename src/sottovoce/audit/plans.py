@@ -13,11 +13,11 @@ from sottovoce.audit.draws import faults_of_draws
 from sottovoce.audit.enumeration import MAX_WAYS, Enumeration, enumerate_reports
 from sottovoce.audit.oracles import CONFIDENCE, DRAWS
 from sottovoce.audit.sampling import ReportSample, sample_reports
-from sottovoce.client import Client
-from sottovoce.entropy import Entropy
-from sottovoce.errors import NotEnumerable
-from sottovoce.guarantee import Guarantee
-from sottovoce.plans import Plan
+from sottovoce.device.client import Client
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import NotEnumerable
+from sottovoce.protocol.guarantee import Guarantee
+from sottovoce.protocol.plan import Plan
 
 CHECKED_DRAWS = 10_000  # of the devices' real coins, where all else was enumerated
 EXACT, GIVEN_PUBLIC, SAMPLED = ("exact", "exact given sampled public coins", "sampled")

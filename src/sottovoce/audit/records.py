@@ -7,8 +7,8 @@ from itertools import chain, combinations, islice, product, zip_longest
 from math import prod
 from typing import Any
 
-from sottovoce.attributes import CODE, MEMBERS, SPELLING, Attribute, Items, Ordinal, Text
-from sottovoce.plans import Plan
+from sottovoce.protocol.plan import Plan
+from sottovoce.schema import CODE, MEMBERS, SPELLING, Attribute, Items, Ordinal, Text
 
 MAX_RECORDS = 64  # that are compared at once
 Record = dict[str, Any]

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from sottovoce.assignments import LATEST, Assignment
 from sottovoce.audit.devices import Device, Outcome, Session, Told, joined, new_state, tell
 from sottovoce.audit.oracles import clopper_pearson
 from sottovoce.audit.records import Record, Records
-from sottovoce.client import Client, ClientState
-from sottovoce.encodings import Ask
-from sottovoce.entropy import Entropy, Seeded, exact_law
-from sottovoce.errors import InvalidInput, NotEnumerable, SottovoceError
-from sottovoce.plans import Plan
+from sottovoce.device.assignment import LATEST, Assignment
+from sottovoce.device.client import Client, ClientState
+from sottovoce.ground.entropy import Entropy, Seeded, exact_law
+from sottovoce.ground.errors import InvalidInput, NotEnumerable, SottovoceError
+from sottovoce.protocol.encodings import Ask
+from sottovoce.protocol.plan import Plan
 
 MIN_DRAWS = 1000
 MAX_VALUES = 16  # values of each record that a report's support is looked up for

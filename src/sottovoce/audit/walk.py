@@ -11,8 +11,8 @@ from itertools import combinations, islice
 from math import comb, lcm
 from typing import Any, Generic, NoReturn, TypeVar
 
-from sottovoce.entropy import Entropy, System
-from sottovoce.errors import NotEnumerable
+from sottovoce.ground.entropy import Entropy, System
+from sottovoce.ground.errors import NotEnumerable
 
 MAX_BRANCHES = 1 << 12  # outcomes of one draw that are listed
 MAX_DEPTH = 1 << 12  # draws of one way

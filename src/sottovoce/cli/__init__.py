@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sottovoce.cli import analysis, marginals, popular, retention, service  # noqa: F401  (they add their commands)
 from sottovoce.cli.commands import app
-from sottovoce.errors import SottovoceError
-from sottovoce.extras import explained_import
-from sottovoce.labels import visible
+from sottovoce.ground.errors import SottovoceError
+from sottovoce.ground.extras import explained_import
+from sottovoce.ground.labels import visible
 
 __all__ = ["app", "main", "run"]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, listed, print_json
-from sottovoce.cli.screen import say
-from sottovoce.errors import InvalidInput
-from sottovoce.labels import visible
+from sottovoce.console.screen import say
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.aggregate import Aggregate
+    from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.analysis import Association
 
 RECORDS = (".csv", ".parquet", ".pq")
@@ -23,9 +23,9 @@ RECORDS = (".csv", ".parquet", ".pq")
 
 def hear(plan_file: Path, plan_id: str | None, reports: str, quiet: bool) -> Aggregate:
     """The aggregate of the reports for a plan of marginals."""
-    from sottovoce.cli.hearing import heard
+    from sottovoce.cli.reading import heard
     from sottovoce.cli.survey import read_plan
-    from sottovoce.marginals import Marginals
+    from sottovoce.questions.marginals import Marginals
 
     made = read_plan(plan_file, plan_id)
     if not isinstance(made.question, Marginals):
@@ -57,7 +57,7 @@ def associate(
     Example:  sottovoce associate plan.json reports.parquet --pair smoker,age
     """
     from sottovoce import analysis
-    from sottovoce.cli.progress import progress
+    from sottovoce.console.progress import progress
 
     pairs = None if pair is None else [listed(each) for each in pair]
     heard = hear(plan_file, plan_id, reports, quiet)
@@ -139,8 +139,8 @@ def synthesize(
     """
     from sottovoce import analysis
     from sottovoce.analysis.pairs import estimate_of
-    from sottovoce.files import replacing, write_csv
-    from sottovoce.marginals.coverage import named
+    from sottovoce.ground.files import replacing, write_csv
+    from sottovoce.questions.marginals.coverage import named
 
     if output.suffix.lower() not in RECORDS:
         raise InvalidInput(f"output ({output}) must end in one of {', '.join(RECORDS)}")

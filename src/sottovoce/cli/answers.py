@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sottovoce.errors import InvalidInput
-from sottovoce.extras import imported
-from sottovoce.labels import visible
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
-    from sottovoce.estimate import Estimate, Table
-    from sottovoce.findings import Findings
-    from sottovoce.front import Plan
-    from sottovoce.guarantee import Guarantee
+    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.guarantee import Guarantee
+    from sottovoce.results.estimate import Estimate, Table
+    from sottovoce.results.findings import Findings
 
 
 def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> list[Table]:
     """The tables named ``a,b``, then all of ``k`` attributes; those that the plan asked for if nobody names any."""
     tables = [found.marginal(*(name.strip() for name in names.split(","))) for names in marginals]
     if k is not None:
-        from sottovoce.marginals import MarginalEstimate
+        from sottovoce.questions.marginals import MarginalEstimate
 
         if not isinstance(found, MarginalEstimate):
             raise InvalidInput(f"k ({k}) is for a plan whose question is marginals")
@@ -45,7 +45,7 @@ def read_lines(path: Path) -> list[str]:
 
 def candidates(made: Plan, path: Path) -> list[str] | dict[str, list[str]]:
     """The words of a file: for popular values as they are, else for the open attributes, or all if none is open."""
-    from sottovoce.heavyhitters import HeavyHitters
+    from sottovoce.questions.heavyhitters import HeavyHitters
 
     words = read_lines(path)
     if isinstance(made.question, HeavyHitters):
@@ -59,7 +59,7 @@ def draw(tables: Sequence[Table], plot: Path) -> None:
     """One picture of all tables, one below the other."""
     alt = imported("altair")
 
-    from sottovoce.plots import save
+    from sottovoce.results.plots import save
 
     charts = [table.plot() for table in tables]
     save(charts[0] if len(charts) == 1 else alt.vconcat(*charts).resolve_scale(color="independent"), str(plot))
@@ -77,9 +77,9 @@ def popular(
     refused: Mapping[str, object],
 ) -> None:
     """Print what is popular, draw it, and write the next round's plan, as far as each is wanted."""
+    from sottovoce.api.planning import next_plan
     from sottovoce.cli import finding
     from sottovoce.cli.commands import print_json, write_plan
-    from sottovoce.front import next_plan
 
     for option, value in refused.items():
         if value:
@@ -115,7 +115,7 @@ def _what_follows(after: Plan) -> str:
 
 def _print_popular(found: Findings, level: float, tree: Sequence[str]) -> None:
     from sottovoce.cli.finding import findings_table
-    from sottovoce.cli.tables import console
+    from sottovoce.console.tables import console
 
     console().print(findings_table(found, level))
     for note in found.notes:

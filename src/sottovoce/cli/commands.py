@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
-from sottovoce.cli.screen import say
-from sottovoce.errors import InvalidInput
-from sottovoce.files import replacing
-from sottovoce.labels import json_visible
+from sottovoce.console.screen import say
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.files import replacing
+from sottovoce.ground.labels import json_visible
 
 if TYPE_CHECKING:
-    from sottovoce.front import Plan
+    from sottovoce.api.planning import Plan
     from sottovoce.oracles import Oracle
 
 AUDIT_FAILED = 1
@@ -130,7 +130,7 @@ def plan(
         return
     say(made)
     if ranks is not None:
-        from sottovoce.cli.tables import console, ranking_table
+        from sottovoce.console.tables import console, ranking_table
 
         console().print(ranking_table(ranks))
     typer.echo(f"Id: {made.id}")
@@ -212,10 +212,10 @@ def write_whispers(
     made: Plan, people: Path, output: Path, seed: int | None, quiet: bool, series: Path | None = None
 ) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
-    from sottovoce.cli.people import row_count, whispers
-    from sottovoce.cli.progress import progress
-    from sottovoce.cli.rounds import needed
-    from sottovoce.reports import write_stream
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.reports import write_stream
+    from sottovoce.sending.people import row_count, whispers
+    from sottovoce.sending.rounds import needed
 
     with needed(made, series, seed) as members, progress("whispering", row_count(people), quiet) as advance:
         told = whispers(made, people, seed, advance, members)
@@ -262,9 +262,9 @@ def estimate(
     Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values, in rounds)
     """
     from sottovoce.cli import answers
-    from sottovoce.cli.hearing import heard
+    from sottovoce.cli.reading import heard
     from sottovoce.cli.survey import read_plan
-    from sottovoce.findings import Findings
+    from sottovoce.results.findings import Findings
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -290,7 +290,7 @@ def estimate(
     if as_json:
         print_json(answers.estimate_json(made, tables, level))
         return
-    from sottovoce.cli.tables import console, estimate_table
+    from sottovoce.console.tables import console, estimate_table
 
     screen = console()
     for table in tables:
@@ -320,8 +320,8 @@ def audit(
     Example:  sottovoce audit --oracle olh --size 8 --epsilon 1
     """
     from sottovoce import audit as auditing
-    from sottovoce.cli.progress import progress
     from sottovoce.cli.survey import audited_plan, suspects
+    from sottovoce.console.progress import progress
 
     plan, suspect = audited_plan(plan_file, oracle, size, epsilon)
     total = auditing.DRAWS if draws is None else draws
@@ -362,15 +362,15 @@ def oracles(
 
     Example:  sottovoce oracles --size 64 --epsilon 1
     """
-    from sottovoce.cli.progress import progress
-    from sottovoce.compare import figures, fitting
+    from sottovoce.console.progress import progress
+    from sottovoce.measure import figures, fitting
 
     with progress("computing", len(fitting(size)), quiet) as advance:
         rows = figures(size, epsilon, advance)
     if as_json:
         print_json([row.to_json() for row in rows])
         return
-    from sottovoce.cli.tables import console, figures_table
+    from sottovoce.console.tables import console, figures_table
 
     console().print(figures_table(rows, size, epsilon))
 
@@ -394,18 +394,18 @@ def compare_oracles(
 
     Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10 --oracles grr,olh
     """
-    from sottovoce import compare
-    from sottovoce.cli.progress import progress
+    from sottovoce import measure
+    from sottovoce.console.progress import progress
 
     chosen = listed(names) if names else None
     epsilons = listed(epsilon)
-    total = runs * len(epsilons) * len(chosen or compare.fitting(size))
+    total = runs * len(epsilons) * len(chosen or measure.fitting(size))
     with progress("comparing", total, quiet) as advance:
-        rows = list(compare.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
+        rows = list(measure.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
     if as_json:
         print_json([row.to_json() for row in rows])
         return
-    from sottovoce.cli.tables import comparison_table, console
+    from sottovoce.console.tables import comparison_table, console
 
     console().print(comparison_table(rows))
 
@@ -431,7 +431,7 @@ def demo(
 
     Example:  sottovoce demo --output out/demo
     """
-    from sottovoce.cli.demo import run_demo
+    from sottovoce.demo.survey import run_demo
 
     run_demo(output, seed, quiet)
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.cli.tables import MOST_SHOWN, grid, interval_text, spread
-from sottovoce.errors import InvalidInput
-from sottovoce.extras import imported
-from sottovoce.labels import written
+from sottovoce.console.tables import MOST_SHOWN, grid, interval_text, spread
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import written
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from sottovoce.compare import PopularComparison
-    from sottovoce.findings import Findings, Step
+    from sottovoce.measure import PopularComparison
+    from sottovoce.results.findings import Findings, Step
 
 MOST_STEPS = 400  # prefixes that are printed; JSON holds all
 
@@ -77,7 +77,7 @@ def tree_lines(found: Findings) -> list[str]:
 
 def with_steps(found: Any) -> Findings:
     """Findings that tell how they were reached, or a clear refusal."""
-    from sottovoce.findings import Findings
+    from sottovoce.results.findings import Findings
 
     if not isinstance(found, Findings):
         raise InvalidInput("tree: only popular values are found by prefixes")
@@ -94,7 +94,7 @@ def draw_findings(found: Findings, path: Path, with_tree: bool) -> None:
     """Bars of what was found; with the tree of prefixes below if it is wanted."""
     alt = imported("altair")
 
-    from sottovoce.plots import popular, prefixes, save
+    from sottovoce.results.plots import popular, prefixes, save
 
     bars = popular(found)
     if not with_tree:

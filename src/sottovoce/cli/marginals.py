@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
-from sottovoce.cli.screen import say
-from sottovoce.errors import InvalidInput
+from sottovoce.console.screen import say
+from sottovoce.ground.errors import InvalidInput
 
 
 @compare_app.command("marginals")
@@ -46,24 +46,24 @@ def compare_marginals(
 
     Example:  sottovoce compare marginals baskets.parquet --top 16 --k 3 --epsilon 1 --people 65536 --runs 5
     """
-    from sottovoce import compare
-    from sottovoce.cli.progress import progress
+    from sottovoce import measure
     from sottovoce.cli.survey import read_schema
+    from sottovoce.console.progress import progress
 
     domains = None if schema is None else read_schema(schema)
     chosen = None if attributes is None else listed(attributes)
-    crowd = compare.read_population(table, domains, chosen, bins, top, merge)
+    crowd = measure.read_population(table, domains, chosen, bins, top, merge)
     epsilons, names = listed(epsilon), listed(methods)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
         rows = list(
-            compare.compare_marginals(
+            measure.compare_marginals(
                 crowd, k, people, epsilons, names, queries, runs, seed, advance, coverage=coverage
             )
         )
     if as_json:
         print_json([row.to_json() for row in rows])
         return
-    from sottovoce.cli.tables import console, marginals_table
+    from sottovoce.console.tables import console, marginals_table
 
     console().print(marginals_table(rows))
 
@@ -91,15 +91,15 @@ def advise(
 
     Example:  sottovoce advise words.toml --share 0.02
     """
-    from sottovoce import compare
-    from sottovoce.cli.progress import progress
+    from sottovoce import measure
     from sottovoce.cli.survey import read_parts
-    from sottovoce.compare.advice import PREDICTIONS
+    from sottovoce.console.progress import progress
+    from sottovoce.measure.advice import PREDICTIONS
 
     asked = read_parts(survey)
     wanted = _wanted(asked.question.kind, error, share)
     with progress("predicting", PREDICTIONS, quiet) as advance:
-        advice = compare.advise(
+        advice = measure.advise(
             asked.schema,
             asked.question,
             epsilon=asked.epsilon if epsilon is None else epsilon,

@@ -12,7 +12,7 @@ from sottovoce.cli.commands import Json, Quiet, compare_app, listed, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.compare import PopularComparison
+    from sottovoce.measure import PopularComparison
 
 Top = Annotated[int, typer.Option(help="How many of the most frequent.")]
 Epsilons = Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")]
@@ -60,16 +60,16 @@ def compare_heavyhitters(
 
     Example:  sottovoce compare heavyhitters addresses.csv --value ip --bits 32 --top 16 --epsilon 2
     """
-    from sottovoce import compare
+    from sottovoce import measure
     from sottovoce.cli.answers import read_lines
-    from sottovoce.cli.progress import progress
+    from sottovoce.console.progress import progress
 
-    held = compare.read_holdings(table, value, count, bytes=size, bits=bits, alphabet=alphabet)
+    held = measure.read_holdings(table, value, count, bytes=size, bits=bits, alphabet=alphabet)
     words = None if candidates is None else read_lines(candidates)
     epsilons, names = listed(epsilon), listed(methods)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
         rows = list(
-            compare.compare_heavyhitters(held, top, epsilons, names, runs, seed, people, advance, candidates=words)
+            measure.compare_heavyhitters(held, top, epsilons, names, runs, seed, people, advance, candidates=words)
         )
     _print(rows, "values", as_json)
 
@@ -101,13 +101,13 @@ def compare_itemsets(
 
     Example:  sottovoce compare itemsets baskets.csv --column basket --sets --top 32 --epsilon 2 --methods svsm
     """
-    from sottovoce import compare
-    from sottovoce.cli.progress import progress
+    from sottovoce import measure
+    from sottovoce.console.progress import progress
 
-    held = compare.read_baskets(table, column)
+    held = measure.read_baskets(table, column)
     epsilons, names = listed(epsilon), listed(methods)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(compare.compare_itemsets(held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets))
+        rows = list(measure.compare_itemsets(held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets))
     _print(rows, "itemsets" if of_sets else "items", as_json)
 
 
@@ -116,6 +116,6 @@ def _print(rows: Sequence[PopularComparison], what: str, as_json: bool) -> None:
         print_json([row.to_json() for row in rows])
         return
     from sottovoce.cli.finding import popular_table
-    from sottovoce.cli.tables import console
+    from sottovoce.console.tables import console
 
     console().print(popular_table(rows, what))

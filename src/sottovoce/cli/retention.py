@@ -11,11 +11,11 @@ import typer
 
 from sottovoce.cli.commands import Quiet, app
 from sottovoce.cli.service import StoreUrl
-from sottovoce.errors import InvalidInput, MissingLibrary
-from sottovoce.labels import visible
+from sottovoce.ground.errors import InvalidInput, MissingLibrary
+from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
-    from sottovoce.plans import Plan
+    from sottovoce.protocol.plan import Plan
     from sottovoce.store import Entry, Manifest, Store
 
 SUMS = "sums"
@@ -113,7 +113,7 @@ def rebuild(
 
     Example:  sottovoce rebuild sqlite:///survey.db --set-aside
     """
-    from sottovoce.cli.progress import progress
+    from sottovoce.console.progress import progress
     from sottovoce.store import open_store
 
     with open_store(store, create=False) as opened:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
-from sottovoce.errors import InvalidInput
-from sottovoce.extras import require_extra
-from sottovoce.labels import visible
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import require_extra
+from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,8 +132,8 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
     """A collector, with the studio's pages or without."""
     from sottovoce.cli.survey import read_plan
     from sottovoce.service.app import make_app
-    from sottovoce.service.desk import Desk
     from sottovoce.service.server import run
+    from sottovoce.service.survey_service import Desk
     from sottovoce.store import open_store
 
     if has_pages:
@@ -199,11 +199,11 @@ def send(
 
     Example:  sottovoce send plan.json people.csv --to http://127.0.0.1:8700 --log acknowledged.txt
     """
-    from sottovoce.cli.people import row_count
-    from sottovoce.cli.progress import progress
-    from sottovoce.cli.rounds import needed
-    from sottovoce.cli.sending import named_rows, send_people
     from sottovoce.cli.survey import read_plan
+    from sottovoce.console.progress import progress
+    from sottovoce.sending.people import row_count
+    from sottovoce.sending.rounds import needed
+    from sottovoce.sending.sending import named_rows, send_people
 
     made = read_plan(plan_file, plan_id)
     with needed(made, series) as members, progress("sending", row_count(people), quiet) as advance:
@@ -225,7 +225,7 @@ def info(store: StoreUrl, as_json: Json = False) -> None:
 
     Example:  sottovoce info sqlite:///survey.db
     """
-    from sottovoce.service.desk import Survey
+    from sottovoce.service.survey_service import Survey
     from sottovoce.store import open_store
 
     opened = open_store(store, create=False)
@@ -236,7 +236,7 @@ def info(store: StoreUrl, as_json: Json = False) -> None:
     if as_json:
         print_json({"plans": [row | {"reports": row["people"]} for row in rows]})
         return
-    from sottovoce.cli.tables import console, store_table
+    from sottovoce.console.tables import console, store_table
 
     console().print(store_table(rows))
 
@@ -252,7 +252,7 @@ def export(
 
     Example:  sottovoce export sqlite:///survey.db -o reports/
     """
-    from sottovoce.cli.progress import progress
+    from sottovoce.console.progress import progress
     from sottovoce.store import export as write_out
     from sottovoce.store import open_store
 

@@ -8,17 +8,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.errors import InvalidInput
-from sottovoce.guarantee import at_most
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.guarantee import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.encodings import Ask
-    from sottovoce.front import Plan
+    from sottovoce.api.planning import Plan
+    from sottovoce.api.surveys import Survey
     from sottovoce.oracles import Oracle
+    from sottovoce.protocol.encodings import Ask
     from sottovoce.schema import Schema
-    from sottovoce.surveys import Survey
 
 MOST_AUDITED = 16  # asks of a plan that are audited one by one; of more, each different oracle once
 
@@ -33,14 +33,14 @@ def read_parts(path: Path) -> Survey:
 
     Numbers keep the digits they are written with, so that epsilon is exact.
     """
-    from sottovoce.surveys import Survey
+    from sottovoce.api.surveys import Survey
 
     return Survey.parse(_toml(path, "survey"), f"survey ({path})")
 
 
 def read_schema(path: Path) -> Schema:
     """The ``[schema.NAME]`` part of a file, which may be a whole survey."""
-    from sottovoce.surveys import parse_schema
+    from sottovoce.api.surveys import parse_schema
 
     body = _toml(path, "schema")
     if "schema" not in body:
@@ -59,7 +59,7 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
 
 def read_plan(path: Path, id: str | None = None) -> Plan:
     """A plan as stored; its thresholds, its guarantee and, where one is expected, its id are checked."""
-    from sottovoce.front import Plan
+    from sottovoce.api.planning import Plan
 
     return Plan.from_json(path.read_bytes(), id)
 
@@ -139,9 +139,9 @@ class Rank:
 
 def planner_ranking(plan: Plan) -> list[Rank] | None:
     """Every method's predicted error for a plan of marginals, the best first and those that do not fit last."""
-    from sottovoce.marginals import Marginals
-    from sottovoce.marginals.methods import METHODS
-    from sottovoce.marginals.planner import ranking
+    from sottovoce.questions.marginals import Marginals
+    from sottovoce.questions.marginals.methods import METHODS
+    from sottovoce.questions.marginals.planner import ranking
 
     question = plan.question
     if not isinstance(question, Marginals):
@@ -176,7 +176,7 @@ def ranking_json(plan: Plan, ranks: Sequence[Rank]) -> dict[str, Any]:
     ``never_asked``: attributes and pairs inside its tables. ``outside_tables``: those that lie in none of them; null
     if there are too many to list.
     """
-    from sottovoce.marginals import Marginals
+    from sottovoce.questions.marginals import Marginals
 
     question = plan.question
     assert isinstance(question, Marginals)

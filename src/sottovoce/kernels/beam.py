@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.hashes import SCRAMBLES
 from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.hashing import _scrambled
-from sottovoce.kernels.mixing import SCRAMBLES
 from sottovoce.kernels.spelling import left, tag_of
 from sottovoce.kernels.transform import narrow_transform
 

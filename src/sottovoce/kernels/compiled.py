@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sottovoce.extras import explained_import
+from sottovoce.ground.extras import explained_import
 
 try:
     from numba import njit

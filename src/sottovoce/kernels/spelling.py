@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.hashes import TURNS
 from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.hashing import keyed_hash
-from sottovoce.kernels.mixing import TURNS
 
 Words = NDArray[np.uint64]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from sottovoce.attributes import MOST_SPELLED
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Noise, Oracle, PureOracle
 from sottovoce.oracles.bloom import OpenRappor, Rappor
 from sottovoce.oracles.buckets import OpenRandomizedResponse
@@ -17,12 +17,12 @@ from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedRe
 from sottovoce.oracles.hadamard import HadamardRandomizedResponse, HadamardResponse
 from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing, WideLocalHashing
 from sottovoce.oracles.histogram import SummedHistogramEncoding, ThresholdedHistogramEncoding
-from sottovoce.oracles.options import whole
 from sottovoce.oracles.sets import SetLocalHashing
 from sottovoce.oracles.sketch import CountMeanSketch, HadamardCountMeanSketch
 from sottovoce.oracles.subset import SubsetSelection
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
+from sottovoce.schema import MOST_SPELLED
 
 __all__ = [
     "ORACLES",

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.entropy import Entropy, Seeded, exact_law
-from sottovoce.errors import CorruptReport, InvalidInput, NotEnumerable
-from sottovoce.guarantee import Guarantee
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.entropy import Entropy, Seeded, exact_law
+from sottovoce.ground.errors import CorruptReport, InvalidInput, NotEnumerable
 from sottovoce.oracles.layout import Layout, Payload
-from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import log_ratio
+from sottovoce.protocol.guarantee import Guarantee
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.entropy import WHOLE, Entropy
-from sottovoce.errors import InvalidInput
-from sottovoce.guarantee import Guarantee
+from sottovoce.ground.arguments import share
+from sottovoce.ground.entropy import WHOLE, Entropy
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.decoding import Design
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.options import share
 from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
 from sottovoce.oracles.unary import simulate_bits
+from sottovoce.protocol.guarantee import Guarantee
 
 
 @dataclass(frozen=True)

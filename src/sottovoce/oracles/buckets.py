@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.entropy import Entropy
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.cohorts import LARGEST_CLOSED, CohortOracle
 from sottovoce.oracles.decoding import Design

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import LARGEST_SALT, bucket, keyed_hash, keys
+from sottovoce.ground.arguments import power_of_two, whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle
 from sottovoce.oracles.decoding import MOST_CANDIDATES, Design
 from sottovoce.oracles.layout import Field
-from sottovoce.oracles.options import power_of_two, whole
 from sottovoce.schema import OPEN
 
 MOST_COHORTS = 8192

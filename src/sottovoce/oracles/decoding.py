@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.extras import imported
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
 
 Floats = NDArray[np.float64]
 MOST_CANDIDATES = 4096

@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.attributes import MOST_SPELLED, OPEN
-from sottovoce.entropy import Entropy
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import bucket, keyed_hash, scramble
 from sottovoce.kernels.fields import write_field
-from sottovoce.kernels.mixing import bucket, keyed_hash, scramble
 from sottovoce.oracles.base import MANY, Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
+from sottovoce.schema import MOST_SPELLED, OPEN
 
 MOST_HASH_BITS = 12
 NARROW_FROM = 20  # bits of a value from which tables are kept in 32-bit integers while they can be

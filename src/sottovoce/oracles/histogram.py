@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.entropy import Entropy
-from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.ground.arguments import share
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle, in_order
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.options import share
 from sottovoce.oracles.thresholds import exp, rounded_down, rounded_up
 from sottovoce.oracles.unary import UnaryEncoding
 

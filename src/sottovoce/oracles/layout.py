@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import CorruptReport
+from sottovoce.ground.errors import CorruptReport
 from sottovoce.kernels.fields import read_field, write_field
 
 Payload = NDArray[np.uint8]

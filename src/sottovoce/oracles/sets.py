@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.attributes import OPEN, Sets
-from sottovoce.entropy import Entropy
-from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import bucket, keyed_hash
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import bucket, keyed_hash
 from sottovoce.oracles.hashing import MOST_HASH_SIZE, SeededLocalHashing
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
+from sottovoce.schema import OPEN, Sets
 
 MOST_LENGTH = MOST_HASH_SIZE // 8
 

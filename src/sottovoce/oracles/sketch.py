@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.entropy import WHOLE, Entropy
-from sottovoce.errors import InvalidInput
-from sottovoce.kernels.mixing import LARGEST_SALT, bucket, keyed_hash, keys
+from sottovoce.ground.arguments import power_of_two, whole
+from sottovoce.ground.entropy import WHOLE, Entropy
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.options import power_of_two, whole
 from sottovoce.oracles.thresholds import chance, exp, rounded_up, truth_threshold
 from sottovoce.oracles.unary import simulate_bits, toss_bits
 from sottovoce.schema import OPEN

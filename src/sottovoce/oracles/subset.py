@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.entropy import Entropy
-from sottovoce.errors import CorruptReport, InvalidInput
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.kernels.fields import ones_per_row
 from sottovoce.oracles.base import Integers, Noise, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
-from sottovoce.oracles.options import whole
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 from sottovoce.oracles.unary import with_gap
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sottovoce.entropy import WHOLE
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.entropy import WHOLE
+from sottovoce.ground.errors import InvalidInput
 
 # Every decimal operation names this context, so that no caller's settings reach a coin.
 _CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.entropy import WHOLE, Entropy
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.entropy import WHOLE, Entropy
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Integers, PureOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_up

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats, Table
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.results.estimate import Floats, Table
 
 
 def base_pos(values: Floats) -> Floats:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats, PureLaw, Table
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.methods import METHODS, postprocess
 from sottovoce.postprocessing.simplex import ROUNDING, norm, norm_sub
+from sottovoce.results.estimate import Floats, PureLaw, Table
 from sottovoce.schema import Label
 
 Integers = NDArray[np.int64]

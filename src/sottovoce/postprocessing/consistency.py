@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats
-from sottovoce.extras import imported
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.results.estimate import Floats
 
 Places = tuple[int, ...]
 ROUNDS = 5  # of agreement and non-negativity in turn

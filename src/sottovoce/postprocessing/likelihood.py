@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats, PureLaw, Table
-from sottovoce.extras import imported
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.results.estimate import Floats, PureLaw, Table
 
 
 def noise_floor(table: Table) -> float:

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.results.estimate import Floats
 
 Axes = tuple[int, ...]
 ROUNDS = 200

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Estimate, Floats, Table
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.baseline import base_cut, base_pos
 from sottovoce.postprocessing.likelihood import (
     composite_likelihood,
@@ -19,6 +18,7 @@ from sottovoce.postprocessing.likelihood import (
 )
 from sottovoce.postprocessing.power import power, power_ns
 from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
+from sottovoce.results.estimate import Estimate, Floats, Table
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from math import exp, expm1, log, sqrt
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Floats, Table
-from sottovoce.extras import imported
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
 from sottovoce.postprocessing.likelihood import noise_floor
 from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.results.estimate import Floats, Table
 
 EXPONENTS = tuple(1 + float(excess) for excess in np.geomspace(0.2, 20.0, 16))
 NEGLIGIBLE = 72.0  # an integral leaves out what is e^-72 of its largest part

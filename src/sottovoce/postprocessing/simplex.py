@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.estimate import Floats
+from sottovoce.results.estimate import Floats
 
 ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -18,21 +18,21 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sottovoce import __version__
-from sottovoce.errors import SottovoceError
+from sottovoce.ground.errors import SottovoceError
 from sottovoce.service.addresses import networks
-from sottovoce.service.analyst import analyst_routes
+from sottovoce.service.analyst_routes import analyst_routes
 from sottovoce.service.bodies import WholeBodies
-from sottovoce.service.desk import Desk
-from sottovoce.service.folders import remove_leftovers
-from sottovoce.service.guards import BehindProxies, RateLimit, SafeHeaders, ValidHost
 from sottovoce.service.ingest import PATH, Ingest
 from sottovoce.service.logs import log, log_problem, logger
 from sottovoce.service.memory import Memory
 from sottovoce.service.metrics import Metrics
+from sottovoce.service.middleware import BehindProxies, RateLimit, SafeHeaders, ValidHost
 from sottovoce.service.openapi import with_public
 from sottovoce.service.problems import MEDIA_TYPE, Problem, problem_of
-from sottovoce.service.public import public_routes
+from sottovoce.service.public_routes import public_routes
 from sottovoce.service.settings import Settings
+from sottovoce.service.survey_service import Desk
+from sottovoce.service.temporary_folders import remove_leftovers
 from sottovoce.service.writer import Writer
 
 _FOR_DEVICES = (PATH, "/v1/plans/")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from starlette.types import Receive, Scope, Send
 
 from sottovoce.service.bodies import HungUp, answer, read_body, refuse, within
-from sottovoce.service.envelopes import Envelope, read_envelope
 from sottovoce.service.logs import log_problem
 from sottovoce.service.memory import Held
 from sottovoce.service.metrics import Metrics
+from sottovoce.service.plan_cache import Shelf
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.settings import Settings
-from sottovoce.service.shelf import Shelf
+from sottovoce.service.wire import Envelope, read_envelope
 from sottovoce.service.writer import Writer
 
 PATH = "/v1/reports"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from sottovoce.errors import InvalidInput
-from sottovoce.frequencies import Frequencies
-from sottovoce.marginals import Marginals
-from sottovoce.plans import Question
+from sottovoce.api.surveys import POPULAR
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.plan import Question
+from sottovoce.questions.frequencies import Frequencies
+from sottovoce.questions.marginals import Marginals
 from sottovoce.schema import Schema
-from sottovoce.surveys import POPULAR
 
 MOST_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
 MOST_ATTRIBUTES = 64  # the same

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from sottovoce.errors import StoreError
+from sottovoce.ground.errors import StoreError
 from sottovoce.service.problems import Problem
 
 logger = logging.getLogger("sottovoce.service")

@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
 
+from sottovoce.service.concurrency import Turns
 from sottovoce.service.problems import Problem
-from sottovoce.service.turns import Turns
 from sottovoce.service.workers import Workers
 
 AT_ONCE = 2  # plans that are made at once, each in a process; the second is started only if it is needed

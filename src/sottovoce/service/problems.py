@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sottovoce.errors import (
+from sottovoce.ground.errors import (
     BadAssignment,
     CorruptReport,
     InvalidInput,

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sottovoce.service.envelopes import Envelope
 from sottovoce.service.memory import Held
+from sottovoce.service.wire import Envelope
 
 
 @dataclass(frozen=True)

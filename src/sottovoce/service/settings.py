@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.addresses import networks
 from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.problems import Problem
 from sottovoce.store import Store, Token
 

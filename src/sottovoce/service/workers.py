@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
-from sottovoce.service.manners import niceness, step_back
+from sottovoce.service.niceness import niceness, step_back
 
 
 class Workers:

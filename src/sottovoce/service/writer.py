@@ -13,16 +13,16 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import SottovoceError, StoreError
-from sottovoce.plans import Plan
-from sottovoce.reports import Reports
-from sottovoce.service.envelopes import Envelope, Ids, check_assignments, gathered
+from sottovoce.ground.errors import SottovoceError, StoreError
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Reports
 from sottovoce.service.logs import log_mistake
 from sottovoce.service.memory import Held, Memory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.service.queues import Receipt, Waiting, WriteQueue
 from sottovoce.service.settings import Settings
+from sottovoce.service.wire import Envelope, Ids, check_assignments, gathered
 from sottovoce.store import Outcome, Store
 
 MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait

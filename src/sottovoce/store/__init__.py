@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.store.backups import Manifest, Restored, backup, restore
 from sottovoce.store.base import Entry, Kept, Outcome, Store
 from sottovoce.store.exports import export, export_file

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sottovoce.errors import InvalidInput, StoreError
-from sottovoce.files import replacing
-from sottovoce.plans import Plan
+from sottovoce.ground.errors import InvalidInput, StoreError
+from sottovoce.ground.files import replacing
+from sottovoce.protocol.plan import Plan
 from sottovoce.store.keys import SIGNING_KEYS
 from sottovoce.store.sqlite_parts import good_rows
 

@@ -14,12 +14,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregate import Aggregate
-from sottovoce.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError, UnknownPlan
-from sottovoce.front import Plan as ReadablePlan
-from sottovoce.plans import Plan
-from sottovoce.reports import BATCH, Reports
-from sottovoce.store.folding import Checkpoint, Folds, damaged_reports
+from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.api.planning import Plan as ReadablePlan
+from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError, UnknownPlan
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
 from sottovoce.store.keys import KeyStore, plain
 
 Ids = NDArray[np.uint8]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.reports import Reports
+from sottovoce.protocol.reports import Reports
 
 Checksums = NDArray[np.uint32]
 CHECKSUM_BYTES = 4

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput
-from sottovoce.extras import imported
-from sottovoce.plans import Plan
-from sottovoce.reports import BATCH, Reports
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import BATCH, Reports
 from sottovoce.store.base import ID_BYTES, Ids, Progress, Store
 
 PARTITION = 8 * BATCH  # reports in one file, about a million

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 
 KEY_BYTES = 32  # of a signing key, and of a token's digest
 SCOPES = ("read", "manage")  # what a token allows; each allows what stands before it too

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Generic, Protocol, TypeVar
 
-from sottovoce.errors import StoreError
+from sottovoce.ground.errors import StoreError
 
 MOST_READERS = 8  # connections of one pool: a server has few, and several collectors share them
 MOST_IDLE = 4  # that stay open while nobody uses them

@@ -19,11 +19,11 @@ import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
-from sottovoce.plans import Plan
-from sottovoce.reports import BATCH, Reports
-from sottovoce.store import postgres_copies as copies
-from sottovoce.store import postgres_upkeep as upkeep
+from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.store import postgres_backups as copies
+from sottovoce.store import postgres_maintenance as upkeep
 from sottovoce.store.base import (
     ID_BYTES,
     Kept,
@@ -36,13 +36,13 @@ from sottovoce.store.base import (
     new_version,
     no_reports_left,
 )
+from sottovoce.store.checkpoints import Checkpoint
 from sottovoce.store.checksums import checksum_of, checksums
-from sottovoce.store.copying import rows_of, stream_of
-from sottovoce.store.folding import Checkpoint
+from sottovoce.store.duplicates import DAMAGED, Batch, Content, admitted, rows_to_store, settle
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
-from sottovoce.store.postgres_upkeep import next_stretch
-from sottovoce.store.settling import DAMAGED, Batch, Content, admitted, rows_to_store, settle
+from sottovoce.store.postgres_binary import rows_of, stream_of
+from sottovoce.store.postgres_maintenance import next_stretch
 
 VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
 LOCK = 0x736F7474  # "sott"

@@ -3,7 +3,7 @@
 Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of some reports
 of one plan, one column after another, and the checksum of each. Its ``seq`` is the sequence number of its last
 report, and ``people`` how many reports its plan has had up to there. Ids are kept apart, see
-:mod:`sottovoce.store.register`.
+:mod:`sottovoce.store.id_index`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
-from sottovoce.plans import Plan
-from sottovoce.reports import BATCH
-from sottovoce.store import register
-from sottovoce.store import sqlite_copies as copies
-from sottovoce.store import sqlite_upkeep as upkeep
+from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import BATCH
+from sottovoce.store import id_index
+from sottovoce.store import sqlite_backups as copies
+from sottovoce.store import sqlite_maintenance as upkeep
 from sottovoce.store.backups import is_backup
 from sottovoce.store.base import (
     ID_BYTES,
@@ -41,10 +41,10 @@ from sottovoce.store.base import (
     new_version,
     no_reports_left,
 )
-from sottovoce.store.folding import Checkpoint
+from sottovoce.store.checkpoints import Checkpoint
+from sottovoce.store.duplicates import Batch, Content, admitted, by_plan, keys_of, repeated, settle
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
-from sottovoce.store.settling import Batch, Content, admitted, by_plan, keys_of, repeated, settle
 from sottovoce.store.sqlite_parts import Contents, columns_of, insert_part, next_stretch, rows_per_part
 from sottovoce.store.urls import SqliteAddress
 
@@ -70,7 +70,7 @@ _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL, scope TEXT NOT NULL,
        expires REAL)""",
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value NOT NULL)",
-    *register.SCHEMA,
+    *id_index.SCHEMA,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -88,7 +88,7 @@ class SqliteStore(Store):
         super().__init__(url)
         self._path = address.path
         self._lock = RLock()
-        self._register = register.Register()
+        self._register = id_index.Register()
         self._closed = False
         self._known: _Known | None = None
         _prepare(address.path, create)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.plans import Plan
-from sottovoce.reports import Reports
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Reports
 from sottovoce.store.base import ID_BYTES, Ids, Stretch
 from sottovoce.store.checksums import CHECKSUM_BYTES, checksum_of, checksums
-from sottovoce.store.settling import DAMAGED, Content
+from sottovoce.store.duplicates import DAMAGED, Content
 
 COHORT_BYTES = 4
 MOST_ROWS = 1 << 14  # reports in one part

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 
 _SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
 _RULE = "store must be sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name"

@@ -15,13 +15,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from sottovoce.errors import SottovoceError
-from sottovoce.service.desk import Desk
+from sottovoce.ground.errors import SottovoceError
 from sottovoce.service.logs import log, log_problem
 from sottovoce.service.problems import Problem, problem_of
-from sottovoce.studio import downloads, making, start, taking, watching
+from sottovoce.service.survey_service import Desk
+from sottovoce.studio import downloads, make_page, start_page, take_page, watch_page
 from sottovoce.studio.access import Access
-from sottovoce.studio.frame import Studio
+from sottovoce.studio.page_context import Studio
 
 _HERE = Path(__file__).parent
 PREFIX = "/studio"
@@ -45,7 +45,7 @@ def add_studio(app: FastAPI, desk: Desk) -> Access:
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),
     ]
-    for noun in (start, making, taking, watching, downloads):
+    for noun in (start_page, make_page, take_page, watch_page, downloads):
         pages += noun.routes(studio)
 
     async def refused(request: Request, wrong: Exception) -> Response:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.estimate import Table
-from sottovoce.extras import imported
-from sottovoce.labels import written
+from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import written
+from sottovoce.results.estimate import Table
 
 BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"  # the style sheet gives these their colours by day and night
 PALE, FULL = "#f1f6f9", "#7fb0cc"  # ends of a heat map's scale: dark figures can be read on both

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
 
-from sottovoce.cohorts import LARGEST_JSON_INTEGER
-from sottovoce.front import Plan
-from sottovoce.marginals import Marginals
-from sottovoce.marginals.planner import best_of, ranking
-from sottovoce.oracles.options import whole
+from sottovoce.api.planning import Plan
+from sottovoce.api.surveys import POPULAR, Survey
+from sottovoce.ground.arguments import whole
 from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.protocol.cohorts import LARGEST_JSON_INTEGER
+from sottovoce.questions.marginals import Marginals
+from sottovoce.questions.marginals.planner import best_of, ranking
 from sottovoce.service.planning import Planning
-from sottovoce.studio.artist import Artist
-from sottovoce.surveys import POPULAR, Survey
+from sottovoce.studio.background_jobs import Artist
 
 Z = 1.96  # standard errors on each side of a 95% interval
 

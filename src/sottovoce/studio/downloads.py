@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sottovoce.errors import InvalidInput
-from sottovoce.service.desk import checked
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.streams import file_stream
-from sottovoce.service.tables import finished
+from sottovoce.service.survey_service import checked
+from sottovoce.service.table_routes import finished
 from sottovoce.studio import figures
-from sottovoce.studio.frame import Studio
-from sottovoce.studio.watching import names_of
+from sottovoce.studio.page_context import Studio
+from sottovoce.studio.watch_page import names_of
 
 TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet", "png": "image/png"}
 LONGEST = 58.0  # seconds that a download may take to be made

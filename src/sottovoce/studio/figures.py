@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from sottovoce.analysis import Association, associate, dependency_tree
-from sottovoce.errors import InvalidInput
-from sottovoce.estimate import Estimate, Table
-from sottovoce.extras import imported
-from sottovoce.findings import Findings
-from sottovoce.labels import visible
-from sottovoce.marginals import MarginalEstimate
-from sottovoce.service.answers import cells_of, kept_in, table_csv
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import visible
+from sottovoce.questions.marginals import MarginalEstimate
+from sottovoce.results.estimate import Estimate, Table
+from sottovoce.results.findings import Findings
+from sottovoce.service.serialized import cells_of, kept_in, table_csv
 from sottovoce.studio.charts import MOST_BARS, heat, inline, network, shortened, single
 
 LEVEL = 0.95

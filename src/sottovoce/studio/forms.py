@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from sottovoce.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.problems import Problem
 
 MOST_BYTES = 1 << 18  # of a form

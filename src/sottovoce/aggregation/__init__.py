@@ -1,0 +1,1 @@
+"""What reports add up to: integers that merge by addition."""

@@ -1,0 +1,402 @@
+"""Where an aggregate's integers are kept: a state per cohort, a sparse tally of answers, or the reports themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import CorruptReport
+from sottovoce.oracles import Oracle
+from sottovoce.oracles.base import Integers
+from sottovoce.oracles.layout import Payload
+from sottovoce.protocol.cohorts import Batch, Cohorts, rows_by
+from sottovoce.protocol.families import Signs
+
+_WORD = 8  # bytes of an integer
+_COHORT_LINE = 64  # at most: a cohort's number and people, as text
+_SHAPE_TEXT = 64  # at most: a state's shape, as text
+
+
+class Ledger(ABC):
+    """The integers of the reports heard under a family of cohorts. Two of them merge by addition."""
+
+    name: ClassVar[str]  # by which a family chooses it
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        self.cohorts = cohorts
+
+    @property
+    @abstractmethod
+    def people(self) -> int:
+        """How many reports it holds."""
+
+    @property
+    @abstractmethod
+    def holds_reports(self) -> bool:
+        """Whether the reports themselves, each by itself, can be read off it: then it is no sum."""
+
+    @property
+    @abstractmethod
+    def fewest(self) -> int:
+        """The people of the smallest cohort that was heard from: of one person alone a sum is the report. 0 if none."""
+
+    @abstractmethod
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        """People and states of one cohort; those of nobody if it was not heard from."""
+
+    @abstractmethod
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        """Take in a batch's valid reports: the cohorts and payloads of its people."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Both crowds together; neither of the two changes."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """One form for equal crowds, whatever the order of their reports."""
+
+    @abstractmethod
+    def most_bytes(self, reports: int) -> int:
+        """What :meth:`to_bytes` gives at most for so many reports under these cohorts."""
+
+    @abstractmethod
+    def read(self, body: bytes) -> None:
+        """Fill an empty ledger with what :meth:`to_bytes` wrote."""
+
+
+class States(Ledger):
+    """One state per ask for each cohort heard from."""
+
+    name: ClassVar[str] = "states"
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        super().__init__(cohorts)
+        self._heard: dict[int, tuple[int, list[Integers]]] = {}
+
+    @property
+    def people(self) -> int:
+        return sum(people for people, _ in self._heard.values())
+
+    @property
+    def holds_reports(self) -> bool:
+        """An oracle whose state grows with the people (a part of its shape is 0) keeps their reports."""
+        return any(0 in oracle.state_shape for kind in self.cohorts.kinds for oracle in kind.oracles)
+
+    @property
+    def fewest(self) -> int:
+        return min((people for people, _ in self._heard.values() if people), default=0)
+
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        if index in self._heard:
+            return self._heard[index]
+        return 0, [oracle.empty() for oracle in self.cohorts[index].oracles]
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        for index, rows in rows_by(cohorts, len(self.cohorts)):
+            own = payload[rows]
+            people = self._heard[index][0] if index in self._heard else 0
+            total = people + len(own)
+            states = self._heard[index][1] if people else [oracle.empty(total) for oracle in batch.oracles]
+            states = [
+                oracle.accumulate(oracle.fitted(state, total), np.ascontiguousarray(own[:, part]))
+                for oracle, part, state in zip(batch.oracles, batch.slices, states, strict=True)
+            ]
+            self._heard[index] = (total, states)
+
+    def merge(self, other: Self) -> Self:
+        out = type(self)(self.cohorts)
+        for index in sorted({*self._heard, *other._heard}):
+            (people, states), (more, others) = self.cohort(index), other.cohort(index)
+            oracles = self.cohorts[index].oracles
+            total = people + more
+            merged = [
+                oracle.merge(oracle.fitted(one, total), oracle.fitted(two, total))
+                for oracle, one, two in zip(oracles, states, others, strict=True)
+            ]
+            out._heard[index] = (total, merged)
+        return out
+
+    def _canonical(self) -> Iterator[tuple[int, int, list[Integers]]]:
+        for index in sorted(self._heard):
+            people, states = self._heard[index]
+            if people:
+                oracles = self.cohorts[index].oracles
+                yield index, people, [o.canonical(state) for o, state in zip(oracles, states, strict=True)]
+
+    def to_bytes(self) -> bytes:
+        header, arrays = [], []
+        for index, people, states in self._canonical():
+            header.append([index, people, [list(state.shape) for state in states]])
+            arrays += [np.ascontiguousarray(state, "<i8").tobytes() for state in states]
+        text = json.dumps(header, separators=(",", ":")).encode()
+        return len(text).to_bytes(8, "little") + text + b"".join(arrays)
+
+    def most_bytes(self, reports: int) -> int:
+        heard = min(len(self.cohorts), reports)
+        most = 0  # of one cohort's line and states
+        row = 0  # of one report, where reports are kept
+        for cohort in self.cohorts.kinds:
+            fixed = _COHORT_LINE
+            for oracle in cohort.oracles:
+                parts = [part for part in oracle.state_shape if part]
+                is_kept = len(parts) < len(oracle.state_shape)
+                fixed += _SHAPE_TEXT + (0 if is_kept else _WORD * math.prod(parts))
+                row = max(row, _WORD * math.prod(parts) if is_kept else 0)
+            most = max(most, fixed)
+        asks = max(len(cohort.oracles) for cohort in self.cohorts.kinds)
+        return _WORD + _COHORT_LINE + heard * most + reports * asks * row
+
+    def read(self, body: bytes) -> None:
+        start = 8 + int.from_bytes(body[:8], "little")
+        for index, people, shapes in json.loads(body[8:start]):
+            oracles = self.cohorts[whole("aggregate: cohort", index, 0, len(self.cohorts) - 1)].oracles
+            states = []
+            for oracle, shape in zip(oracles, shapes, strict=True):
+                expected = oracle.state_shape
+                if len(shape) != len(expected) or any(e not in (0, s) for e, s in zip(expected, shape, strict=True)):
+                    raise CorruptReport("aggregate: a state has another shape than its oracle's")
+                count = math.prod(whole("aggregate: shape", part, 0, 1 << 40) for part in shape)
+                states.append(np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64))
+                start += 8 * count
+            self._heard[index] = (whole("aggregate: people", people, 0, 1 << 62), states)
+        if start != len(body):
+            raise CorruptReport("aggregate: it has bytes to spare")
+
+
+class Tally(Ledger):
+    """How many people of each cohort gave each answer, for families whose oracles count answers."""
+
+    name: ClassVar[str] = "tally"
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        super().__init__(cohorts)
+        assert isinstance(cohorts, Signs)
+        self._bits = cohorts.answer_bits
+        self.keys = np.zeros(0, np.int64)  # cohort and answer in one number, increasing
+        self.counts = np.zeros(0, np.int64)
+
+    @property
+    def people(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def holds_reports(self) -> bool:
+        """A tally with more places than people counts hardly anybody together with others."""
+        return len(self.cohorts) << self._bits > self.people
+
+    @property
+    def fewest(self) -> int:
+        cohorts, _, counts = self.answers
+        _, people = _summed([(cohorts, counts)])
+        return int(people.min(initial=self.people))
+
+    @property
+    def answers(self) -> tuple[Integers, Integers, Integers]:
+        """(cohort, answer, people) in columns, in increasing order."""
+        return self.keys >> self._bits, self.keys & self._mask, self.counts
+
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        oracle = self.cohorts[index].oracles[0]
+        first, last = np.searchsorted(self.keys, [index << self._bits, (index + 1) << self._bits])
+        counts = self.counts[first:last]
+        payload = np.repeat(self._payload(oracle, self.keys[first:last] & self._mask), counts, axis=0)
+        return int(counts.sum()), [oracle.accumulate(oracle.empty(), payload)]
+
+    @property
+    def _mask(self) -> int:
+        return (1 << self._bits) - 1
+
+    @staticmethod
+    def _payload(oracle: Oracle, answers: Integers) -> Payload:
+        """The reports that answers came from: a tallied oracle's report is one field."""
+        payload = np.zeros((len(answers), oracle.layout.bytes), np.uint8)
+        oracle.layout.write(payload, oracle.layout.fields[0].name, answers.astype(np.uint64))
+        return payload
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        layout = batch.oracles[0].layout
+        payload = np.ascontiguousarray(payload[:, : layout.bytes])
+        _validate_only_ask(self.cohorts, payload)
+        answers = layout.read(payload, layout.fields[0].name)
+        keys = cohorts.astype(np.int64) << self._bits | answers.astype(np.int64)
+        self.keys, self.counts = _summed([(self.keys, self.counts), (keys, np.ones(len(keys), np.int64))])
+
+    def merge(self, other: Self) -> Self:
+        out = type(self)(self.cohorts)
+        out.keys, out.counts = _summed([(self.keys, self.counts), (other.keys, other.counts)])
+        return out
+
+    def to_bytes(self) -> bytes:
+        return self.keys.astype("<i8").tobytes() + self.counts.astype("<i8").tobytes()
+
+    def most_bytes(self, reports: int) -> int:
+        return 2 * _WORD * min(len(self.cohorts) << self._bits, reports)
+
+    def read(self, body: bytes) -> None:
+        if not body:
+            return  # of nobody
+        both = np.frombuffer(body, "<i8").astype(np.int64)
+        if len(both) % 2:
+            raise CorruptReport("aggregate: it has bytes to spare")
+        self.keys, self.counts = both[: len(both) // 2], both[len(both) // 2 :]
+        rising = bool((np.diff(self.keys) > 0).all()) and (not len(self.keys) or int(self.keys[0]) >= 0)
+        if not rising or bool((self.counts < 1).any()) or float(self.counts.astype(float).sum()) >= 2.0**62:
+            raise CorruptReport("aggregate: its content is malformed")
+        self._check_answers()
+
+    def _check_answers(self) -> None:
+        cohorts, answers, _ = self.answers
+        if len(cohorts) and int(cohorts[-1]) >= len(self.cohorts):
+            raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
+        for batch in self.cohorts.batches(cohorts.astype(np.uint32)):
+            own = answers[batch.rows]
+            if len(own) and int(own.max()) >> batch.oracles[0].layout.bits:
+                raise CorruptReport("aggregate: an answer is not one of its oracle's")
+            batch.oracles[0].validate(self._payload(batch.oracles[0], own))
+
+
+def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    """Sparse counts added up, by increasing key."""
+    keys = np.concatenate([key for key, _ in parts])
+    counts = np.concatenate([count for _, count in parts])
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    if not len(keys):
+        return keys, counts
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return keys[first], np.add.reduceat(counts, first)
+
+
+def _validate_only_ask(cohorts: Cohorts, payload: Payload) -> None:
+    """An aggregate leaves the only ask of an only cohort to the oracle's accumulate, which these ledgers never call."""
+    if len(cohorts) == 1 and len(cohorts[0].oracles) == 1:
+        cohorts[0].oracles[0].validate(payload)
+
+
+class Joint(Ledger):
+    """Which reports were sent, and how often each: the columnar table of payloads, for asks that are kept together."""
+
+    name: ClassVar[str] = "joint"
+
+    def __init__(self, cohorts: Cohorts) -> None:
+        super().__init__(cohorts)
+        self._sorted = (np.zeros((0, _COHORT_BYTES + cohorts.bytes), np.uint8), np.zeros(0, np.int64))
+        self._pending: list[tuple[Payload, Integers]] = []  # not yet sorted in, and never more than what is
+
+    @property
+    def rows(self) -> tuple[Payload, Integers]:
+        """(cohort and payload, people) in columns: the different reports, in increasing order of their bytes."""
+        if self._pending:
+            self._sorted = _summed_rows([self._sorted, *self._pending])
+            self._pending = []
+        return self._sorted
+
+    def told(self, index: int) -> tuple[list[Payload], Integers]:
+        """The different reports of one cohort: what they say to each ask, and how many people sent each."""
+        rows, people = self.rows
+        cohorts = _cohorts_of(rows)
+        first, last = np.searchsorted(cohorts, [index, index + 1])
+        payload = rows[first:last, _COHORT_BYTES:]
+        parts = [np.ascontiguousarray(payload[:, part]) for part in self.cohorts[index].slices]
+        return parts, people[first:last]
+
+    @property
+    def people(self) -> int:
+        return sum(int(counts.sum()) for _, counts in (self._sorted, *self._pending))
+
+    @property
+    def holds_reports(self) -> bool:
+        return True
+
+    @property
+    def fewest(self) -> int:
+        rows, counts = self.rows
+        _, people = _summed([(_cohorts_of(rows), counts)])
+        return int(people.min(initial=self.people))
+
+    def cohort(self, index: int) -> tuple[int, list[Integers]]:
+        payloads, people = self.told(index)
+        states = [
+            oracle.accumulate(oracle.empty(), np.repeat(payload, people, axis=0))
+            for oracle, payload in zip(self.cohorts[index].oracles, payloads, strict=True)
+        ]
+        return int(people.sum()), states
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+        _validate_only_ask(self.cohorts, payload)
+        labels = cohorts.astype(">u4").view(np.uint8).reshape(-1, _COHORT_BYTES)
+        self._pending.append((np.concatenate([labels, payload], axis=1), np.ones(len(payload), np.int64)))
+        if sum(len(part) for part, _ in self._pending) > len(self._sorted[0]):
+            self._sorted, self._pending = self.rows, []
+
+    def merge(self, other: Self) -> Self:
+        out = type(self)(self.cohorts)
+        out._sorted = _summed_rows([self.rows, other.rows])
+        return out
+
+    def to_bytes(self) -> bytes:
+        rows, people = self.rows
+        return len(people).to_bytes(8, "little") + people.astype("<i8").tobytes() + rows.tobytes()
+
+    def most_bytes(self, reports: int) -> int:
+        return _WORD + reports * (_WORD + _COHORT_BYTES + self.cohorts.bytes)
+
+    def read(self, body: bytes) -> None:
+        count = int.from_bytes(body[:8], "little")
+        width = _COHORT_BYTES + self.cohorts.bytes
+        if len(body) != 8 + count * (8 + width):
+            raise CorruptReport("aggregate: it has bytes to spare or too few")
+        people = np.frombuffer(body, "<i8", count, 8).astype(np.int64)
+        rows = np.frombuffer(body, np.uint8, offset=8 + 8 * count).reshape(count, width).copy()
+        if bool((people < 1).any()) or float(people.astype(float).sum()) >= 2.0**62:
+            raise CorruptReport("aggregate: its content is malformed")
+        again, _ = _summed_rows([(rows, people)])
+        if not np.array_equal(again, rows):
+            raise CorruptReport("aggregate: its reports are not in increasing order")
+        if count and int(_cohorts_of(rows)[-1]) >= len(self.cohorts):
+            raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
+        self._sorted = rows, people
+        for index in np.unique(_cohorts_of(rows)).tolist():
+            if rows[_cohorts_of(rows) == index, _COHORT_BYTES + self.cohorts[index].bytes :].any():
+                raise CorruptReport("aggregate: the padding must be zero")
+            for oracle, payload in zip(self.cohorts[index].oracles, self.told(index)[0], strict=True):
+                oracle.validate(payload)
+
+
+_COHORT_BYTES = 4  # before a kept report, highest first, so that reports are in the order of their cohorts
+
+
+def _cohorts_of(rows: Payload) -> Integers:
+    return np.ascontiguousarray(rows[:, :_COHORT_BYTES]).view(">u4").ravel().astype(np.int64)
+
+
+def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Integers]:
+    """Counted rows of bytes added up, by increasing row."""
+    rows = np.concatenate([part for part, _ in parts])
+    counts = np.concatenate([count for _, count in parts])
+    if not len(rows):
+        return rows, counts
+    words = np.zeros((len(rows), -(-rows.shape[1] // 8) * 8), np.uint8)
+    words[:, : rows.shape[1]] = rows
+    keys = words.view(">u8").astype(np.uint64)
+    order = np.lexsort(keys.T[::-1])
+    keys, counts = keys[order], counts[order]
+    first = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    return np.ascontiguousarray(rows[order[first]]), np.add.reduceat(counts, first)
+
+
+LEDGERS: tuple[type[Ledger], ...] = (States, Tally, Joint)
+
+
+def ledger_of(cohorts: Cohorts) -> Ledger:
+    """An empty ledger for a family of cohorts."""
+    kind = next(each for each in LEDGERS if each.name == cohorts.ledger)
+    return kind(cohorts)

@@ -1,0 +1,110 @@
+"""The front door: the one explicit tuple of questions, and the functions a person starts with."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.device.client import simulate
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.protocol import plan as plans
+from sottovoce.protocol.plan import Question, Series
+from sottovoce.questions.frequencies import Frequencies
+from sottovoce.questions.heavyhitters import HeavyHitters
+from sottovoce.questions.itemsets import TopItems, TopItemsets
+from sottovoce.questions.marginals import Marginals
+from sottovoce.results.estimate import Estimate
+from sottovoce.schema import MEMBERS, Schema
+
+__all__ = ["QUESTIONS", "Plan", "next_plan", "plan", "simulate", "simulate_rounds"]
+
+# Every question there is. A new protocol is a module that implements Question and a line here.
+QUESTIONS: tuple[type[Question], ...] = (Frequencies, Marginals, HeavyHitters, TopItems, TopItemsets)
+
+
+class Plan(plans.Plan):
+    """A frozen plan, public and named by its hash, that can be read back.
+
+    >>> from sottovoce.schema import Boolean
+    >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> Plan.from_json(made.to_json(), id=made.id) == made
+    True
+    """
+
+    @classmethod
+    def from_json(cls, text: str | bytes, id: str | None = None) -> Self:
+        """Read a plan as stored. With ``id`` it is refused unless its bytes hash to it."""
+        return cls.parse(text, QUESTIONS, id)
+
+
+def plan(
+    schema: Schema,
+    question: Question,
+    *,
+    epsilon: Any,
+    people: int,
+    rounds: tuple[int, ...] | None = None,
+    after: plans.Plan | None = None,
+    coin: str = "device",
+) -> Plan:
+    """Freeze a question into a plan.
+
+    ``rounds``: shares of the crowd for a series of plans, of which this is the first; nobody answers two. By default
+    those of the question, which are one round for most.
+    ``after``: the plan of the round before; the shares are its.
+    ``coin``: ``device`` if devices draw their cohort and hashes themselves, ``assigned`` if the collector hands them
+    out, signed, so that a liar cannot choose them (see :class:`sottovoce.Assignment`).
+
+    >>> from sottovoce.schema import Boolean
+    >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> Plan.from_json(made.to_json()) == made
+    True
+    """
+    if not isinstance(question, Question):
+        raise InvalidInput("question must be one of sottovoce's questions, such as Frequencies")
+    if after is None:
+        series = Series(question.rounds(schema, parse_epsilon(epsilon), people) if rounds is None else tuple(rounds))
+    else:
+        before = after.series
+        series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
+    return Plan.make(schema, question, epsilon, people, series, coin)
+
+
+def next_plan(after: plans.Plan, estimate: Estimate) -> Plan | None:
+    """The plan of the next round, for other people of the same crowd; None if the estimate is the last word.
+
+    >>> from sottovoce.schema import Items
+    >>> schema = Schema(basket=Items(range(100)))
+    >>> first = plan(schema, TopItems("basket", top=4), epsilon=2.0, people=1000)
+    >>> reports = simulate(first, {"basket": [[1, 2], [2, 3]] * 500}, seed=1)
+    >>> second = next_plan(first, Aggregate(first).add(reports).estimate())
+    >>> second.series.number
+    1
+    """
+    if estimate.next is None:
+        return None
+    if len(after.series.shares) == 1:  # everybody is asked again, out of what is left of epsilon
+        return plan(after.schema, estimate.next, epsilon=after.epsilon, people=after.people, coin=after.coin)
+    return plan(after.schema, estimate.next, epsilon=after.epsilon, people=after.people, after=after, coin=after.coin)
+
+
+def simulate_rounds(first: plans.Plan, table: Any, seed: int) -> Estimate:
+    """The last estimate of a plan and of all rounds that follow it, from a crowd of simulated devices.
+
+    >>> from sottovoce.schema import Items
+    >>> schema = Schema(basket=Items(range(100)))
+    >>> first = plan(schema, TopItems("basket", top=2), epsilon=4.0, people=10_000)
+    >>> found = simulate_rounds(first, {"basket": [[1, 2], [2, 3]] * 5000}, seed=1)
+    >>> found.table.labels[0]
+    2
+    """
+    if first.cohorts.form == MEMBERS:  # sets are read once for all rounds
+        table = first.schema.encode_table(table, first.cohorts.attributes, MEMBERS)
+    current: plans.Plan | None = first
+    while current is not None:
+        estimate = Aggregate(current).add(simulate(current, table, seed)).estimate()
+        if len(current.series.shares) == 1:
+            seed += 1  # who is asked again draws new coins
+        current = next_plan(current, estimate)
+    return estimate

@@ -1,0 +1,39 @@
+"""Where a command hears a crowd from: a Parquet file, a folder of them, or a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.api.planning import Plan
+
+
+def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
+    """The aggregate of all reports there, read in constant memory."""
+    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.reports import stream
+    from sottovoce.sending.people import row_count
+
+    if "://" in source:
+        from sottovoce.store import open_store
+
+        store = open_store(source, create=False)
+        try:
+            total = store.aggregate(store.entry(made.id).plan)
+            missing = store.kept(made).missing
+            if missing:
+                typer.echo(f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`", err=True)
+            return total
+        finally:
+            store.close()
+    total = Aggregate(made)
+    with progress("listening", row_count(Path(source)), quiet) as advance:
+        for batch in stream(source, plan_id=made.id):
+            total.add(batch)
+            advance(total.people)
+    return total

@@ -1,0 +1,1 @@
+"""A whole private survey among people who do not exist."""

@@ -1,0 +1,349 @@
+"""The demo's page: one file, no network, light and dark."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from sottovoce import __version__
+from sottovoce.console.tables import parts
+from sottovoce.demo import pictures, popularity
+from sottovoce.ground.files import replacing
+from sottovoce.protocol.guarantee import at_most, at_most_percent
+
+if TYPE_CHECKING:
+    from sottovoce.api.planning import Plan
+    from sottovoce.cli.survey import Rank
+    from sottovoce.demo.posting import Posted
+    from sottovoce.demo.survey import Finding, Pair, Story
+    from sottovoce.measure import MarginalsComparison
+    from sottovoce.protocol.reports import Report
+
+SINGLE = ("attribute", "value")
+STYLE = """
+:root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2a33; --soft: #5d6b75;
+  --line: #e3e0d8; --grid: #ecebe6; --bar: #8fb3c9; --accent: #22627f; --truth: #c8374d; --code: #f3f1ea; }
+@media (prefers-color-scheme: dark) { :root { --paper: #12181c; --card: #1a2228; --ink: #e6ebee;
+  --soft: #98a6b0; --line: #2a353d; --grid: #27323a; --bar: #44708a; --accent: #8cc4df; --truth: #ff7d8d;
+  --code: #141b20; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+main { max-width: 1060px; margin: 0 auto; padding: 48px 24px 72px; }
+h1 { font: 600 2.3rem/1.15 Georgia, "Times New Roman", serif; margin: 0 0 .3rem; }
+h2 { font: 600 1.35rem/1.3 Georgia, "Times New Roman", serif; margin: 2.6rem 0 .8rem; }
+p { max-width: 70ch; margin: .5rem 0; }
+.lede { color: var(--soft); font-size: 1.1rem; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 1.8rem 0; }
+.fact, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
+.fact { padding: 14px 16px; color: var(--soft); font-size: .85rem; line-height: 1.35; }
+.fact b { display: block; color: var(--ink); font: 600 1.55rem/1.25 Georgia, serif; }
+.card { padding: 18px 20px; margin: 14px 0; }
+.card h3 { margin: 0 0 .1rem; font-size: 1.05rem; }
+.card .note { color: var(--soft); font-size: .88rem; margin: 0 0 .8rem; }
+.plot svg { display: block; width: 100%; max-width: 860px; height: auto; margin: 0 auto .8rem; }
+.plot svg text { fill: var(--soft); }
+.plot .role-axis-grid line { stroke: var(--grid); }
+.plot .role-axis-domain line, .plot .role-axis-tick line { stroke: var(--line); }
+.plot:not(.popular) .mark-rect[class*="layer_0_marks"] path { fill: var(--bar); }
+.plot .mark-rule[class*="layer_1_marks"] line { stroke: var(--ink); }
+.plot .mark-rect[class*="layer_2_marks"] path { fill: var(--truth); }
+.plot.tree .layer_0_marks line { stroke: var(--bar); }
+.plot.tree .layer_1_marks path { fill: var(--ink); }
+.plot.tree .layer_2_marks text { fill: var(--card); stroke: var(--card); }
+.plot.tree .layer_3_marks text { fill: var(--ink); }
+.plot.tree .role-legend-symbol path { stroke: var(--bar); }
+.wide { overflow-x: auto; }
+.narrow table { width: auto; }
+.narrow th, .narrow td { padding-right: 28px; }
+summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
+.key { display: inline-block; width: .75em; height: .75em; border-radius: 2px; margin: 0 .3em 0 .8em; }
+.key:first-child { margin-left: 0; }
+.key.bar { background: var(--bar); }
+.key.line { background: var(--ink); width: 2px; height: 1em; vertical-align: -.15em; }
+.key.truth { background: var(--truth); height: .22em; vertical-align: .25em; }
+table { border-collapse: collapse; width: 100%; font-size: .84rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 6px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { color: var(--soft); font-weight: 500; }
+th.word, td.word { text-align: left; }
+tr.missed td { color: var(--truth); }
+tr.chosen td { font-weight: 600; }
+pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; margin: .5rem 0;
+  font: .84rem/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+code { font: .92em ui-monospace, Menlo, Consolas, monospace; }
+.steps { display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: 6px 22px; }
+.steps > * { min-width: 0; }
+footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+"""
+
+PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>A private survey, by sottovoce</title>
+<style>$style</style>
+</head>
+<body>
+<main>
+<h1>Everyone whispers; the crowd is heard</h1>
+<p class="lede">$people made-up people answered a survey. Their true answers stayed with them; what is below was learnt
+from noisy whispers alone.</p>
+<div class="facts">$facts</div>
+<h2>What each person was promised</h2>
+$promise
+<h2>How the planner chose</h2>
+<p>Before anybody was asked, every method's error was predicted for this survey: its attributes, people and epsilon. The
+best is in the plan.</p>
+<div class="card wide">$ranking</div>
+<h2>What the crowd said</h2>
+<p>$coverage</p>
+<p>$method</p>
+$findings
+<h2>What tells about what</h2>
+<p>The tree that holds the most mutual information: each attribute beside the one that tells most about it. Figures are
+in nats, with what noise alone would seem to tell taken off; dashed edges may be noise.</p>
+<div class="card"><div class="plot tree">$tree</div><div class="wide narrow">$edges</div></div>
+<h2>The strongest pairs</h2>
+<p>Cramer's V: 0 for independent attributes, 1 where one decides the other. A method that pulls estimates towards a
+model makes strong ties look weaker than they are.</p>
+<div class="card wide narrow">$pairs</div>
+<h2>What is popular</h2>
+<p>Another survey, of $crowd simulated devices at epsilon $liking: answers that nobody listed beforehand, and baskets.
+The values themselves come out of the noise; a pale bar is a value that noise alone may have put there.</p>
+$popular
+<h2>Three methods, measured</h2>
+<p>$comparison</p>
+<div class="card wide narrow">$compared</div>
+<h2>Over the network</h2>
+<p>$posted</p>
+$heard
+<h2>The plan</h2>
+<p>Public and frozen before the first answer. Its id is the SHA-256 of its bytes, and every report names it.</p>
+<pre>$plan</pre>
+<h2>What one report looks like</h2>
+<p>The first person of the file. The record never left the device; this is all that anybody received.</p>
+<div class="card steps">$report</div>
+<footer>sottovoce $version &middot; plan <code>$id</code></footer>
+</main>
+</body>
+</html>
+""")
+
+
+def write_page(path: Path, story: Story) -> None:
+    """The whole story of a survey in one file that needs nothing else."""
+    plan = story.plan
+    text = PAGE.substitute(
+        style=STYLE,
+        people=f"{plan.people:,}",
+        facts=_facts(plan),
+        promise=_promise(plan),
+        ranking=_ranking(story.ranks),
+        coverage=escape(story.coverage),
+        method=_method(story.two),
+        findings="\n".join([_singles(story.singles), _finding(story.two), _finding(story.three)]),
+        tree=pictures.inline(pictures.tree(story.tree)),
+        edges=_edges(story),
+        pairs=_pairs(story.pairs),
+        crowd=f"{popularity.PEOPLE:,}",
+        liking=popularity.EPSILON,
+        popular=popularity.section(story.popular),
+        comparison=_comparison(story.compared),
+        compared=_compared(story.compared),
+        posted=_posted(story.posted),
+        heard=_card("each attribute, from what was posted", pictures.singles(story.heard), SINGLE, story.heard),
+        plan=escape(str(plan)),
+        report=_report(story.record, story.report),
+        version=escape(__version__),
+        id=plan.id[:16],
+    )
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def _facts(plan: Plan) -> str:
+    size = plan.cohorts.bytes
+    facts = (
+        (f"{plan.people:,}", "people, each sending one report"),
+        (f"{len(plan.schema)}", "attributes, any of which can be asked for together"),
+        (f"{plan.guarantee.per_report:.3g}", "epsilon, the most a report can cost"),
+        *(
+            [(f"{at_most(plan.guarantee.delta)}", "delta, the chance that it costs more")]
+            if plan.guarantee.delta
+            else []
+        ),
+        (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
+        (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
+    )
+    return "".join(f'<div class="fact"><b>{value}</b>{about}</div>' for value, about in facts)
+
+
+def _promise(plan: Plan) -> str:
+    guarantee = plan.guarantee
+    times = math.exp(guarantee.per_report)
+    but = f", but for a chance of {at_most(guarantee.delta)} that is counted in below" if guarantee.delta else ""
+    even, unlikely = (at_most_percent(guarantee.best_guess(prior)) for prior in (0.5, 0.1))
+    return (
+        f"<p>Whatever you answer, each report that your device might send could also come from any other answer, and "
+        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave your secret a 50% "
+        f"chance and then reads your report is at most <b>{even}</b> sure; from 10% they get to at most {unlikely}. "
+        f"This holds whatever else they know, for whoever receives the reports, and cannot be undone later.</p>"
+        f"<p>The coins are tossed on the device against integer thresholds, so the number above is proved, not "
+        f"measured: <code>sottovoce audit plan.json</code> runs the device's own code along the ways its coins can "
+        f"fall, with exact chances, and says what it enumerated and what it sampled.</p>"
+    )
+
+
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, marks: Mapping[int, str] | None = None
+) -> str:
+    """An HTML table. The first ``words`` columns are words, others figures; ``marks`` are classes of some rows."""
+
+    def line(cells: Sequence[str], tag: str, mark: str = "") -> str:
+        inside = "".join(
+            f'<{tag} class="word">{escape(cell)}</{tag}>' if place < words else f"<{tag}>{escape(cell)}</{tag}>"
+            for place, cell in enumerate(cells)
+        )
+        return f'<tr class="{mark}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
+
+    body = "".join(line(cells, "td", (marks or {}).get(place, "")) for place, cells in enumerate(rows))
+    return f"<table>{line(head, 'th')}{body}</table>"
+
+
+def _ranking(ranks: Sequence[Rank]) -> str:
+    fitting = [rank for rank in ranks if rank.predicted_sse is not None]
+    rows = [
+        (rank.method, rank.reason, f"{rank.predicted_sse:.2g}", f"{rank.per_cell:.2g}", _ratio(rank.ratio or 1))
+        for rank in fitting
+    ]
+    chosen = {place: "chosen" for place, rank in enumerate(fitting) if rank.chosen}
+    head = ("method", "what decides", "squared error of a table", "per cell", "to the best")
+    refused = "".join(
+        f'<p class="note">{escape(rank.method)} does not fit: {escape(rank.reason)}</p>'
+        for rank in ranks
+        if rank.predicted_sse is None
+    )
+    return _table(head, rows, words=2, marks=chosen) + refused
+
+
+def _method(finding: Finding) -> str:
+    table = finding.table
+    if table.is_unbiased:
+        return "Estimates are unbiased and unrepaired, so a rare cell may come out below zero."
+    return (
+        f"Estimates by <code>{escape(table.method)}</code> are pulled towards a model of how people are, which is why "
+        f"they err less than unbiased ones. Standard errors: {escape(table.errors)}."
+    )
+
+
+KEY = (
+    '<span class="key bar"></span>estimate<span class="key line"></span>95% interval'
+    '<span class="key truth"></span>truth'
+)
+
+
+def _singles(findings: Sequence[Finding]) -> str:
+    return _card("each attribute by itself", pictures.singles(findings), SINGLE, findings)
+
+
+def _finding(finding: Finding) -> str:
+    names = finding.table.attributes
+    return _card(", ".join(names), pictures.marginal(finding), names, [finding])
+
+
+def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Finding]) -> str:
+    rows, missed = list[tuple[str, ...]](), dict[int, str]()
+    for finding in findings:
+        table = finding.table
+        low, high = table.interval()
+        for place, (label, holds) in enumerate(zip(table.labels, finding.holds, strict=True)):
+            if not holds:
+                missed[len(rows)] = "missed"
+            cell = parts(label)
+            rows.append(
+                (
+                    *(cell if len(cell) == len(columns) else (*table.attributes, *cell)),
+                    _percent(finding.truth[place]),
+                    _percent(table.values[place]),
+                    _percent(table.std_error[place]),
+                    f"{_percent(low[place])} to {_percent(high[place])}",
+                )
+            )
+    head = (*columns, "truth", "estimate", "std error", "95% interval")
+    return (
+        f'<section class="card"><h3>{escape(title)}</h3><p class="note">{KEY}</p>'
+        f'<div class="plot">{pictures.inline(chart)}</div><details><summary>all {len(rows)} figures</summary>'
+        f'<div class="wide">{_table(head, rows, len(columns), missed)}</div></details></section>'
+    )
+
+
+def _posted(posted: Posted) -> str:
+    return (
+        f"Then {posted.people:,} of them posted: each a device that randomises, sends its report to a collector over "
+        f"HTTP, and is thanked when it is durable. It took {posted.seconds:.1f} seconds, {posted.rate:,.0f} reports a "
+        f"second. Fewer people than above, so the intervals are wider."
+    )
+
+
+def _edges(story: Story) -> str:
+    rows = [
+        (
+            f"{edge.parent} - {edge.child}",
+            f"{edge.information:.3f} ± {edge.std_error:.3f}{'' if edge.is_clear else ' (may be noise)'}",
+            f"{story.told[(edge.parent, edge.child)]:.3f}",
+        )
+        for edge in story.tree.edges
+    ]
+    return _table(("edge", "nats", "truth"), rows)
+
+
+def _pairs(pairs: Sequence[Pair]) -> str:
+    rows = [(" - ".join(pair.attributes), f"{pair.strength:.2f}", f"{pair.truth:.2f}") for pair in pairs]
+    return _table(("pair", "estimate", "truth"), rows)
+
+
+def _comparison(rows: Sequence[MarginalsComparison]) -> str:
+    first = rows[0]
+    return (
+        f"One more simulated survey for each, of {first.people:,} people drawn from these, at epsilon "
+        f"{first.epsilon:g}: errors of the same {first.queries} random tables of {first.k} attributes. One run says "
+        f"which is far ahead, not by exactly how much; <code>sottovoce compare marginals people.csv "
+        f"--schema survey.toml --k {first.k} --epsilon {first.epsilon:g} --methods auto,calm</code> measures more."
+    )
+
+
+def _compared(rows: Sequence[MarginalsComparison]) -> str:
+    told = [
+        (
+            row.method if row.chosen in (None, row.method) else f"{row.method} ({row.chosen})",
+            "" if row.sse is None else f"{row.sse:.2g}",
+            "" if row.tvd is None else f"{row.tvd:.3f}",
+            "" if row.seconds is None else f"{row.seconds:.2f}",
+        )
+        for row in rows
+    ]
+    return _table(("method", "squared error of a table", "total variation distance", "seconds"), told)
+
+
+def _ratio(number: float) -> str:
+    return f"{number:.3g}" if number < 100 else f"{number:,.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:z.1%}"
+
+
+def _report(record: Mapping[str, Any], report: Report) -> str:
+    wire = report.to_bytes()
+    parts = (
+        ("The record, on the device only", json.dumps(dict(record))),
+        (f"On the wire, {len(wire)} bytes", wire.hex(" ")),
+        ("The same report as JSON", json.dumps(json.loads(report.to_json()), indent=1)),
+    )
+    return "".join(f'<div><p class="note">{title}</p><pre>{escape(body)}</pre></div>' for title, body in parts)

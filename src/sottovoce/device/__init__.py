@@ -1,0 +1,1 @@
+"""What runs beside a person: the client, what it keeps, its coins, and the sender."""

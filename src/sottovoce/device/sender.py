@@ -1,0 +1,147 @@
+"""Sending reports to a collector: again with the same id until they are acknowledged, so that each counts once."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from sottovoce.device.assignment import Assignment
+from sottovoce.ground.errors import InvalidInput, SottovoceError
+from sottovoce.protocol.reports import Report
+from sottovoce.service.problems import TYPE
+from sottovoce.service.wire import BINARY, JSON, write_binary, write_json
+
+FIRST_WAIT, LONGEST_WAIT, PATIENCE = 0.05, 1.0, 300.0  # seconds
+TIMEOUT = 60.0  # of one attempt
+_AGAIN = (408, 425, 429, 500, 502, 503, 504, 507)
+_PORTS = {"http": 80, "https": 443}
+_MEDIA_TYPE = re.compile(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,40}")
+T = TypeVar("T")
+
+
+class NotSent(SottovoceError):
+    """Reports that a collector refuses, or that could not be sent in time."""
+
+    def __init__(self, message: str, problem: str | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem  # the name of what the collector said, if it said it
+
+
+class _NotAnswered(Exception):
+    """An answer with status 200 that is not what was asked for."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    body: Any  # what its JSON says; None if it is no JSON
+    media_type: str
+
+
+class Sender:
+    """One connection to a collector, kept open. Once ``stop`` is set it does not wait for the collector any more."""
+
+    def __init__(self, url: str, patience: float | None = None, stop: threading.Event | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidInput(f"url ({url}) must be http://HOST[:PORT] or https://HOST[:PORT]")
+        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        port = "" if self._port in (None, _PORTS[parts.scheme]) else f":{self._port}"
+        self.address = f"{parts.scheme}://{host}{port}{self._path}"  # one for all spellings of a URL
+        self._patience = PATIENCE if patience is None else patience
+        self._stop = stop or threading.Event()
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self, ids: Sequence[bytes], reports: Sequence[Report], given: Sequence[Assignment] = ()) -> None:
+        """Returns when the collector says that every report is durable.
+
+        One report goes as JSON, more in the compact form.
+        """
+        read = partial(_check_receipt, count=len(reports))
+        if len(reports) == 1:
+            body = json.dumps(write_json(ids[0], reports[0], given[0] if given else None)).encode()
+            self._insist(lambda: self._ask("POST", "/v1/reports", body, JSON), read)
+        else:
+            data = write_binary(ids, reports, given)
+            self._insist(lambda: self._ask("POST", "/v1/reports", data, BINARY), read)
+
+    def assignment(self, plan_id: str) -> Assignment:
+        """Public coins for one report."""
+        return self._insist(lambda: self._ask("GET", f"/v1/plans/{plan_id}/assignment"), _read_assignment)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _insist(self, attempt: Callable[[], _Answer], read: Callable[[Any], T]) -> T:
+        """Attempt until an answer can be read, is a refusal for good, or patience ends."""
+        end = time.monotonic() + self._patience
+        wait = FIRST_WAIT
+        while True:
+            try:
+                answer = attempt()
+                if answer.status == 200:
+                    return read(answer.body)
+                why = f"it answered {answer.status}"
+                if answer.status not in _AGAIN:
+                    raise _refusal(answer)
+            except _NotAnswered as wrong:  # a network's login page, or another server, answers in its place
+                why = f"it answered 200 ({answer.media_type}) without {wrong} (is it the collector?)"
+            except (OSError, http.client.HTTPException) as wrong:
+                self.close()
+                why = type(wrong).__name__
+            if time.monotonic() + wait > end:
+                raise NotSent(f"the collector did not take it within {self._patience:g} seconds: {why}")
+            # at random, so that many senders do not come back at once
+            if self._stop.wait(wait * random.uniform(0.5, 1.0)):
+                raise NotSent(f"the collector has not taken it: {why}")
+            wait = min(2 * wait, LONGEST_WAIT)
+
+    def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> _Answer:
+        if self._connection is None:
+            self._connection = self._kind(self._host, self._port, timeout=TIMEOUT)
+        headers = {"Content-Type": kind} if body is not None else {}
+        self._connection.request(method, self._path + path, body, headers)
+        answer = self._connection.getresponse()
+        data = answer.read()
+        media_type = (answer.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+        if not _MEDIA_TYPE.fullmatch(media_type):
+            media_type = "of no known type"
+        try:
+            return _Answer(answer.status, json.loads(data), media_type)
+        except (ValueError, RecursionError):
+            return _Answer(answer.status, None, media_type)
+
+
+def _check_receipt(body: Any, count: int) -> None:
+    """Refuse what does not say that so many reports are stored, now or before."""
+    told: dict[str, Any] = body if isinstance(body, dict) else {}
+    numbers = [told.get("stored"), told.get("duplicates")]
+    whole = [number for number in numbers if type(number) is int and number >= 0]
+    if len(whole) < len(numbers) or sum(whole) != count:
+        raise _NotAnswered(f"a receipt for {count} reports")
+
+
+def _read_assignment(body: Any) -> Assignment:
+    try:
+        return Assignment.from_json(body)
+    except InvalidInput:
+        raise _NotAnswered("an assignment") from None
+
+
+def _refusal(answer: _Answer) -> NotSent:
+    told = answer.body if isinstance(answer.body, dict) else {}
+    problem = str(told.get("type", "")).removeprefix(TYPE)
+    return NotSent(f"the collector refuses it ({answer.status}): {told.get('detail', '')}", problem)

@@ -1,0 +1,1 @@
+"""The ground: errors, argument checks, entropy, hashes, files. Nothing here imports another layer."""

@@ -1,0 +1,54 @@
+"""Files that are either whole or not there, and CSV that spreadsheets can open without harm."""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.labels import csv_cell
+
+ORDINARY, PRIVATE = 0o666, 0o600  # the first is less what the umask takes away
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
+    """Write to a temporary neighbour; it takes the name ``path``, durably, only if the block ends well.
+
+    The file has the permissions of the one it replaces, or those that the umask leaves to a new one. A ``private`` one
+    is for its owner alone.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InvalidInput(f"output ({target}) must lie in a folder that exists")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE if private else ORDINARY))
+    try:
+        yield draft
+        if target.is_file() and not private:
+            draft.chmod(stat.S_IMODE(target.stat().st_mode))
+        _sync(draft)
+        os.replace(draft, target)
+        _sync(target.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_csv(file: TextIO, rows: Iterable[Iterable[Any]]) -> None:
+    """Rows as CSV; text is quoted, and what a spreadsheet would take for a formula is not one any more."""
+    csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(map(csv_cell, row) for row in rows)

@@ -1,6 +1,0 @@
-"""What people hold together: frequent items and itemsets of set-valued data, and the rules they suggest."""
-
-from sottovoce.itemsets.associations import rules
-from sottovoce.itemsets.question import TopItems, TopItemsets
-
-__all__ = ["TopItems", "TopItemsets", "rules"]

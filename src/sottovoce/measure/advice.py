@@ -1,0 +1,285 @@
+"""Advice before anybody is asked: which epsilon, or how many people, an error needs, or a popular value to be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from math import exp, inf, isfinite, log, sqrt
+from typing import Any, NamedTuple
+
+from sottovoce.api.planning import plan
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import CohortOracle
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.protocol.plan import Question
+from sottovoce.questions.frequencies import MOST_SOLVED
+from sottovoce.questions.heavyhitters import HeavyHitters
+from sottovoce.questions.itemsets import TopItems, TopItemsets
+from sottovoce.questions.marginals import Marginals
+from sottovoce.questions.marginals.methods import AUTO, method
+from sottovoce.questions.marginals.planner import best
+from sottovoce.schema import Schema
+
+LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
+LEAST_PEOPLE, MOST_PEOPLE = 10, 10**9
+CLOSE = Decimal("1.01")  # a search ends when what is enough and what is not are so close
+GUESSES = 3  # before a search looks at the end of its range
+MOST_STEPS = 32  # of one search; it takes about six
+PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
+
+
+class Prediction(NamedTuple):
+    """The root mean squared error of a cell that is expected, and the method or oracle that makes it."""
+
+    error: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How much of one thing is needed while the other stays as it is; ``needed`` is None if nothing in range does.
+
+    ``error`` and ``method`` are those at the amount needed, or at ``most`` where that is not enough.
+    """
+
+    needed: float | None
+    most: float  # where the search ended
+    least: float  # where it began
+    error: float
+    method: str
+
+    @property
+    def is_least(self) -> bool:
+        """Whether even the least amount looked at is enough."""
+        return self.needed == self.least
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What an error needs, of epsilon and of people, beside what a survey has.
+
+    Of popular values ``error`` is the share of people who hold a value that is to be found with an even chance.
+    """
+
+    error: float
+    epsilon: float
+    people: int
+    planned: Prediction
+    epsilon_needed: Answer
+    people_needed: Answer
+    is_share: bool = False  # whether it is about a value to be found
+
+    def to_json(self) -> dict[str, Any]:
+        """The advice as JSON; of a value to be found every ``error`` is the share that is found with even chances."""
+        return {
+            "share" if self.is_share else "error": self.error,
+            "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
+            "epsilon": {"people": self.people, **_answer(self.epsilon_needed)},
+            "people": {"epsilon": self.epsilon, **_answer(self.people_needed)},
+        }
+
+    def __str__(self) -> str:
+        wanted = f"An error of {self.error:g} (root mean square, per cell) needs"
+        if self.is_share:
+            wanted = f"To find a value that {self.error:.4g} of people hold, with an even chance, needs"
+        planned = _reached(self.planned, self.is_share)
+        return "\n".join(
+            [
+                wanted,
+                f"  with {self.people:,} people:  {_sentence(self.epsilon_needed, 'epsilon', self.is_share)}",
+                f"  at epsilon {self.epsilon:g}:  {_sentence(self.people_needed, 'people', self.is_share)}",
+                f"As planned, with {self.people:,} people at epsilon {self.epsilon:g}: {planned}",
+            ]
+        )
+
+
+def _sentence(found: Answer, what: str, is_share: bool) -> str:
+    named = {"epsilon": "epsilon {:g}", "people": "{:,.0f} people"}[what]
+    reached = _reached(found, is_share)
+    if found.needed is None:
+        return f"more than {named.format(found.most)}, where there would still be {reached}"
+    if found.is_least:
+        return f"{named.format(found.needed)} or even less ({reached})"
+    return f"{named.format(found.needed)} or more ({reached})"
+
+
+def _reached(found: Prediction | Answer, is_share: bool) -> str:
+    if not isfinite(found.error):
+        return f"no estimate, because {found.method} does not fit"
+    if is_share:
+        return f"a share of {found.error:.2g} by {found.method}"
+    return f"an error of {found.error:.2g} by {found.method}"
+
+
+def _figures(found: Prediction | Answer) -> dict[str, Any]:
+    return {"error": found.error if isfinite(found.error) else None, "method": found.method}
+
+
+def _answer(found: Answer) -> dict[str, Any]:
+    return {"needed": found.needed, "searched_up_to": found.most, **_figures(found)}
+
+
+def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> Prediction:
+    """What the planner expects of a question; an infinite error if its method does not fit.
+
+    >>> import sottovoce as sv
+    >>> predicted(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), 1.0, 10_000).method
+    'grr'
+    """
+    exact = parse_epsilon(epsilon)
+    if isinstance(question, Marginals):
+        return _of_marginals(schema, question, exact, people)
+    if isinstance(question, HeavyHitters):
+        return _found_at(schema, question, exact, people)
+    if isinstance(question, TopItems | TopItemsets):
+        raise InvalidInput(
+            f"question ({question.kind}): what it needs depends on how many items people hold; see its plan"
+        )
+    worst = Prediction(0.0, "")
+    cohorts = question.cohorts(schema, exact, people)
+    for cohort in cohorts:
+        share = max(1, people * cohort.weight // cohorts.weight)
+        for oracle in cohort.oracles:
+            if isinstance(oracle, CohortOracle) and oracle.size > MOST_SOLVED:
+                raise InvalidInput(f"error: of {oracle.names[0]} over an open alphabet it depends on the candidates")
+            worst = max(worst, Prediction(sqrt(oracle.variance(share)), oracle.names[0]))
+    return worst
+
+
+def _found_at(schema: Schema, question: HeavyHitters, epsilon: Decimal, people: int) -> Prediction:
+    """The share of people who must hold a value for an even chance that it is found."""
+    made = plan(schema, question, epsilon=epsilon, people=people)
+    settled = made.question
+    assert isinstance(settled, HeavyHitters)
+    share = settled._method(schema).threshold(made)
+    if share is None:
+        raise InvalidInput(f"method ({settled.method}): how frequent a value must be is not known beforehand")
+    return Prediction(share, settled.method)
+
+
+def _of_marginals(schema: Schema, question: Marginals, epsilon: Decimal, people: int) -> Prediction:
+    work = question.work(schema)
+    cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
+    if question.method == AUTO:
+        choice = best(work, epsilon, people)
+        return Prediction(sqrt(choice.error / cells), choice.method.name)
+    chosen = method(question.method)
+    if chosen.refuse(work, epsilon, people) is not None:
+        return Prediction(inf, chosen.name)
+    options = chosen.settle(work, epsilon, people, **question.options)
+    return Prediction(sqrt(chosen.predict(work, epsilon, people, options) / cells), chosen.name)
+
+
+def advise(
+    schema: Schema,
+    question: Question,
+    *,
+    epsilon: Any,
+    people: int,
+    error: float,
+    progress: Callable[[int], None] | None = None,
+) -> Advice:
+    """Which epsilon gives this error with so many people, and how many people do at this epsilon.
+
+    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the worst attribute;
+    for heavy hitters the share of people who hold a value that is to be found with an even chance.
+    ``progress`` is called with the number of predictions made, of about ``PREDICTIONS``.
+
+    >>> import sottovoce as sv
+    >>> advice = advise(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
+    >>> round(advice.epsilon_needed.needed, 1), round(advice.people_needed.needed, -3)
+    (1.8, 37000)
+    """
+    exact = parse_epsilon(epsilon)
+    people = whole("people", people, 1, MOST_PEOPLE)
+    if not (isfinite(error) and 0 < error < 1):
+        raise InvalidInput(f"error ({error}) must lie between 0 and 1")
+    made = 0
+
+    def counted(at: Any, crowd: int) -> Prediction:
+        nonlocal made
+        made += 1
+        if progress:
+            progress(made)
+        return predicted(schema, question, at, crowd)
+
+    planned = counted(exact, people)
+    crowd = Decimal(people)
+    return Advice(
+        error,
+        float(exact),
+        people,
+        planned,
+        _Search(lambda at: counted(at, people), error, LEAST_EPSILON, MOST_EPSILON, 1, _shorter).run(exact, planned),
+        _Search(
+            lambda at: counted(exact, int(at)), error, Decimal(LEAST_PEOPLE), Decimal(MOST_PEOPLE), 2, _whole_number
+        ).run(crowd, planned),
+        isinstance(question, HeavyHitters),
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Bisection on logarithms for the least amount that is enough; two steps of three interpolate."""
+
+    predict: Callable[[Decimal], Prediction]
+    error: float
+    least: Decimal
+    most: Decimal
+    power: int  # the amount goes as error^-power: epsilon with 1, people with 2
+    rounded: Callable[[float], Decimal]  # up
+
+    def run(self, start: Decimal, planned: Prediction) -> Answer:
+        """From an amount whose prediction is known."""
+        at = min(self.most, max(self.least, start))
+        known = {start: planned} if at == start else {}
+        for _ in range(MOST_STEPS):
+            if at not in known:
+                known[at] = self.predict(at)
+            enough = [each for each, found in known.items() if found.error <= self.error]
+            top = min(enough, default=None)
+            bottom = max((each for each in known if top is None or each < top), default=None)
+            if top is not None and (top <= self.least or (bottom is not None and top <= bottom * CLOSE)):
+                return self._answer(top, known[top])
+            following = self._next(bottom, top, known)
+            if following in known:
+                break
+            at = following
+        return self._answer(top, known[top]) if top is not None else self._answer(None, known[at])
+
+    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, Prediction]) -> Decimal:
+        if bottom is None or top is None:
+            end = top if bottom is None else bottom
+            assert end is not None
+            if len(known) > GUESSES:
+                return self.least if bottom is None else self.most
+            # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts enclose the answer
+            beyond = 0.8 if bottom is None else 1.25
+            ratio = min(max(known[end].error / self.error, 1e-3), 1e3) if isfinite(known[end].error) else 4.0
+            guess = float(end) * ratio**self.power * beyond
+            return min(self.most, max(self.least, self.rounded(guess)))
+        part = 0.5
+        if len(known) % 3 and isfinite(known[bottom].error) and known[bottom].error > known[top].error > 0:
+            fall = log(known[bottom].error) - log(known[top].error)
+            part = min(0.95, max(0.05, (log(known[bottom].error) - log(self.error)) / fall + 0.02))
+        low, high = log(bottom), log(top)
+        return self.rounded(exp(low + part * (high - low)))
+
+    def _answer(self, needed: Decimal | None, found: Prediction) -> Answer:
+        return Answer(None if needed is None else _number(needed), float(self.most), float(self.least), *found)
+
+
+def _shorter(amount: float) -> Decimal:
+    """Three digits, rounded up."""
+    exact = Decimal(amount)
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING).normalize()
+
+
+def _whole_number(amount: float) -> Decimal:
+    return Decimal(max(1, int(_shorter(amount))))
+
+
+def _number(amount: Decimal) -> float:
+    return int(amount) if amount == amount.to_integral_value() else float(amount)

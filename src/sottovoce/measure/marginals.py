@@ -1,0 +1,342 @@
+"""Marginals, method against method: real people sampled from a table, whispers simulated, tables beside the truth."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, prod
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.api.planning import Plan, plan
+from sottovoce.device.client import simulate
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure.populations import Population
+from sottovoce.oracles import Noise
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.questions.marginals import Marginals
+from sottovoce.questions.marginals.estimate import MOST_CELLS
+from sottovoce.questions.marginals.methods import AUTO, method
+from sottovoce.questions.marginals.models.bounds import stated_variances
+from sottovoce.results.estimate import Table
+from sottovoce.schema import Categorical, Schema
+
+if TYPE_CHECKING:
+    from sottovoce.questions.marginals.estimate import MarginalEstimate
+
+Floats = NDArray[np.float64]
+Names = tuple[str, ...]
+
+WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
+MOST_LISTED = 100_000  # sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
+ROUNDING = 1e-12  # a cell that is exact, and known to be, must not miss the truth by a float's last bit
+MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their views
+
+
+@dataclass(frozen=True)
+class MarginalsComparison:
+    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method does not fit.
+
+    ``sse`` and ``tvd`` are means over the tables asked for, then over runs, of the sum of squared errors and of the
+    total variation distance; ``sse_std`` and ``tvd_std`` their standard deviations over runs (None for one run).
+    """
+
+    method: str
+    epsilon: float
+    k: int
+    sse: float | None = None
+    sse_std: float | None = None
+    tvd: float | None = None
+    tvd_std: float | None = None
+    seconds: float | None = None  # to plan, simulate, aggregate, estimate and answer; median over runs
+    chosen: str | None = None  # the method that the plan has, of interest for auto
+    views: int | None = None  # cohorts
+    view_size: int | None = None  # attributes that one of them reads, at most
+    view_cells: int | None = None  # values that one of them reports, at most
+    people: int | None = None
+    queries: int | None = None
+    runs: int | None = None
+    coverage: float | None = None  # share of cells inside their 95% interval, if asked for
+    reason: str | None = None  # why there are no figures
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """The people of one run, the tables they are asked for, and what those truly are."""
+
+    columns: Mapping[str, NDArray[Any]]
+    queries: tuple[Names, ...]
+    truth: tuple[Floats, ...]
+
+    @property
+    def people(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def asked(self, queries: Sequence[Names], sizes: Mapping[str, int]) -> Crowd:
+        """The same people, asked for other tables."""
+        return Crowd(self.columns, tuple(queries), tuple(true_table(self.columns, each, sizes) for each in queries))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run of one plan."""
+
+    sse: float
+    tvd: float
+    seconds: float  # without planning
+    coverage: float | None = None
+
+
+def coded(schema: Schema) -> Schema:
+    """The same attributes by their codes, which a simulation reads without looking labels up."""
+    return Schema(**{name: Categorical(range(attribute.size)) for name, attribute in schema.items()})
+
+
+def true_table(columns: Mapping[str, NDArray[Any]], names: Names, sizes: Mapping[str, int]) -> Floats:
+    """The frequencies of a table's cells, the last attribute varying fastest.
+
+    >>> true_table({"a": np.array([0, 1, 1, 1]), "b": np.array([0, 2, 2, 0])}, ("a", "b"), {"a": 2, "b": 3}).tolist()
+    [0.25, 0.0, 0.0, 0.25, 0.0, 0.5]
+    """
+    shape = tuple(sizes[name] for name in names)
+    cells = np.ravel_multi_index(tuple(columns[name] for name in names), shape)
+    return np.bincount(cells, minlength=prod(shape)) / len(cells)
+
+
+def sampled(population: Population, people: int, seed: int, run: int) -> Crowd:
+    """People drawn with replacement, not asked for anything yet."""
+    rows = _draws(seed, run, 0).integers(0, population.people, people)
+    columns = {
+        name: column.codes.astype(np.min_scalar_type(column.attribute.size - 1))[rows]
+        for name, column in population.columns.items()
+    }
+    return Crowd(columns, (), ())
+
+
+def random_queries(
+    schema: Schema, k: int, count: int, seed: int, run: int, most_cells: int | None = None
+) -> list[Names]:
+    """``count`` different sets of ``k`` attributes, or all there are; with ``most_cells`` only of tables so small."""
+    names = tuple(schema)
+    draws = _draws(seed, run, 1, k)
+
+    def fits(places: Sequence[int]) -> bool:
+        return most_cells is None or prod(schema[names[place]].size for place in places) <= most_cells
+
+    if comb(len(names), k) <= max(MOST_LISTED, 4 * count):
+        every = [each for each in combinations(range(len(names)), k) if fits(each)]
+        chosen = sorted(draws.choice(len(every), min(count, len(every)), replace=False).tolist()) if every else []
+        return [tuple(names[place] for place in every[number]) for number in chosen]
+    found: dict[tuple[int, ...], None] = {}
+    for _ in range(100 * count):
+        drawn = tuple(sorted(draws.choice(len(names), k, replace=False).tolist()))
+        if len(found) < count and fits(drawn):
+            found[drawn] = None
+    return [tuple(names[place] for place in each) for each in found]
+
+
+def whispers_seed(made: Plan, seed: int, run: int) -> int:
+    """Plans with the same cohorts hear the same crowd: what differs between methods is then never luck of the draw."""
+    digest = hashlib.sha256(json.dumps(made.cohorts.to_json(), sort_keys=True).encode()).digest()
+    mixed = np.random.SeedSequence([seed, run, 2, int.from_bytes(digest[:8], "little")])
+    return int(mixed.generate_state(1, np.uint64)[0])
+
+
+def heard(made: Plan, crowd: Crowd, seed: int, run: int) -> Aggregate:
+    """What everybody's simulated device says, added up."""
+    return Aggregate(made).add(simulate(made, crowd.columns, whispers_seed(made, seed, run)))
+
+
+def judged(estimate: MarginalEstimate, crowd: Crowd, coverage: bool) -> tuple[float, float, float | None, float]:
+    """(mean SSE, mean TVD, share of cells inside their interval if asked for, seconds the answers took)."""
+    start = perf_counter()
+    answers = estimate.values_of(crowd.queries)
+    seconds = perf_counter() - start
+    errors = [answer - true for answer, true in zip(answers, crowd.truth, strict=True)]
+    sse = float(np.mean([float(error @ error) for error in errors]))
+    tvd = float(np.mean([np.abs(error).sum() / 2 for error in errors]))
+    return sse, tvd, _coverage(estimate, crowd, answers) if coverage else None, seconds
+
+
+def _coverage(estimate: MarginalEstimate, crowd: Crowd, answers: Sequence[Floats]) -> float:
+    """The share of all tables' cells whose 95% interval, as a table gives it, holds the truth."""
+    sets = [estimate.work.places(names) for names in crowd.queries]
+    variances = stated_variances(estimate.work, estimate.fit, sets, answers)
+    inside = []
+    for names, values, spread, true in zip(crowd.queries, answers, variances, crowd.truth, strict=True):
+        table = Table(names, (), values, spread, estimate.people, Noise(float(spread.mean()), 0.0))
+        low, high = table.interval(0.95)
+        inside.append((low - ROUNDING <= true) & (true <= high + ROUNDING))
+    return float(np.concatenate(inside).mean())
+
+
+def measured(made: Plan, crowd: Crowd, seed: int, run: int, coverage: bool = False) -> Measurement:
+    """Simulate, aggregate, estimate and answer, and judge the answers."""
+    start = perf_counter()
+    estimate: Any = heard(made, crowd, seed, run).estimate()
+    middle = perf_counter() - start
+    sse, tvd, inside, answering = judged(estimate, crowd, coverage)
+    return Measurement(sse, tvd, middle + answering, inside)
+
+
+def compare_marginals(
+    population: Population,
+    k: int,
+    people: int,
+    epsilons: Sequence[Any],
+    methods: Sequence[str],
+    queries: int,
+    runs: int,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+    *,
+    coverage: bool = False,
+) -> Iterator[MarginalsComparison]:
+    """One row per epsilon and method. Each run has its own people and its own random tables, the same for every row.
+
+    A method that does not fit gives a row with a reason and no figures. ``progress`` is called with the number of
+    runs done, of ``len(epsilons) * len(methods) * runs``.
+
+    >>> crowd = Population.of({"a": [0, 1, 1, 0], "b": ["x", "z", "y", "x"]})
+    >>> row, = compare_marginals(crowd, 2, 500, ["1"], ["uniform"], queries=5, runs=2, seed=1)
+    >>> row.method, row.views, row.sse > 0
+    ('uniform', 1, True)
+    """
+    schema, names = _checked(population, k, people, epsilons, methods, queries, runs)
+    sizes = {name: attribute.size for name, attribute in schema.items()}
+    crowds = []
+    for run in range(runs):
+        asked = random_queries(schema, k, queries, seed, run)
+        crowds.append(sampled(population, people, seed, run).asked(asked, sizes))
+    done = 0
+    for epsilon in epsilons:
+        for name in names:
+            row, measurements = _planned(schema, k, people, epsilon, name), []
+            if isinstance(row, _Ready):
+                row.warm_up(crowds[0])
+                for run, crowd in enumerate(crowds):
+                    try:
+                        measurements.append(measured(row.plan, crowd, seed, run, coverage))
+                    except InvalidInput as wrong:  # of a table that is too large for the method, say
+                        row = _refused(name, epsilon, k, str(wrong))
+                        break
+                    done += 1
+                    if progress:
+                        progress(done)
+            done += runs - len(measurements)
+            if progress:
+                progress(done)
+            yield row.summary(measurements, k, crowds) if isinstance(row, _Ready) else row
+
+
+def _checked(
+    population: Population,
+    k: int,
+    people: int,
+    epsilons: Sequence[Any],
+    methods: Sequence[str],
+    queries: int,
+    runs: int,
+) -> tuple[Schema, list[str]]:
+    """Every bad argument is met before the first long run; the coded schema, and the methods' own names."""
+    for parameter, value in (("people", people), ("queries", queries), ("runs", runs)):
+        whole(parameter, value, 1, 1 << 40)
+    schema = coded(population.schema)
+    if not 1 <= k <= len(schema):
+        raise InvalidInput(f"k ({k}) must lie between 1 and the number of attributes ({len(schema)})")
+    for epsilon in epsilons:
+        parse_epsilon(epsilon)
+    largest = prod(sorted(attribute.size for attribute in schema.values())[-k:])
+    if largest > MOST_CELLS:
+        raise InvalidInput(
+            f"k ({k}) makes tables of up to {largest:,} cells, more than {MOST_CELLS:,}: leave attributes out, or "
+            f"merge categories"
+        )
+    if not methods or not epsilons:
+        raise InvalidInput("methods and epsilons must each be at least one")
+    return schema, [name if name == AUTO else method(name).name for name in methods]
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A plan to be measured."""
+
+    method: str
+    plan: Plan
+    seconds: float  # that planning took
+
+    def warm_up(self, crowd: Crowd) -> None:
+        few = {name: column[:WARM_UP] for name, column in crowd.columns.items()}
+        Aggregate(self.plan).add(simulate(self.plan, few, 0))
+
+    def summary(self, measurements: Sequence[Measurement], k: int, crowds: Sequence[Crowd]) -> MarginalsComparison:
+        sse = [each.sse for each in measurements]
+        tvd = [each.tvd for each in measurements]
+        inside = [each.coverage for each in measurements if each.coverage is not None]
+        question = self.plan.question
+        assert isinstance(question, Marginals)
+        return MarginalsComparison(
+            method=self.method,
+            epsilon=float(self.plan.epsilon),
+            k=k,
+            sse=float(np.mean(sse)),
+            sse_std=_deviation(sse),
+            tvd=float(np.mean(tvd)),
+            tvd_std=_deviation(tvd),
+            seconds=self.seconds + median(each.seconds for each in measurements),
+            chosen=question.method,
+            views=len(self.plan.cohorts),
+            view_size=view_size(self.plan.cohorts),
+            view_cells=max(ask.oracle.size for cohort in self.plan.cohorts.kinds for ask in cohort.asks),
+            people=crowds[0].people,
+            queries=len(crowds[0].queries),
+            runs=len(measurements),
+            coverage=float(np.mean(inside)) if inside else None,
+        )
+
+
+def planned(schema: Schema, k: int, people: int, epsilon: Any, name: str) -> tuple[Plan, float]:
+    """A method's plan, and the seconds it took to make."""
+    start = perf_counter()
+    made = plan(schema, Marginals(up_to=k, method=name), epsilon=epsilon, people=people)
+    return made, perf_counter() - start
+
+
+def _planned(schema: Schema, k: int, people: int, epsilon: Any, name: str) -> _Ready | MarginalsComparison:
+    try:
+        return _Ready(name, *planned(schema, k, people, epsilon, name))
+    except InvalidInput as wrong:
+        return _refused(name, epsilon, k, str(wrong))
+
+
+def _refused(name: str, epsilon: Any, k: int, reason: str) -> MarginalsComparison:
+    return MarginalsComparison(name, float(parse_epsilon(epsilon)), k, reason=reason)
+
+
+def view_size(cohorts: Cohorts) -> int:
+    """How many attributes an ask reads, at most; of a large family some cohorts are looked at, ends included."""
+    some = np.unique(np.linspace(0, len(cohorts) - 1, min(len(cohorts), MOST_LOOKED_AT)).astype(np.int64))
+    listed = cohorts if type(cohorts) is Cohorts else [cohorts[index] for index in some.tolist()]
+    return max(len(ask.encoding.attributes) for cohort in listed for ask in cohort.asks)
+
+
+def _deviation(figures: Sequence[float]) -> float | None:
+    return float(np.std(figures, ddof=1)) if len(figures) > 1 else None
+
+
+def _draws(*seeds: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(list(seeds))))

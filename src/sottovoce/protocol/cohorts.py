@@ -1,0 +1,211 @@
+"""Cohorts: who gets which asks. A family maps an index to a cohort, by a list or by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import Oracle
+from sottovoce.protocol.encodings import Ask
+from sottovoce.protocol.guarantee import Guarantee
+from sottovoce.schema import Schema
+
+LARGEST_JSON_INTEGER = 1 << 53
+MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """People who get the same asks; ``weight`` is their share of the crowd, in parts of the plan's total."""
+
+    asks: tuple[Ask, ...]
+    weight: int = 1
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """All asks are answered, so their losses add."""
+        total = Guarantee(0.0, 0.0)
+        for ask in self.asks:
+            total = total + ask.guarantee
+        return total
+
+    @property
+    def requested(self) -> Fraction:
+        """What its asks cost in all, as they were asked for, exactly."""
+        return sum((ask.requested for ask in self.asks), Fraction(0))
+
+    @property
+    def delta(self) -> Fraction:
+        """The chance that any of its asks' guarantees fails, at most, exactly."""
+        return sum((ask.encoding.delta or Fraction(0) for ask in self.asks), Fraction(0))
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for ask in self.asks for name in ask.encoding.attributes))
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of a report's payload: the asks' payloads one after another."""
+        return sum(ask.oracle.layout.bytes for ask in self.asks)
+
+    @property
+    def bits(self) -> int:
+        return sum(ask.oracle.bits for ask in self.asks)
+
+    @property
+    def oracles(self) -> tuple[Oracle, ...]:
+        return tuple(ask.oracle for ask in self.asks)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where each ask's payload lies."""
+        return slices_of(self.oracles)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"weight": self.weight, "asks": [ask.to_json() for ask in self.asks]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohort:
+        weight = whole("plan: weight", data["weight"], 1, LARGEST_JSON_INTEGER)
+        return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), weight)
+
+
+def slices_of(oracles: Sequence[Oracle]) -> tuple[slice, ...]:
+    """Where the payload of each of a cohort's oracles lies: one after another."""
+    ends = np.cumsum([0, *(oracle.layout.bytes for oracle in oracles)]).tolist()
+    return tuple(slice(start, end) for start, end in pairwise(ends))
+
+
+def share_of(tickets: NDArray[np.int64], shares: Sequence[int]) -> NDArray[np.uint32]:
+    """Which of the shares, laid end to end, each ticket of ``range(sum(shares))`` falls into."""
+    return np.searchsorted(np.cumsum(shares), tickets, side="right").astype(np.uint32)
+
+
+def rows_by(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
+    """(label, its rows) for every label that occurs, of ``count`` that there are."""
+    if count == 1:
+        if len(labels):
+            yield 0, slice(None)
+        return
+    order = np.argsort(labels, kind="stable")
+    present, starts = np.unique(labels[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    for label, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield label, order[start:end]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """People of a column whose asks go through the same oracles, so that they can be handled at once."""
+
+    number: int  # which of the family's batches
+    rows: Any  # a slice or the places of the people
+    oracles: tuple[Oracle, ...]
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        return slices_of(self.oracles)
+
+
+class Cohorts(Sequence[Cohort]):
+    """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
+
+    kind: ClassVar[str] = "listed"
+    ledger: ClassVar[str] = "states"  # what an aggregate keeps of the reports, by the name of a Ledger
+
+    def __init__(self, listed: Sequence[Cohort]) -> None:
+        if not listed:
+            raise InvalidInput("a plan must have at least one cohort")
+        if len({ask.encoding.form for cohort in listed for ask in cohort.asks}) > 1:
+            raise InvalidInput("plan: all of its asks must read attributes in the same form")
+        self._listed = tuple(listed)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._listed[index]
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cohorts) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, len(self), self.weight))
+
+    @cached_property
+    def kinds(self) -> tuple[Cohort, ...]:
+        """Cohorts that stand for all: whatever a cohort costs or weighs, one of these does."""
+        return self._listed
+
+    @cached_property
+    def weight(self) -> int:
+        return sum(cohort.weight for cohort in self._listed)
+
+    def at(self, ticket: int) -> int:
+        """The cohort of a uniform ticket of ``range(weight)``."""
+        return int(self.at_column(np.array([ticket]))[0])
+
+    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """The cohorts of many tickets."""
+        return share_of(tickets, [cohort.weight for cohort in self._listed])
+
+    def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
+        """The people of a column of cohorts, in batches."""
+        for index, rows in rows_by(column, len(self)):
+            yield Batch(index, rows, self[index].oracles)
+
+    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Any]:
+        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings that draw."""
+        encodings = [ask.encoding for ask in self[batch.number].asks]
+        return [
+            each.encode_columns({name: codes[name][batch.rows] for name in each.attributes}, seed + place)
+            for place, each in enumerate(encodings)
+        ]
+
+    @cached_property
+    def form(self) -> str:
+        """What its encodings read of the attributes: codes, spellings or members."""
+        return self.kinds[0].asks[0].encoding.form
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The largest over cohorts: which cohort a person is in does not depend on her record."""
+        total = self.kinds[0].guarantee
+        for cohort in self.kinds[1:]:
+            total = total | cohort.guarantee
+        return total
+
+    @property
+    def requested(self) -> Fraction:
+        """The most that a cohort's asks cost, as they were asked for, exactly."""
+        return max(cohort.requested for cohort in self.kinds)
+
+    @property
+    def delta(self) -> Fraction:
+        """The largest of its cohorts, exactly."""
+        return max(cohort.delta for cohort in self.kinds)
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for cohort in self._listed for name in cohort.attributes))
+
+    @cached_property
+    def bytes(self) -> int:
+        """The widest payload."""
+        return max(cohort.bytes for cohort in self.kinds)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"family": self.kind, "cohorts": [cohort.to_json() for cohort in self._listed]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohorts:
+        return cls([Cohort.from_json(cohort, schema) for cohort in data["cohorts"]])

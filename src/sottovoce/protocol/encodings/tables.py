@@ -1,0 +1,107 @@
+"""Encodings of codes: the cell of a table, the signs of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.entropy import Entropy
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.encodings.base import Encoding
+from sottovoce.schema import Codes, Schema
+
+
+@dataclass(frozen=True)
+class Cells(Encoding):
+    """The cell of a table over ``attributes``, the last one varying fastest; one attribute is its own table."""
+
+    attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    kind: ClassVar[str] = "cells"
+
+    @classmethod
+    def of(cls, schema: Schema, *attributes: str) -> Cells:
+        return cls(attributes, tuple(schema[name].size for name in attributes))
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for size in self.sizes:
+            total *= size
+        return total
+
+    def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
+        cell = 0
+        for name, size in zip(self.attributes, self.sizes, strict=True):
+            cell = cell * size + codes[name]
+        return cell
+
+    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+        cell: Codes = codes[self.attributes[0]]
+        for name, size in zip(self.attributes[1:], self.sizes[1:], strict=True):
+            cell = cell * np.uint64(size) + codes[name]
+        return cell
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "attributes": list(self.attributes)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cells:
+        return cls.of(schema, *data["attributes"])
+
+
+@dataclass(frozen=True)
+class Parities(Encoding):
+    """The signs of characters: a product has a mask per attribute, and its bit is the parity of all masked bits.
+
+    The first product gives the highest bit. A mask selects bits of the attribute's code, so mask r is row r of the
+    Hadamard matrix; a mask of 0 leaves the attribute out.
+    """
+
+    attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    products: tuple[tuple[int, ...], ...]
+    kind: ClassVar[str] = "parities"
+
+    def __post_init__(self) -> None:
+        for product in self.products:
+            if len(product) != len(self.sizes) or not any(product):
+                raise InvalidInput("plan: a product must have one mask per attribute, and not all of them 0")
+            for mask, size in zip(product, self.sizes, strict=True):
+                whole("plan: mask", mask, 0, (1 << (size - 1).bit_length()) - 1)
+
+    @property
+    def size(self) -> int:
+        return 1 << len(self.products)
+
+    def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
+        value = 0
+        for product in self.products:
+            ones = sum((mask & codes[name]).bit_count() for name, mask in zip(self.attributes, product, strict=True))
+            value = value << 1 | ones & 1
+        return value
+
+    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+        value = np.zeros(len(codes[self.attributes[0]]), np.uint64)
+        for product in self.products:
+            ones = np.zeros(len(value), np.uint64)
+            for name, mask in zip(self.attributes, product, strict=True):
+                ones += np.bitwise_count(codes[name] & np.uint64(mask))
+            value = value << np.uint64(1) | ones & np.uint64(1)
+        return value
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "attributes": list(self.attributes),
+            "products": [list(product) for product in self.products],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Parities:
+        names = tuple(data["attributes"])
+        return cls(names, tuple(schema[name].size for name in names), tuple(tuple(row) for row in data["products"]))

@@ -1,0 +1,338 @@
+"""Reports: one, or columns of many. What a device sends, and how it is stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.ground.extras import imported
+from sottovoce.ground.files import replacing
+from sottovoce.protocol.plan import Plan
+
+WIRE_VERSION = 1
+_ID_BYTES = 8
+_PLAN_KEY = b"sottovoce.plan"
+BATCH = 1 << 17  # reports that are held at once when a file streams
+
+
+@dataclass(frozen=True)
+class Report:
+    """One person's whisper: the plan it answers, the cohort she is in, the packed answers to its asks.
+
+    On the wire (version 1): a version byte, the first 8 bytes of the plan's id, the cohort as LEB128, the payload,
+    and the CRC-32 of all that, little endian.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> report = sv.Client(plan).report({"x": True})
+    >>> Report.from_bytes(report.to_bytes(), plan) == report
+    True
+    """
+
+    plan_id: str
+    cohort: int
+    payload: bytes
+
+    def to_bytes(self) -> bytes:
+        """The compact form for the wire."""
+        body = bytes([WIRE_VERSION]) + bytes.fromhex(self.plan_id)[:_ID_BYTES] + leb128(self.cohort) + self.payload
+        return body + zlib.crc32(body).to_bytes(4, "little")
+
+    def to_json(self) -> str:
+        """The same as JSON, with the payload in hexadecimal."""
+        return json.dumps(
+            {
+                "sottovoce": WIRE_VERSION,
+                "plan": self.plan_id,
+                "cohort": self.cohort,
+                "payload": self.payload.hex(),
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, plan: Plan) -> Report:
+        """Read the compact form; one clear error for whatever cannot be a report of ``plan``."""
+        if not data or data[0] != WIRE_VERSION:
+            raise CorruptReport(f"report: wire version ({data[0] if data else 'none'}) must be {WIRE_VERSION}")
+        if len(data) < 1 + _ID_BYTES + 1 + 4:
+            raise CorruptReport(f"report: {len(data)} bytes are too few")
+        body, check = data[:-4], data[-4:]
+        if zlib.crc32(body).to_bytes(4, "little") != check:
+            raise CorruptReport("report: the checksum does not match; it was cut or damaged")
+        if body[1 : 1 + _ID_BYTES] != bytes.fromhex(plan.id)[:_ID_BYTES]:
+            raise PlanMismatch("report: it belongs to another plan")
+        cohort, start = read_leb128(body, 1 + _ID_BYTES)
+        return cls(plan.id, cohort, body[start:]).checked(plan)
+
+    @classmethod
+    def from_json(cls, text: str, plan: Plan) -> Report:
+        """Read the JSON form, as strictly."""
+        try:
+            data = json.loads(text)
+            version, plan_id, cohort = data["sottovoce"], data["plan"], data["cohort"]
+            payload = bytes.fromhex(data["payload"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise CorruptReport("report: it must be JSON with sottovoce, plan, cohort and payload") from None
+        if isinstance(version, bool) or version != WIRE_VERSION:
+            raise CorruptReport(f"report: wire version ({version}) must be {WIRE_VERSION}")
+        if plan_id != plan.id:
+            raise PlanMismatch("report: it belongs to another plan")
+        if isinstance(cohort, bool) or not isinstance(cohort, int):
+            raise CorruptReport("report: cohort must be a whole number")
+        return cls(plan_id, cohort, payload).checked(plan)
+
+    def checked(self, plan: Plan) -> Report:
+        """This report, if ``plan`` can have produced it."""
+        if not 0 <= self.cohort < len(plan.cohorts):
+            raise CorruptReport(f"report: cohort must be below {len(plan.cohorts)}")
+        cohort = plan.cohorts[self.cohort]
+        if len(self.payload) != cohort.bytes:
+            raise CorruptReport(f"report: payload ({len(self.payload)} bytes) must have {cohort.bytes} bytes")
+        for ask, part in zip(cohort.asks, cohort.slices, strict=True):
+            ask.oracle.unpack(self.payload[part])
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to the widest).
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> reports = sv.simulate(plan, {"x": [True, False, True]}, seed=1)
+    >>> len(reports), Reports.from_arrow(reports.to_arrow()) == reports
+    (3, True)
+    """
+
+    plan_id: str
+    cohorts: NDArray[np.uint32]
+    payload: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        if self.payload.ndim != 2 or len(self.payload) != len(self.cohorts):
+            raise CorruptReport("reports: cohorts and payloads must be columns of equal length")
+        if self.cohorts.dtype != np.uint32 or self.payload.dtype != np.uint8:
+            raise CorruptReport("reports: cohorts must be 32-bit and payloads 8-bit unsigned integers")
+
+    def __len__(self) -> int:
+        return len(self.cohorts)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Reports)
+            and self.plan_id == other.plan_id
+            and np.array_equal(self.cohorts, other.cohorts)
+            and np.array_equal(self.payload, other.payload)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, rows: slice) -> Reports:
+        return Reports(self.plan_id, self.cohorts[rows], self.payload[rows])
+
+    @classmethod
+    def empty(cls, plan: Plan) -> Reports:
+        """No reports of a plan."""
+        return cls(plan.id, np.zeros(0, np.uint32), np.zeros((0, plan.cohorts.bytes), np.uint8))
+
+    @classmethod
+    def collect(cls, plan: Plan, reports: Iterable[Report]) -> Reports:
+        """Columns from single reports."""
+        rows = list(reports)
+        out = cls(
+            plan.id,
+            np.zeros(len(rows), np.uint32),
+            np.zeros((len(rows), plan.cohorts.bytes), np.uint8),
+        )
+        for place, report in enumerate(rows):
+            if report.plan_id != plan.id:
+                raise PlanMismatch("report: it belongs to another plan")
+            report.checked(plan)
+            out.cohorts[place] = report.cohort
+            out.payload[place, : len(report.payload)] = np.frombuffer(report.payload, np.uint8)
+        return out
+
+    def checked(self, plan: Plan) -> Reports:
+        """These reports, if ``plan`` can have produced them all."""
+        if self.plan_id != plan.id:
+            raise PlanMismatch("reports: they belong to another plan")
+        if self.payload.shape[1] != plan.cohorts.bytes:
+            raise CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
+        if len(self) and int(self.cohorts.max()) >= len(plan.cohorts):
+            raise CorruptReport(f"reports: cohort must be below {len(plan.cohorts)}")
+        for batch in plan.cohorts.batches(self.cohorts):
+            payload = self.payload[batch.rows]
+            if payload[:, batch.slices[-1].stop :].any():
+                raise CorruptReport("reports: the padding must be zero")
+            for oracle, part in zip(batch.oracles, batch.slices, strict=True):
+                oracle.validate(np.ascontiguousarray(payload[:, part]))
+        return self
+
+    @classmethod
+    def concat(cls, parts: Iterable[Reports]) -> Reports:
+        """One after another."""
+        listed = list(parts)
+        if not listed or any(part.plan_id != listed[0].plan_id for part in listed):
+            raise PlanMismatch("reports: only reports of one plan can be joined")
+        return cls(
+            listed[0].plan_id,
+            np.concatenate([part.cohorts for part in listed]),
+            np.concatenate([part.payload for part in listed]),
+        )
+
+    __iter__ = None  # one by one only with their plan, which knows where a payload ends: see single()
+
+    def single(self, plan: Plan) -> Iterator[Report]:
+        """The reports one by one, as their devices would send them."""
+        for cohort, payload in zip(self.cohorts.tolist(), self.payload, strict=True):
+            yield Report(plan.id, cohort, payload[: plan.cohorts[cohort].bytes].tobytes())
+
+    def to_arrow(self) -> Any:
+        """An Arrow table with the columns ``cohort`` and ``payload``; its metadata name the plan."""
+        pa = imported("pyarrow")
+
+        width = self.payload.shape[1]
+        data = pa.py_buffer(np.ascontiguousarray(self.payload))
+        payload = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(self), [None, data])
+        schema = _arrow_schema(self.plan_id, width)
+        return pa.Table.from_arrays([pa.array(self.cohorts), payload], schema=schema)
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Reports:
+        """The inverse of :meth:`to_arrow`; also takes a record batch."""
+        pa = imported("pyarrow")
+
+        metadata = table.schema.metadata or {}
+        if _PLAN_KEY not in metadata or not {"cohort", "payload"} <= set(table.schema.names):
+            raise CorruptReport("reports: the table must have columns cohort and payload and name its plan")
+        kind = table.schema.field("payload").type
+        if not pa.types.is_fixed_size_binary(kind) or table.schema.field("cohort").type != pa.uint32():
+            raise CorruptReport("reports: cohort must be uint32 and payload of fixed width")
+        payload, cohort = (table.column(name) for name in ("payload", "cohort"))
+        if payload.null_count or cohort.null_count:
+            raise CorruptReport("reports: no value may be missing")
+        if isinstance(payload, pa.ChunkedArray):
+            payload, cohort = payload.combine_chunks(), cohort.combine_chunks()
+        width = kind.byte_width
+        raw = np.frombuffer(payload.buffers()[1] or b"", np.uint8)
+        rows = raw[payload.offset * width : (payload.offset + len(payload)) * width].reshape(-1, width)
+        return cls(metadata[_PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """A Parquet file, whole or not there."""
+        write_stream(path, [self])
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Reports:
+        """All reports of a Parquet file at once; :func:`stream` reads them in batches."""
+        return cls.concat(stream(path))
+
+
+def _arrow_schema(plan_id: str, width: int) -> Any:
+    pa = imported("pyarrow")
+
+    columns = [
+        pa.field("cohort", pa.uint32(), nullable=False),
+        pa.field("payload", pa.binary(width), nullable=False),
+    ]
+    return pa.schema(columns, metadata={_PLAN_KEY: plan_id.encode()})
+
+
+def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
+    """Write batches to one Parquet file as they come; returns how many reports it holds."""
+    pq = imported("pyarrow.parquet")
+
+    total = 0
+    with replacing(path) as draft:
+        writer = None
+        try:
+            for batch in batches:
+                table = batch.to_arrow()
+                writer = writer or pq.ParquetWriter(draft, table.schema, compression="zstd", write_page_checksum=True)
+                writer.write_table(table)
+                total += len(batch)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise InvalidInput("reports: there is nothing to write")
+    return total
+
+
+def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None) -> Iterator[Reports]:
+    """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files in a folder, by name.
+
+    With ``plan_id`` the files of other plans in a folder are passed over.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        yield from _stream_file(place, batch)
+        return
+    files = sorted(place.glob("*.parquet"))
+    if plan_id is not None:
+        files = [file for file in files if (_open(file).schema_arrow.metadata or {}).get(_PLAN_KEY) == plan_id.encode()]
+    if not files:
+        of_plan = "" if plan_id is None else " of the plan"
+        raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
+    for file in files:
+        yield from _stream_file(file, batch)
+
+
+def _open(path: Path) -> Any:
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+
+    if not path.is_file():
+        raise InvalidInput(f"reports ({path}) must be a file that exists")
+    try:
+        # without pre_buffer, which would hold all that was read: the file streams
+        return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+    except (pa.ArrowException, OSError):
+        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+
+
+def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
+    pa = imported("pyarrow")
+
+    file = _open(path)
+    try:
+        metadata = file.schema_arrow.metadata
+        empty = True
+        for rows in file.iter_batches(batch_size=batch, columns=["cohort", "payload"]):
+            empty = False
+            yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
+        if empty:
+            yield Reports.from_arrow(file.schema_arrow.empty_table())
+    except (pa.ArrowException, OSError):
+        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+
+
+def leb128(number: int) -> bytes:
+    """A number in seven bits a byte, the lowest first; the high bit says that more follow."""
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def read_leb128(data: bytes, start: int, what: str = "cohort") -> tuple[int, int]:
+    """(the number of at most 32 bits that starts there in its shortest form, where it ends)."""
+    number = 0
+    for place, byte in enumerate(data[start : start + 5]):
+        number |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            if place and not byte:
+                break  # a longer form of a smaller number
+            return number, start + place + 1
+    raise CorruptReport(f"report: the {what} is not a number in its shortest form")

@@ -1,0 +1,183 @@
+"""How often each value of an attribute occurs: the smallest protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from sottovoce.ground.arguments import named_salt, plain_options
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle, plain_name
+from sottovoce.oracles.direct import GeneralizedRandomizedResponse
+from sottovoce.oracles.thresholds import shared
+from sottovoce.oracles.unary import UnaryEncoding
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.plan import Plan, Question
+from sottovoce.results.estimate import Estimate, PureLaw, Table
+from sottovoce.schema import Items, Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
+SPLITS = ("people", "budget")
+MOST_SOLVED = 512  # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
+
+
+@dataclass(frozen=True, init=False)
+class Frequencies(Question):
+    """The frequency of each value of one attribute, or of several, each by itself.
+
+    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options``. Several attributes share out the people
+    (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
+
+    >>> Frequencies("age", oracle="ss").attributes
+    ('age',)
+    """
+
+    kind: ClassVar[str] = "frequencies"
+    attributes: tuple[str, ...]
+    oracle: str
+    split: str
+    options: Mapping[str, Any] = field(hash=False)
+
+    def __init__(self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Any) -> None:
+        if not attributes or len(set(attributes)) < len(attributes):
+            raise InvalidInput("attributes must be one or more different names")
+        if split not in SPLITS:
+            raise InvalidInput(f"split ({split}) must be one of {', '.join(SPLITS)}")
+        for name, value in (
+            ("attributes", attributes),
+            ("oracle", plain_name(oracle)),
+            ("split", split),
+            ("options", plain_options(options)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
+        share = epsilon if self.split == "people" else shared(epsilon, len(self.attributes))
+        asks = [self._ask(schema, name, share) for name in self.attributes]
+        if self.split == "budget":
+            return Cohorts([Cohort(tuple(asks))])
+        return Cohorts([Cohort((ask,)) for ask in asks])
+
+    def _ask(self, schema: Schema, name: str, epsilon: Decimal) -> Ask:
+        attribute = schema[name]
+        if isinstance(attribute, Items):
+            raise InvalidInput(f"attribute {name!r} is a set of items; Frequencies takes a single value")
+        if not attribute.sensitive:
+            raise InvalidInput(f"attribute {name!r} is public; only sensitive attributes are whispered")
+        options = dict(self.options)
+        if "salt" in options_of(self.oracle) and "salt" not in options:
+            options["salt"] = named_salt(schema.to_json(), name)
+        return Ask(Cells.of(schema, name), oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options))
+
+    def estimate(
+        self,
+        aggregate: Aggregate,
+        candidates: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+        decoder: str | None = None,
+        **options: Any,
+    ) -> Estimate:
+        """One table per attribute.
+
+        ``candidates``: the values to estimate, needed for open alphabets. ``decoder``: for oracles of cohorts,
+        ``least-squares`` (unbiased, the default), ``nnls`` or ``lasso``.
+        """
+        if options:
+            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates, decoder)")
+        aggregate.require_people()
+        if isinstance(candidates, Mapping):
+            unknown = [name for name in candidates if name not in self.attributes]
+            if unknown:
+                raise InvalidInput(f"candidates: attribute {unknown[0]!r} was not asked for")
+        tables: dict[tuple[str, ...], Table] = {}
+        for place, name in enumerate(self.attributes):
+            cohort, ask = (0, place) if self.split == "budget" else (place, 0)
+            people, states = aggregate.cohort(cohort)
+            listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
+            source = aggregate.plan.cohorts[cohort].asks[ask].oracle
+            tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed, decoder)
+        return Estimate(tables, aggregate.people)
+
+    def explain(self, plan: Plan) -> list[str]:
+        lines = [
+            f"Question: the frequency of each value of {', '.join(self.attributes)}",
+            f"People: {plan.round_people:,} in {len(plan.cohorts)} cohort{'s' if len(plan.cohorts) > 1 else ''}",
+        ]
+        for index in range(len(plan.cohorts)):
+            for ask in plan.cohorts[index].asks:
+                lines.append(self._explain_ask(ask, plan.cohort_people(index)))
+        return lines
+
+    def _explain_ask(self, ask: Ask, people: int) -> str:
+        chosen = ask.oracle
+        if chosen.size > MOST_SOLVED and isinstance(chosen, CohortOracle):
+            error = "predicted error depends on the candidates"
+        else:
+            error = f"predicted standard error {sqrt(chosen.variance(people)):.2g} for a rare value"
+        name = ask.encoding.attributes[0]
+        size = "an open alphabet" if chosen.size >= 1 << 64 else f"{chosen.size:,} values"
+        return (
+            f"  {name}: {size}, oracle {chosen.names[0]} ({chosen.about}), {people:,} people, "
+            f"{chosen.bits:,} bit{'s' if chosen.bits > 1 else ''} per report, epsilon {chosen.epsilon:.6g}, {error}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attributes": list(self.attributes),
+            "oracle": self.oracle,
+            "split": self.split,
+            "options": dict(sorted(self.options.items())),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
+
+
+def _table(
+    schema: Schema,
+    name: str,
+    source: Oracle,
+    state: Any,
+    people: int,
+    listed: Sequence[Any] | None,
+    decoder: str | None,
+) -> Table:
+    if people == 0:
+        raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
+    if listed is not None:
+        listed = list(listed)
+        if not listed:
+            raise InvalidInput(f"attribute {name!r}: candidates must be at least one value")
+    codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
+    labels = schema[name].labels() if listed is None else list(listed)
+    if isinstance(source, CohortOracle):
+        values, variances = source.decode(state, people, decoder or "least-squares", codes)
+        noise = Noise(float(variances.mean()), 0.0)
+        table = Table((name,), labels, values, variances, people, noise)  # the candidates hold the support
+        return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
+    if decoder is not None:
+        raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
+    law = None
+    if isinstance(source, PureOracle):
+        support = source.support_of(state, source.asked(codes))
+        values = source.from_support(support, people)
+        variances = source.error_variances(state, people, values)
+        law = PureLaw(support, source.p, source.q, _encoding(source))
+    else:
+        values, variances = source.estimate(state, people, codes)
+    noise = source.observed_noise(state, people)
+    return Table((name,), labels, values, variances, people, noise, law=law, is_complete=len(labels) == source.size)
+
+
+def _encoding(source: PureOracle) -> str:
+    if isinstance(source, GeneralizedRandomizedResponse):
+        return "direct"
+    return "bits" if isinstance(source, UnaryEncoding) else "other"

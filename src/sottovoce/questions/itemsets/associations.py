@@ -1,0 +1,132 @@
+"""Association rules: who holds these items also holds those, with support, confidence, lift and their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+from statistics import NormalDist
+from typing import Any
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.results.estimate import Table
+from sottovoce.results.findings import Findings
+from sottovoce.schema import Label
+
+Itemset = tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with the standard error of its estimate."""
+
+    value: float
+    std_error: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """(low, high): a normal interval."""
+        if not 0.5 < (1 + level) / 2 < 1:
+            raise InvalidInput(f"level ({level}) must lie between 0 and 1")
+        reach = NormalDist().inv_cdf((1 + level) / 2) * self.std_error
+        return self.value - reach, self.value + reach
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who holds ``given`` also holds ``then``: how many hold both, what part of the former, and against independence.
+
+    Standard errors are by the delta method, with the errors of different sets' frequencies taken as independent. Sets
+    that were counted in one round share their noise only weakly: a report speaks for each of them with its own chance.
+    """
+
+    given: Itemset
+    then: Itemset
+    support: Measured
+    confidence: Measured
+    lift: Measured | None  # None if the consequence was not found by itself
+
+    def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        """The rule with intervals, ready for JSON."""
+        out: dict[str, Any] = {"given": list(self.given), "then": list(self.then)}
+        for name in ("support", "confidence", "lift"):
+            part: Measured | None = getattr(self, name)
+            out[name] = None
+            if part is not None:
+                low, high = part.interval(level)
+                out[name] = {"value": part.value, "std_error": part.std_error, "low": low, "high": high}
+        return out
+
+    def __str__(self) -> str:
+        lift = "" if self.lift is None else f", lift {self.lift.value:.2f} ± {self.lift.std_error:.2f}"
+        return (
+            f"{_named(self.given)} -> {_named(self.then)}: support {self.support.value:.4f} ± "
+            f"{self.support.std_error:.4f}, confidence {self.confidence.value:.2f} ± {self.confidence.std_error:.2f}"
+            f"{lift}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SetFindings(Findings):
+    """Findings about sets: items or itemsets, and the rules between them."""
+
+    def rules(self, *, least_confidence: float = 0.0, significant: bool = True) -> list[Rule]:
+        """The rules between what was found: see :func:`rules`."""
+        return rules(self, least_confidence=least_confidence, significant=significant)
+
+
+def rules(findings: Findings, *, least_confidence: float = 0.0, significant: bool = True) -> list[Rule]:
+    """The rules between itemsets that were found, the most confident first.
+
+    A rule needs the frequencies of both its sides together and of its antecedent; ``significant`` leaves out whatever
+    noise alone may explain.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(basket=sv.Items(["milk", "bread", "tea", "jam"]))
+    >>> plan = sv.plan(schema, sv.TopItemsets("basket", top=4), epsilon=4.0, people=20_000)
+    >>> baskets = [["bread", "jam"], ["bread", "jam"], ["bread"], ["tea"]] * 5_000
+    >>> found = sv.simulate_rounds(plan, {"basket": baskets}, seed=1)
+    >>> rule = rules(found, least_confidence=0.8)[0]
+    >>> rule.given, rule.then
+    (('jam',), ('bread',))
+    """
+    if not 0 <= least_confidence <= 1:
+        raise InvalidInput(f"least_confidence ({least_confidence}) must lie between 0 and 1")
+    known = _frequencies(findings, significant)
+    confident = [rule for rule in _all_rules(known) if rule.confidence.value >= least_confidence]
+    return sorted(confident, key=lambda rule: -rule.confidence.value)
+
+
+def _frequencies(findings: Findings, significant: bool) -> dict[frozenset[Label], Measured]:
+    table: Table = findings.table
+    marks = findings.significant() if significant else [True] * len(table.labels)
+    known = {}
+    for label, value, error, mark in zip(
+        table.labels, table.values.tolist(), table.std_error.tolist(), marks, strict=True
+    ):
+        if mark and value > 0:
+            known[frozenset(label if isinstance(label, tuple) else (label,))] = Measured(value, error)
+    return known
+
+
+def _all_rules(known: dict[frozenset[Label], Measured]) -> Iterator[Rule]:
+    for union, both in known.items():
+        for size in range(1, len(union)):
+            for given in combinations(sorted(union, key=str), size):
+                before = known.get(frozenset(given))
+                if before is not None:
+                    then = tuple(sorted(union - set(given), key=str))
+                    after = known.get(frozenset(then))
+                    confidence = _quotient(both, before)
+                    lift = None if after is None else _quotient(confidence, after)
+                    yield Rule(given, then, both, confidence, lift)
+
+
+def _quotient(top: Measured, bottom: Measured) -> Measured:
+    """A quotient of independent estimates, by the delta method: relative variances add."""
+    value = top.value / bottom.value
+    return Measured(value, value * sqrt((top.std_error / top.value) ** 2 + (bottom.std_error / bottom.value) ** 2))
+
+
+def _named(items: Itemset) -> str:
+    return "{" + ", ".join(str(item) for item in items) + "}"

@@ -1,0 +1,103 @@
+"""How many candidates people hold: the law of sizes, its 90th percentile, and what a length limit misses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite, nan
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.results.findings import SIGNIFICANT
+
+Floats = NDArray[np.float64]
+PERCENTILE = 0.9
+DIGITS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """The share of people who hold 0, 1, 2, ... candidates, estimated with the same error each.
+
+    >>> law = Sizes(np.array([0.1, 0.5, 0.3, 0.0, 0.1]), 1e-9)
+    >>> law.percentile(), round(law.update_factor(2), 4)
+    (4, 1.1538)
+    """
+
+    shares: Floats
+    variance: float  # of one share
+
+    @property
+    def numbers(self) -> Floats:
+        return np.arange(len(self.shares), dtype=float)
+
+    def filtered(self) -> Sizes:
+        """With the shares that noise alone may explain set to nothing."""
+        # T = Phi^-1(1 - 0.05/2k) sqrt(Var)                             wang2021thesis, section 5.3.1, step 2
+        limit = -NormalDist().inv_cdf(SIGNIFICANT / max(1, len(self.shares) - 1)) * float(np.sqrt(self.variance))
+        return Sizes(np.where(self.shares > limit, self.shares, 0.0), self.variance)
+
+    def projected(self) -> Sizes:
+        """As the nearest distribution."""
+        return Sizes(norm_sub(self.shares), self.variance)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any size but 0 rises above the noise."""
+        return bool((self.shares[1:] > 0).any())
+
+    def percentile(self, level: float = PERCENTILE) -> int:
+        """The least number that so many of those who hold anything do not exceed; 1 if nothing is known."""
+        # the smallest L whose sizes 1 ... L make up more than 0.9 of all      wang2021thesis, section 5.3.1, step 2
+        held = np.cumsum(self.shares[1:])
+        if not self.is_known:
+            return 1
+        return int(np.argmax(held > level * held[-1])) + 1
+
+    def kept(self, length: int) -> float:
+        """The part of all that people hold which a limit of ``length`` lets them report."""
+        held = float(self.numbers @ self.shares)
+        return 1.0 if held <= 0 else float(np.minimum(self.numbers, length) @ self.shares) / held
+
+    def update_factor(self, length: int) -> float:
+        """What to multiply estimates by, if what is missed is like what is reported."""
+        # u'(L) = sum of l f(l) / (sum of l f(l) - sum over l > L of (l - L) f(l))         wang2021thesis, eq. (5.5)
+        return 1 / self.kept(length)
+
+    def update_variance(self, length: int) -> float:
+        """The variance of the update factor, by the delta method over the sizes that were kept."""
+        # u = A/B with A = sum of l f(l), B = sum of min(l, L) f(l): du/df(l) = (l - u min(l, L)) / B
+        low = float(np.minimum(self.numbers, length) @ self.shares)
+        if low <= 0:
+            return 0.0
+        slopes = (self.numbers - self.update_factor(length) * np.minimum(self.numbers, length)) / low
+        return float((slopes[self.shares > 0] ** 2).sum()) * self.variance
+
+    def to_json(self) -> list[str]:
+        return [str(_short(self.variance)), *(_short(share) for share in self.shares)]
+
+    @classmethod
+    def from_json(cls, data: Sequence[str]) -> Sizes:
+        variance, *shares = (finite("sizes", number) for number in data)
+        return cls(np.array(shares), variance)
+
+
+def finite(part: str, number: Any) -> float:
+    """A number that an earlier round's estimate wrote into a plan."""
+    try:
+        found = float(Decimal(number))
+    except (ArithmeticError, TypeError, ValueError):
+        found = nan
+    if not isfinite(found):
+        raise InvalidInput(f"plan: known {part} must be decimal numbers")
+    return found
+
+
+def _short(number: float) -> str:
+    return f"{number:.{DIGITS}g}"

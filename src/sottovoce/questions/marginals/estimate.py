@@ -1,0 +1,213 @@
+"""The estimate of a marginals question: a table for any attributes, each with its uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.oracles import Noise
+from sottovoce.questions.marginals.method import Fit, Floats
+from sottovoce.questions.marginals.models.bounds import parts_of, stated_variances
+from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.results.estimate import Cell, Estimate, Table
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
+MOST_CELLS = 1 << 22  # of one table
+MOST_TABLES = 20_000  # that are listed at once
+
+
+class _Singles(Mapping[tuple[str, ...], Table]):
+    """The tables that are shown when nobody names one: each attribute by itself, made when looked at."""
+
+    def __init__(self, estimate: MarginalEstimate) -> None:
+        self._estimate = estimate
+
+    def __getitem__(self, names: tuple[str, ...]) -> Table:
+        if names not in set(self):
+            raise KeyError(names)
+        return self._estimate.marginal(*names)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter((name,) for name in self._estimate.work.names)
+
+    def __len__(self) -> int:
+        return len(self._estimate.work.names)
+
+
+@dataclass(frozen=True)
+class MarginalEstimate(Estimate):
+    """What the crowd said about how attributes go together.
+
+    ``tables`` lists the single attributes; :meth:`marginal` makes the table of any attributes.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
+    >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=3000)
+    >>> people = {"a": [True, False] * 1500, "b": [True, False] * 1500, "c": [True, True, False] * 1000}
+    >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    >>> list(estimate.tables), estimate.marginal("a", "b").is_reconstructed
+    ([('a',), ('b',), ('c',)], False)
+    >>> estimate.marginal("a", "b", "c").is_reconstructed, len(estimate.marginals(2))
+    (True, 3)
+    """
+
+    work: Workload = field(repr=False, kw_only=True)
+    fit: Fit = field(repr=False, kw_only=True)
+    method: str = field(kw_only=True)
+    schema: Schema = field(repr=False, kw_only=True)
+
+    @classmethod
+    def of(cls, work: Workload, fit: Fit, method: str, aggregate: Aggregate) -> MarginalEstimate:
+        made = cls({}, aggregate.people, work=work, fit=fit, method=method, schema=aggregate.plan.schema)
+        object.__setattr__(made, "tables", _Singles(made))
+        return made
+
+    def marginal(self, *attributes: str) -> Table:
+        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, and marked so."""
+        first: Any = attributes[0] if attributes else None
+        if len(attributes) == 1 and isinstance(first, list | tuple):
+            attributes = tuple(first)  # a list of names serves as well
+        return self._tables([self._asked(attributes)])[0]
+
+    def marginals(self, k: int) -> dict[tuple[str, ...], Table]:
+        """The tables of all sets of ``k`` attributes."""
+        names = self.work.names
+        k = whole("k", k, 1, 64)
+        if not 1 <= k <= len(names):
+            raise InvalidInput(f"k ({k}) must lie between 1 and the number of attributes ({len(names)})")
+        if comb(len(names), k) > MOST_TABLES:
+            raise InvalidInput(
+                f"k ({k}) asks for {comb(len(names), k):,} tables; ask for those you want, at most {MOST_TABLES:,}"
+            )
+        sets = list(combinations(range(len(names)), k))
+        cells = sum(self.work.cells(each) for each in sets)
+        if cells > MOST_CELLS:
+            raise InvalidInput(f"k ({k}) asks for {cells:,} cells in all, more than {MOST_CELLS:,}; ask table by table")
+        return {table.attributes: table for table in self._tables(sets)}
+
+    def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
+        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take long."""
+        asked = [self._asked(each) for each in sets]
+        flat = self.fit.tables([tuple(sorted(each)) for each in asked])
+        return [_ordered(self.work, each, values) for each, values in zip(asked, flat, strict=True)]
+
+    def _asked(self, attributes: Sequence[str]) -> Places:
+        places = self.work.places(attributes)
+        if self.work.cells(places) > MOST_CELLS:
+            raise InvalidInput(f"marginal: {self.work.cells(places):,} cells are more than {MOST_CELLS:,}")
+        return places
+
+    def _tables(self, asked: Sequence[Places]) -> list[Table]:
+        sets = [tuple(sorted(places)) for places in asked]
+        values = self.fit.tables(sets)
+        variances = stated_variances(self.work, self.fit, sets, values)
+        return [
+            self._table(places, own, _ordered(self.work, places, flat), _ordered(self.work, places, errors))
+            for places, own, flat, errors in zip(asked, sets, values, variances, strict=True)
+        ]
+
+    def _table(self, places: Places, own: Places, values: Floats, variances: Floats) -> Table:
+        names = self.work.attributes(places)
+        parts = parts_of(own)
+        unheard = [part for part in parts if not self.fit.is_heard(part)]
+        shares = {part: self.fit.heard_share(part) for part in parts if part not in unheard}
+        partly = {self.work.attributes(part): share for part, share in shares.items() if share < 1}
+        return Table(
+            names,
+            labels_of(self.schema, names),
+            values,
+            variances,
+            self.people,
+            Noise(float(variances.mean()), 0.0),
+            is_unbiased=self.fit.is_unbiased(own),
+            method=self.method,
+            is_reconstructed=len(own) > self.work.order or bool(unheard or partly) or self.fit.is_reconstructed(own),
+            errors=self.fit.errors,
+            never_asked=tuple(self.work.attributes(part) for part in unheard),
+            partly_heard=partly,
+        )
+
+    def is_asked(self, *attributes: str) -> bool:
+        """Whether anybody's report tells of these attributes: of each, and of every two together."""
+        own = tuple(sorted(self.work.places(attributes)))
+        return all(self.fit.is_heard(part) for part in parts_of(own))
+
+    def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
+        """Those of some attributes (by default all), and the pairs of them, that no report tells of.
+
+        Unlike ``never_asked`` it counts pairs that lie in none of the plan's tables.
+        """
+        own = tuple(sorted(self.work.places(attributes or self.work.names)))
+        return tuple(self.work.attributes(part) for part in parts_of(own) if not self.fit.is_heard(part))
+
+    @property
+    def never_asked(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes, and the pairs of them, inside the plan's tables that no report tells of.
+
+        Pairs that lie in none of these tables are not listed: see :meth:`never_asked_of`.
+        """
+        return tuple(self.work.attributes(part) for part in self.work.parts if not self.fit.is_heard(part))
+
+    def correlations(self) -> Any:
+        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data frame.
+
+        A pair that was never asked has none (NaN).
+        """
+        pd = imported("pandas")
+
+        names = self.work.names
+        out = np.eye(len(names))
+        pairs = list(combinations(range(len(names)), 2))
+        for (one, two), flat in zip(pairs, self.fit.tables(pairs), strict=True):
+            table = flat.reshape(self.work.shape((one, two)))
+            out[one, two] = out[two, one] = _association(table) if self.fit.is_heard((one, two)) else np.nan
+        return pd.DataFrame(out, index=list(names), columns=list(names))
+
+    def plot(self, path: str | None = None) -> Any:
+        """A heat map of the correlations."""
+        from sottovoce.results.plots import matrix
+
+        return matrix(self.correlations(), path, title=f"correlations ({self.people:,} people)")
+
+    @property
+    def is_unbiased(self) -> bool:
+        return all(self.fit.is_unbiased((place,)) for place in range(len(self.work.names)))
+
+
+def labels_of(schema: Schema, names: Sequence[str]) -> tuple[Cell, ...]:
+    """The labels of a table's cells: those of its attribute, or tuples of them."""
+    each = [schema[name].labels() for name in names]
+    return tuple(each[0]) if len(each) == 1 else tuple(product(*each))
+
+
+def _ordered(work: Workload, asked: Places, flat: Floats) -> Floats:
+    """A table over increasing places, turned to the order asked for."""
+    own = tuple(sorted(asked))
+    if own == asked:
+        return flat
+    return flat.reshape(work.shape(own)).transpose([own.index(place) for place in asked]).ravel()
+
+
+def _association(table: Floats) -> float:
+    cells = np.clip(table, 0, None)
+    if not cells.any():
+        return 0.0
+    cells = cells / cells.sum()
+    expected = np.outer(cells.sum(1), cells.sum(0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squared = np.where(expected > 0, (cells - expected) ** 2 / expected, 0).sum()
+    strength = float(np.sqrt(squared / (min(table.shape) - 1)))
+    if table.shape == (2, 2) and cells[0, 0] * cells[1, 1] < cells[0, 1] * cells[1, 0]:
+        return -strength
+    return strength

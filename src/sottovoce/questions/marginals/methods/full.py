@@ -1,0 +1,249 @@
+"""The whole contingency table through one oracle: every marginal is a sum of its cells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sottovoce.ground.arguments import power_of_two, whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.hashes import LARGEST_SALT
+from sottovoce.oracles import PureOracle, oracle
+from sottovoce.oracles.base import Integers
+from sottovoce.oracles.sketch import HadamardCountMeanSketch
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import CALM_RULE, oracle_by
+from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.models.structure import squared_mass
+from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
+MOST_LISTED = 1 << 24  # cells that are estimated one and all
+MOST_BITS = 1 << 16  # of a unary report: 8 KiB
+MOST_SKETCHED = 1 << 20  # cells that are looked up in a sketch
+SKETCH = 1 << 20  # numbers in a sketch
+WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
+
+
+def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list[Floats]:
+    """The sums of a whole table (flat, over attributes of ``sizes``) for each set of attributes, flat.
+
+    Sets that leave out the same first attributes share the sums over them.
+
+    >>> margins(np.arange(6.0), (2, 3), [(0,), (1,), (0, 1)])[:2]
+    [array([ 3., 12.]), array([3., 5., 7.])]
+    """
+    found: dict[Places, Floats] = {}
+    _walk(np.asarray(table).reshape(1, -1), 0, sizes, [(each, each) for each in dict.fromkeys(sets)], found)
+    return [found[each] for each in sets]
+
+
+def _walk(
+    part: Floats, place: int, sizes: Sequence[int], wanted: list[tuple[Places, Places]], found: dict[Places, Floats]
+) -> None:
+    """``part``: cells kept x cells of the attributes from ``place`` on; ``wanted``: sets, and what of them is ahead."""
+    ready = [own for own, ahead in wanted if not ahead]
+    if ready:
+        found[ready[0]] = part.sum(axis=1)  # two sets with the same attributes behind and none ahead are one
+    ahead = [each for each in wanted if each[1]]
+    if not ahead:
+        return
+    kept = [(own, left[1:]) for own, left in ahead if left[0] == place]
+    dropped = [each for each in ahead if each[1][0] != place]
+    cube = part.reshape(len(part), sizes[place], -1)
+    if kept:
+        _walk(cube.reshape(len(part) * sizes[place], -1), place + 1, sizes, kept, found)
+    if dropped:
+        _walk(cube.sum(axis=1), place + 1, sizes, dropped, found)
+
+
+class FullFit(Fit):
+    """Sums of the estimated cells; the variance of a sum is the oracle's own for so many of them."""
+
+    errors: ClassVar[str] = CLOSED_FORM
+
+    def __init__(self, work: Workload, oracle: PureOracle, state: Integers, people: int) -> None:
+        self._work, self._oracle, self._state, self._people = work, oracle, state, people
+        self._last: tuple[tuple[Places, ...], list[Floats]] = ((), [])
+
+    @cached_property
+    def _cells(self) -> Floats:
+        return self._oracle.from_support(self._oracle.support_of(self._state, None), self._people)
+
+    def tables(self, sets: Sequence[Places]) -> list[Floats]:
+        asked = tuple(sets)
+        if asked != self._last[0]:
+            self._last = (asked, margins(self._cells, self._work.sizes, asked))
+        return [table.copy() for table in self._last[1]]
+
+    def variances(self, sets: Sequence[Places]) -> list[Floats]:
+        tables = self.tables(sets)
+        out = [np.zeros(0)] * len(tables)
+        for cells in {table.size for table in tables}:  # together, since what a sketch's state tells is slow to find
+            alike = [number for number, table in enumerate(tables) if table.size == cells]
+            sums = np.concatenate([tables[number] for number in alike])
+            found = self._oracle.sum_variances(self._state, self._people, self._oracle.size // cells, sums)
+            for number, own in zip(alike, np.split(found, len(alike)), strict=True):
+                out[number] = own
+        return out
+
+    def is_unbiased(self, places: Places) -> bool:
+        return True
+
+    def is_heard(self, part: Places) -> bool:
+        return True
+
+
+class Full(Method):
+    """Everybody reports her cell of the whole table."""
+
+    oracle_name: ClassVar[str]
+    most: ClassVar[int]  # cells of the whole table
+
+    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+        if _all_cells(work) > self.most:
+            return f"the whole table has {_grouped(_all_cells(work))} cells, more than {self.most:,}"
+        try:
+            self.oracle(work, epsilon, self.settle(work, epsilon, people))
+        except InvalidInput as wrong:
+            return str(wrong)
+        return None
+
+    def oracle(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> PureOracle:
+        """The oracle for the whole table."""
+        made = oracle_by(self.oracle_name, _all_cells(work), epsilon)
+        assert isinstance(made, PureOracle)
+        return made
+
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+        return Cohorts([Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))])
+
+    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+        people, (state,) = aggregate.cohort(0)
+        return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), state, people)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        return [1.0] * len(parts)
+
+    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+        chosen = self.oracle(work, epsilon, options)
+        errors: dict[int, float] = {}
+        for cells in {work.cells(each) for each in work.sample}:
+            # the sum over a table's cells of floor + slope f
+            noise = chosen.sum_noise(people, chosen.size // cells)
+            errors[cells] = cells * noise.floor + noise.slope
+        return float(np.mean([errors[work.cells(each)] for each in work.sample]))
+
+    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+        summed = _all_cells(work) // max(work.cells(each) for each in work.sample)
+        return f"each cell of a table is the sum of {summed:,} or more noisy cells"
+
+
+class InputRandomizedResponse(Full):
+    """Parallel randomized response: a bit for every cell of the whole table."""
+
+    name: ClassVar[str] = "inp-rr"
+    about: ClassVar[str] = "the whole table by symmetric unary encoding"
+    source: ClassVar[str] = "cormode2018marginal, section 4.2, theorem 4.3 corrected, see docs/errata"
+    oracle_name: ClassVar[str] = "sue"
+    most: ClassVar[int] = MOST_BITS
+
+
+class InputPreferentialSampling(Full):
+    """Preferential sampling: a cell of the whole table, mostly not the true one."""
+
+    name: ClassVar[str] = "inp-ps"
+    about: ClassVar[str] = "the whole table by generalized randomized response"
+    source: ClassVar[str] = "cormode2018marginal, section 4.2; fact 3.1 corrected, see docs/errata"
+    oracle_name: ClassVar[str] = "grr"
+    most: ClassVar[int] = MOST_LISTED
+
+
+class InputLocalHashing(Full):
+    """Local hashing of the whole table, on the linear hash: one transform decodes every cell."""
+
+    name: ClassVar[str] = "inp-olh"
+    about: ClassVar[str] = "the whole table by local hashing"
+    source: ClassVar[str] = "cormode2018marginal, appendix B.2"
+    oracle_name: ClassVar[str] = "olh"
+    most: ClassVar[int] = MOST_LISTED
+
+
+class FullContingency(Full):
+    """Randomized response or unary encoding by the size of the whole table; hashing where a bit each is too much."""
+
+    name: ClassVar[str] = "fc"
+    about: ClassVar[str] = "the whole table by the better of two oracles"
+    source: ClassVar[str] = "zhang2018calm, section 3.3"
+    oracle_name: ClassVar[str] = CALM_RULE
+    most: ClassVar[int] = MOST_LISTED
+
+
+class InputSketch(Full):
+    """The whole table in a count-mean sketch: one sign of one row each.
+
+    ``hashes`` rows of ``width`` buckets (powers of two), drawn by ``salt``. By default a row has a bucket for every
+    cell, since sums of cells suffer from narrow rows, and there are as many rows as a million numbers hold.
+    """
+
+    name: ClassVar[str] = "inp-htcms"
+    about: ClassVar[str] = "the whole table by a count-mean sketch, Hadamard form"
+    source: ClassVar[str] = "cormode2018marginal, appendix B.2"
+    oracle_name: ClassVar[str] = "hcms"
+    most: ClassVar[int] = MOST_SKETCHED
+
+    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
+        unknown = [key for key in options if key not in ("hashes", "width", "salt")]
+        if unknown:
+            raise InvalidInput(f"option {unknown[0]!r} is not one of {self.name}'s (hashes, width, salt)")
+        holding = 1 << (_all_cells(work) - 1).bit_length()
+        width = power_of_two("width", options.get("width", min(max(holding, WIDTHS[0]), WIDTHS[1])), 2, SKETCH // 2)
+        hashes = power_of_two("hashes", options.get("hashes", SKETCH // width), 2, SKETCH // width)
+        salt = whole("salt", options.get("salt", _salt(work)), 0, LARGEST_SALT)
+        return {"hashes": hashes, "width": width, "salt": str(salt)}
+
+    def oracle(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> HadamardCountMeanSketch:
+        made = oracle(self.oracle_name, size=_all_cells(work), epsilon=epsilon, **options)
+        assert isinstance(made, HadamardCountMeanSketch)
+        return made
+
+    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+        chosen = self.oracle(work, epsilon, options)
+        # the spread of a sum, added up over the cells of a table: all cells' squares, each table's own
+        whole_mass = squared_mass(work, tuple(range(len(work.sizes))))
+        tables = np.array([squared_mass(work, each) for each in work.sample])
+        shared = chosen.collision_variance((chosen.size - 2) * whole_mass + tables)
+        return super().predict(work, epsilon, people, options) + float(shared.mean())
+
+
+def _all_cells(work: Workload) -> int:
+    return work.cells(tuple(range(len(work.sizes))))
+
+
+def _grouped(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}"
+
+
+def _salt(work: Workload) -> int:
+    """A salt that the same attributes always get again."""
+    text = json.dumps([work.names, work.sizes], ensure_ascii=False)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+FULL: tuple[Method, ...] = (
+    InputRandomizedResponse(),
+    InputPreferentialSampling(),
+    InputLocalHashing(),
+    InputSketch(),
+    FullContingency(),
+)

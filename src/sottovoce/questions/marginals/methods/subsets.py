@@ -1,0 +1,346 @@
+"""One cohort for every table that is asked for: its people report the table's cell, and nothing is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from itertools import combinations
+from math import comb, prod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import Noise, Oracle
+from sottovoce.postprocessing.maximum_entropy import ROUNDS, maximal, proportional_fits
+from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.questions.marginals.coverage import view_shares
+from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
+from sottovoce.questions.marginals.methods.views import unknown_variances
+from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
+from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
+MOST_VIEWS = 1 << 16
+MOST_NUMBERS = 1 << 26  # that the states of all cohorts hold
+RESAMPLED = (8, 32)  # fits of a parametric bootstrap: at least, at most
+MOST_STEPS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
+LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
+
+
+class Views:
+    """The tables that are asked for, each by a cohort of its own: those listed, or all of so many attributes."""
+
+    def __init__(self, work: Workload) -> None:
+        self._count, self._order, self._is_complete = len(work.names), work.order, work.sets is None
+        self.listed = tuple(combinations(range(self._count), self._order)) if work.sets is None else work.sets
+        self._index = {view: number for number, view in enumerate(self.listed)}
+        self._known: dict[Places, tuple[int, ...]] = {}
+
+    @cached_property
+    def widest(self) -> int:
+        return max(len(view) for view in self.listed)
+
+    def containing(self, places: Places) -> tuple[int, ...]:
+        """The views that contain a set, by their numbers."""
+        if places not in self._known:
+            self._known[places] = tuple(self._search(places))
+        return self._known[places]
+
+    def _search(self, places: Places) -> list[int]:
+        if not self._is_complete:
+            wanted = set(places)
+            return [number for number, view in enumerate(self.listed) if wanted.issubset(view)]
+        if len(places) > self._order:
+            return []
+        others = [place for place in range(self._count) if place not in places]
+        added = combinations(others, self._order - len(places))
+        return sorted(self._index[tuple(sorted((*places, *each)))] for each in added)
+
+
+class Source(NamedTuple):
+    """A view that tells of a set: how many people it asks, and the error's law of the set's cells."""
+
+    people: float
+    noise: Noise
+
+
+def source_of(oracle: Oracle, people: float, cells: int) -> Source:
+    """What a view's oracle tells of a set inside it with so many cells."""
+    person = oracle.sum_noise(1, oracle.size // cells)
+    return Source(people, Noise(person.floor / people, person.slope / people))
+
+
+def shares(sources: Sequence[Source], cells: int) -> Floats:
+    """What each source counts in the average of all: the inverse of its variance at an even table."""
+    # known before the answers, so that the average stays unbiased
+    even = 1 / cells
+    weights = np.array([1 / (s.noise.floor + s.noise.slope * even + even * (1 - even) / s.people) for s in sources])
+    return np.asarray(weights / weights.sum())
+
+
+def average_noise(sources: Sequence[Source], weights: Floats, people: int) -> tuple[Noise, float]:
+    """The privacy noise of an average, and what f(1 - f) counts in its variance since cohorts are random people."""
+    floor = sum(weight**2 * source.noise.floor for weight, source in zip(weights, sources, strict=True))
+    slope = sum(weight**2 * source.noise.slope for weight, source in zip(weights, sources, strict=True))
+    # cohorts are drawn without replacement: Var[sum w f_c] = f(1 - f) (sum w^2/n_c - 1/n)
+    drawn = sum(weight**2 / source.people for weight, source in zip(weights, sources, strict=True)) - 1 / people
+    return Noise(float(floor), float(slope)), max(float(drawn), 0.0)
+
+
+class SubsetsFit(Fit):
+    """A set's table from every view that contains it, averaged; other sets by maximum entropy from those."""
+
+    errors: ClassVar[str] = f"{CLOSED_FORM}; {BOOTSTRAP} where reconstructed"
+
+    def __init__(self, work: Workload, views: Views, aggregate: Aggregate) -> None:
+        self._work, self._views, self._aggregate = work, views, aggregate
+        self._people = aggregate.people
+        self._asked = [aggregate.cohort(index)[0] for index in range(len(views.listed))]
+        self._oracles: dict[int, Oracle] = {}
+        self._estimated: dict[int, Floats] = {}
+        self._fitted: dict[Places, Floats] = {}
+        self._spread: dict[Places, Floats] = {}
+
+    # -- sets that were asked for
+
+    def _heard(self, places: Places) -> list[int]:
+        """The views with people that contain a set."""
+        return [index for index in self._views.containing(places) if self._asked[index]]
+
+    def _oracle(self, index: int) -> Oracle:
+        """A view's oracle, which goes by the size of its table."""
+        cells = self._work.cells(self._views.listed[index])
+        if cells not in self._oracles:
+            self._oracles[cells] = self._aggregate.plan.cohorts[index].oracles[0]
+        return self._oracles[cells]
+
+    def _view(self, index: int) -> Floats:
+        """The estimate from one view's own cohort."""
+        if index not in self._estimated:
+            people, (state,) = self._aggregate.cohort(index)
+            self._estimated[index] = self._oracle(index).estimate(state, people)[0]
+        return self._estimated[index]
+
+    def _sources(self, places: Places, heard: Sequence[int]) -> list[Source]:
+        cells = self._work.cells(places)
+        return [source_of(self._oracle(index), self._asked[index], cells) for index in heard]
+
+    def _average(self, places: Places, heard: Sequence[int]) -> Floats:
+        if len(heard) == 1 and self._views.listed[heard[0]] == places:
+            return self._view(heard[0]).copy()
+        weights = shares(self._sources(places, heard), self._work.cells(places))
+        total = np.zeros(self._work.cells(places))
+        for weight, index in zip(weights, heard, strict=True):
+            view = self._views.listed[index]
+            inside = tuple(view.index(place) for place in places)
+            total += weight * margins(self._view(index), self._work.shape(view), [inside])[0]
+        return total
+
+    def _average_variance(self, places: Places, heard: Sequence[int], table: Floats) -> Floats:
+        sources = self._sources(places, heard)
+        noise, drawn = average_noise(sources, shares(sources, table.size), self._people)
+        plausible = np.clip(table, 0, 1)
+        return noise.variance(plausible) + drawn * plausible * (1 - plausible)
+
+    # -- sets that were not
+
+    def _pieces(self, places: Places) -> list[Places]:
+        """The largest sets inside this one that somebody was asked about."""
+        level = set(combinations(places, min(len(places), self._views.widest)))
+        found: list[Places] = []
+        while level:
+            known = {each for each in level if self._heard(each)}
+            found += sorted(known)
+            level = {sub for each in level - known for sub in combinations(each, len(each) - 1) if sub}
+        return found if len({len(each) for each in found}) <= 1 else maximal(found)
+
+    def _maximum_entropy(self, places: Places, pieces: Sequence[Places], tables: Sequence[Floats]) -> Floats:
+        """A fit for each row of the pieces' tables, each first brought to the simplex."""
+        shape, cells = self._work.shape(places), self._work.cells(places)
+        axes = [tuple(places.index(place) for place in piece) for piece in pieces]
+        rows = len(tables[0])
+        rounds = min(max(MOST_STEPS // (cells * len(pieces) * rows), 2), ROUNDS)
+        nearest = [np.stack([norm_sub(row) for row in table]) for table in tables]
+        return proportional_fits(shape, axes, nearest, rounds=rounds).reshape(rows, cells)
+
+    def _reconstruction(self, places: Places) -> Floats:
+        if places not in self._fitted:
+            pieces = self._pieces(places)
+            cells = self._work.cells(places)
+            tables = [each[None] for each in self.tables(pieces)]
+            self._fitted[places] = (
+                self._maximum_entropy(places, pieces, tables)[0] if pieces else np.full(cells, 1 / cells)
+            )
+        return self._fitted[places]
+
+    def _reconstruction_variance(self, places: Places) -> Floats:
+        """How far fits to noisy pieces of the fitted table fall from it; more if the set should have been asked."""
+        if places not in self._spread:
+            pieces, fitted = self._pieces(places), self._reconstruction(places)
+            spread = np.zeros(fitted.size)
+            if pieces:
+                draws = np.random.Generator(np.random.PCG64([len(places), *places]))
+                inside = [tuple(places.index(place) for place in piece) for piece in pieces]
+                true = margins(fitted, self._work.shape(places), inside)
+                errors = [np.sqrt(each) for each in self.variances(pieces)]
+                steps = fitted.size * len(pieces) * LEAST_ROUNDS
+                rows = min(max(MOST_STEPS // steps, RESAMPLED[0]), RESAMPLED[1])
+                noisy = [t + e * draws.standard_normal((rows, t.size)) for t, e in zip(true, errors, strict=True)]
+                spread = ((self._maximum_entropy(places, pieces, noisy) - fitted) ** 2).mean(axis=0)
+            if len(places) <= self._views.widest or len(set().union(*pieces)) < len(places):
+                # nobody was asked what could have been: as if one person had been, truthfully
+                plausible = np.clip(fitted, 1 / fitted.size, 1 - 1 / fitted.size)
+                spread = spread + plausible * (1 - plausible)
+            if self._views.widest < 2:  # nobody was asked how attributes go together
+                spread = spread + unknown_variances(self._work, places, fitted, combinations(places, 2))
+            elif len(places) > self._views.widest:  # structure that smaller tables cannot show
+                spread = spread + TRIPLE_TIE**2 * comb(len(places), self._views.widest + 1) * fitted**2
+            self._spread[places] = spread
+        return self._spread[places]
+
+    # -- the fit
+
+    def tables(self, sets: Sequence[Places]) -> list[Floats]:
+        out = []
+        for each in sets:
+            heard = self._heard(each)
+            out.append(self._average(each, heard) if heard else self._reconstruction(each).copy())
+        return out
+
+    def variances(self, sets: Sequence[Places]) -> list[Floats]:
+        out = []
+        for each, table in zip(sets, self.tables(sets), strict=True):
+            heard = self._heard(each)
+            out.append(
+                self._average_variance(each, heard, table) if heard else self._reconstruction_variance(each).copy()
+            )
+        return out
+
+    def is_unbiased(self, places: Places) -> bool:
+        return bool(self._heard(places))
+
+    def is_reconstructed(self, places: Places) -> bool:
+        return not self._heard(places)
+
+    def is_heard(self, part: Places) -> bool:
+        return bool(self._heard(part))
+
+
+class PerTable(Method):
+    """Every table of the workload has a cohort of its own, whose people report its cell."""
+
+    oracle_name: ClassVar[str]
+    most: ClassVar[int]  # cells of one table
+
+    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+        count = comb(len(work.names), work.order) if work.sets is None else len(work.sets)
+        if count > MOST_VIEWS:
+            return f"there are {count:,} tables, more than {MOST_VIEWS:,}"
+        if count > people:
+            return f"there are {count:,} tables and {people:,} people, less than one for each"
+        sizes = {work.cells(each) for each in work.sets} if work.sets else {prod(sorted(work.sizes)[-work.order :])}
+        largest = max(sizes)
+        if largest > self.most or largest * count > MOST_NUMBERS:
+            return (
+                f"{count:,} tables of up to {largest:,} cells are too many numbers: a table must have at most "
+                f"{self.most:,}, all together {MOST_NUMBERS:,}"
+            )
+        try:
+            oracle_by(self.oracle_name, largest, epsilon)
+        except InvalidInput as wrong:
+            return str(wrong)
+        return None
+
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+        if work.sets is None:
+            return Subsets(schema, work.names, work.order, self.oracle_name, epsilon)
+        encodings = [Cells.of(schema, *work.attributes(each)) for each in work.sets]
+        asks = [Ask(each, oracle_by(self.oracle_name, each.size, epsilon)) for each in encodings]
+        return Cohorts([Cohort((ask,)) for ask in asks])
+
+    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+        return SubsetsFit(work, Views(work), aggregate)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        if work.sets is not None:
+            return view_shares(work.sets, parts)
+        # of the sets of k attributes, those that hold r given ones:  C(d - r, k - r) / C(d, k)
+        count, order = len(work.names), work.order
+        inside = [comb(count - len(part), order - len(part)) if len(part) <= order else 0 for part in parts]
+        return [holding / comb(count, order) for holding in inside]
+
+    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+        views = None if work.sets is None else Views(work)
+        oracles: dict[int, Oracle] = {}
+        errors = []
+        for places in work.sample:
+            cells = work.cells(places)
+            told = [places] if views is None else [views.listed[number] for number in views.containing(places)]
+            sources = []
+            for size in map(work.cells, told):
+                if size not in oracles:
+                    oracles[size] = oracle_by(self.oracle_name, size, epsilon)
+                sources.append(source_of(oracles[size], people / work.count, cells))
+            noise, drawn = average_noise(sources, shares(sources, cells), people)
+            errors.append(cells * noise.floor + noise.slope + drawn * (1 - squared_mass(work, places)))
+        return float(np.mean(errors))
+
+    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+        return f"each of {work.count:,} tables is told by {people // work.count:,} people"
+
+
+class MarginalRandomizedResponse(PerTable):
+    """Parallel randomized response on one table: a bit for each of its cells."""
+
+    name: ClassVar[str] = "marg-rr"
+    about: ClassVar[str] = "each table by symmetric unary encoding"
+    source: ClassVar[str] = "cormode2018marginal, section 4.3"
+    oracle_name: ClassVar[str] = "sue"
+    most: ClassVar[int] = MOST_BITS
+
+
+class MarginalPreferentialSampling(PerTable):
+    """Preferential sampling on one table: one of its cells."""
+
+    name: ClassVar[str] = "marg-ps"
+    about: ClassVar[str] = "each table by generalized randomized response"
+    source: ClassVar[str] = "cormode2018marginal, section 4.3; fact 3.1 corrected, see docs/errata"
+    oracle_name: ClassVar[str] = "grr"
+    most: ClassVar[int] = MOST_NUMBERS
+
+
+class MarginalHadamard(PerTable):
+    """The sign of one Hadamard coefficient of one table; a table of any sizes is filled up to a power of two cells."""
+
+    name: ClassVar[str] = "marg-ht"
+    about: ClassVar[str] = "each table by one of its Hadamard coefficients"
+    source: ClassVar[str] = "cormode2018marginal, sections 4.3 and 6.3"
+    oracle_name: ClassVar[str] = "hrr"
+    most: ClassVar[int] = MOST_NUMBERS
+
+
+class AllMarginals(PerTable):
+    """Randomized response or unary encoding by the size of each table; hashing where a bit each is too much."""
+
+    name: ClassVar[str] = "am"
+    about: ClassVar[str] = "each table by the better of two oracles"
+    source: ClassVar[str] = "zhang2018calm, section 3.4"
+    oracle_name: ClassVar[str] = CALM_RULE
+    most: ClassVar[int] = MOST_NUMBERS
+
+
+PER_TABLE: tuple[Method, ...] = (
+    MarginalRandomizedResponse(),
+    MarginalPreferentialSampling(),
+    MarginalHadamard(),
+    AllMarginals(),
+)

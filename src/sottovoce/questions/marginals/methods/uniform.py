@@ -1,0 +1,69 @@
+"""The baseline that asks nobody: every cell is as likely as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sottovoce.oracles import oracle
+from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.models.structure import spread
+from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
+
+class UniformFit(Fit):
+    """The same frequency everywhere; its error is that of a typical table."""
+
+    errors: ClassVar[str] = CLOSED_FORM
+
+    def __init__(self, work: Workload) -> None:
+        self._work = work
+
+    def tables(self, sets: Sequence[Places]) -> list[Floats]:
+        return [np.full(self._work.cells(each), 1 / self._work.cells(each)) for each in sets]
+
+    def variances(self, sets: Sequence[Places]) -> list[Floats]:
+        return [np.full(self._work.cells(each), spread(self._work, each) / self._work.cells(each)) for each in sets]
+
+    def is_reconstructed(self, places: Places) -> bool:
+        return True
+
+    def is_heard(self, part: Places) -> bool:
+        return False
+
+
+class Uniform(Method):
+    """The uniform table, whatever people say. A plan needs an ask, so one attribute is asked and not used."""
+
+    name: ClassVar[str] = "uniform"
+    about: ClassVar[str] = "every cell alike, nobody's answer used"
+    source: ClassVar[str] = "zhang2018calm, section 5.1"
+    is_baseline: ClassVar[bool] = True
+
+    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+        return None
+
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+        first = Cells.of(schema, work.names[0])
+        return Cohorts([Cohort((Ask(first, oracle("adaptive", size=first.size, epsilon=epsilon)),))])
+
+    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+        return UniformFit(work)
+
+    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+        return [0.0] * len(parts)
+
+    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+        return False
+
+    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+        return float(np.mean([spread(work, each) for each in work.sample]))

@@ -1,0 +1,1 @@
+"""Models behind the methods: classes, log-linear tables, designs of views, signs."""

@@ -1,0 +1,161 @@
+"""The question: tables of how attributes go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.plan import Plan, Question
+from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
+from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
+from sottovoce.questions.marginals.methods import AUTO, method
+from sottovoce.questions.marginals.planner import best, ranking
+from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.schema import Schema
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
+
+@dataclass(frozen=True, init=False)
+class Marginals(Question):
+    """Tables of any ``up_to`` attributes together, with intervals.
+
+    ``attributes``: those asked about, by default every sensitive one with known values. ``workload``: the sets that
+    matter, by default every set of ``up_to`` attributes. ``method``: a name, or ``auto``, which predicts every
+    method's error and takes the best. ``options`` are the method's.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
+    >>> plan = sv.plan(schema, sv.Marginals(up_to=2), epsilon=1.0, people=10_000)
+    >>> people = {"smoker": [True, False] * 500, "drinker": [True, False] * 500, "region": ["N", "S"] * 500}
+    >>> table = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate().marginal("smoker", "drinker")
+    >>> table.labels
+    ((False, False), (False, True), (True, False), (True, True))
+    """
+
+    kind: ClassVar[str] = "marginals"
+    resettles: ClassVar[bool] = False  # a method's choices follow from its options, and go into the cohorts
+    up_to: int
+    attributes: tuple[str, ...] | None
+    workload: tuple[tuple[str, ...], ...] | None
+    method: str
+    options: Mapping[str, Any] = field(hash=False)
+
+    def __init__(
+        self,
+        up_to: int,
+        attributes: Sequence[str] | None = None,
+        workload: Sequence[Sequence[str]] | None = None,
+        method: str = AUTO,
+        **options: Any,
+    ) -> None:
+        for part, names in (("attributes", attributes), ("workload", workload)):
+            if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
+                raise InvalidInput(f"{part} must be a list of names")
+        if workload is not None and any(isinstance(each, str) or not isinstance(each, Sequence) for each in workload):
+            raise InvalidInput("workload must be a list of lists of names")
+        if not isinstance(method, str):
+            raise InvalidInput(f"method ({method}) must be a name")
+        parts: dict[str, Any] = {
+            "up_to": whole("up_to", up_to, 1, 64),
+            "attributes": None if attributes is None else tuple(attributes),
+            "workload": None if workload is None else tuple(tuple(each) for each in workload),
+            "method": method,
+            "options": dict(options),
+        }
+        for part, value in parts.items():
+            object.__setattr__(self, part, value)
+
+    def work(self, schema: Schema) -> Workload:
+        """The tables that matter."""
+        return Workload.of(schema, self.attributes, self.up_to, self.workload)
+
+    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Marginals:
+        work = self.work(schema)
+        if max(work.cells(each) for each in work.sample) > MOST_CELLS:
+            largest = max(work.cells(each) for each in work.sample)
+            raise InvalidInput(f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}")
+        if self.method == AUTO:
+            if self.options:
+                raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
+            choice = best(work, epsilon, people)
+            chosen, options = choice.method, choice.options
+        else:
+            chosen = method(self.method)
+            reason = chosen.refuse(work, epsilon, people)
+            if reason is not None:
+                fitting = ", ".join(each.method.name for each in ranking(work, epsilon, people))
+                raise InvalidInput(f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})")
+            options = chosen.settle(work, epsilon, people, **self.options)
+        return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
+
+    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
+        return method(self.method).cohorts(schema, self.work(schema), epsilon, self.options)
+
+    def estimate(self, aggregate: Aggregate, **options: Any) -> MarginalEstimate:
+        """Tables of any attributes."""
+        if options:
+            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's: marginals have none")
+        aggregate.require_people()
+        work = self.work(aggregate.plan.schema)
+        fit = method(self.method).fit(work, aggregate, self.options)
+        return MarginalEstimate.of(work, fit, self.method, aggregate)
+
+    def explain(self, plan: Plan) -> list[str]:
+        work = self.work(plan.schema)
+        chosen = method(self.method)
+        predicted = chosen.predict(work, plan.epsilon, plan.round_people, self.options)
+        cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
+        tables = (
+            f"{work.count:,} tables of {work.order} attributes" if self.workload is None else f"{work.count} tables"
+        )
+        return [
+            f"Question: {tables} over {', '.join(work.names)}",
+            f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
+            f"People: {plan.round_people:,} in {len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}, "
+            f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
+            f"Predicted squared error of a table: {predicted:.2g}, about {(predicted / cells) ** 0.5:.2g} per cell",
+            *explained(
+                work, self.coverage(plan), plan.round_people, self._reconstructed(work), self.outside_tables(plan)
+            ),
+        ]
+
+    def coverage(self, plan: Plan) -> Coverage:
+        """Which attributes and pairs of its tables a plan asks about, and how many of its people each."""
+        return method(self.method).coverage(self.work(plan.schema), self.options)
+
+    def outside_tables(self, plan: Plan) -> tuple[Places, ...] | None:
+        """What lies in none of a plan's tables, and nobody is asked about: attributes, and pairs of them.
+
+        None if there are too many to list.
+        """
+        work = self.work(plan.schema)
+        parts = parts_outside(work)
+        if not parts:
+            return parts
+        shares = method(self.method).shares(work, self.options, parts)
+        return tuple(part for part, share in zip(parts, shares, strict=True) if share <= 0)
+
+    def _reconstructed(self, work: Workload) -> int:
+        """How many of the workload's sampled tables of three or more attributes reports do not tell as a whole."""
+        large = [places for places in work.sample if len(places) > 2]
+        return sum(not method(self.method).is_whole(work, self.options, places) for places in large)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "up_to": self.up_to,
+            "attributes": None if self.attributes is None else list(self.attributes),
+            "workload": None if self.workload is None else [list(each) for each in self.workload],
+            "method": self.method,
+            "options": dict(sorted(self.options.items())),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(data["up_to"], data["attributes"], data["workload"], data["method"], **data["options"])

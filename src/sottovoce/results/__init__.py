@@ -1,0 +1,1 @@
+"""What is learnt: tables with their errors, estimates, findings, pictures."""

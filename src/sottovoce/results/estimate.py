@@ -1,0 +1,264 @@
+"""Estimates: values with variances, and the ways people look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import written
+from sottovoce.oracles import Noise
+from sottovoce.schema import Label
+
+if TYPE_CHECKING:
+    from sottovoce.protocol.plan import Question
+
+Floats = NDArray[np.float64]
+Cell = Label | tuple[Label, ...]  # of a table of one attribute, or of several
+
+
+@dataclass(frozen=True)
+class PureLaw:
+    """The reports' own law behind a table: how many supported each value, and with what chances."""
+
+    support: NDArray[np.int64]
+    p: float
+    q: float
+    encoding: str  # "direct": one answer per report; "bits": one independent bit per value; "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Estimated frequencies of the values of one or more attributes.
+
+    ``variances`` are those of the error given the people asked. ``method`` names the repair, ``base`` for none.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> reports = sv.simulate(plan, {"x": [True] * 700 + [False] * 300}, seed=1)
+    >>> table = sv.Aggregate(plan).add(reports).estimate().marginal("x")
+    >>> low, high = table.interval(0.95)
+    >>> bool(low[1] < 0.7 < high[1]), table.is_unbiased
+    (True, True)
+    """
+
+    attributes: tuple[str, ...]
+    labels: Sequence[Cell]
+    values: Floats
+    variances: Floats
+    people: int
+    noise: Noise = field(repr=False)
+    is_unbiased: bool = True
+    method: str = "base"
+    is_complete: bool = True  # whether it lists every value that can occur
+    is_reconstructed: bool = False  # whether some of it was never asked for, and follows from an assumption
+    errors: str = "closed form"  # where the variances come from
+    never_asked: tuple[tuple[str, ...], ...] = ()  # attributes, and pairs of them, that no report tells of
+    partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)  # others, and the share told of each
+    law: PureLaw | None = field(default=None, repr=False)
+
+    @property
+    def std_error(self) -> Floats:
+        """Standard errors of the values."""
+        return np.sqrt(self.variances)
+
+    @property
+    def unasked(self) -> str:
+        """What no report tells of, in words; empty if there is nothing of the kind."""
+        named = ", ".join(" x ".join(part) for part in self.never_asked)
+        return f"never asked: {named}, of which this table says nothing" if named else ""
+
+    @property
+    def partly(self) -> str:
+        """What reports tell only in part, in words; empty if there is nothing of the kind."""
+        named = ", ".join(f"{' x '.join(part)} ({share:.0%})" for part, share in self.partly_heard.items())
+        return f"partly heard: {named}" if named else ""
+
+    def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
+        """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
+        if not 0.5 < (1 + level) / 2 < 1:  # also refuses what a float cannot tell from 0 or 1
+            raise InvalidInput(f"level ({level}) must lie between 0 and 1")
+        variances = self.variances
+        if population:
+            share = np.clip(self.values, 0, 1)
+            variances = variances + share * (1 - share) / self.people
+        reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variances)
+        return self.values - reach, self.values + reach
+
+    def threshold(self, alpha: float = 0.05) -> float:
+        """Estimates above this are significant: of values nobody holds, at most ``alpha`` pass in expectation.
+
+        T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq. (3.13)
+        """
+        if not 0 < alpha < len(self.values):
+            raise InvalidInput(f"alpha ({alpha}) must lie between 0 and the number of values")
+        return -NormalDist().inv_cdf(alpha / len(self.values)) * float(np.sqrt(self.noise.floor))
+
+    def significant(self, alpha: float = 0.05) -> NDArray[np.bool_]:
+        """Which values rise above the noise."""
+        return self.values > self.threshold(alpha)
+
+    def total(self, labels: Sequence[Cell]) -> float:
+        """The summed frequency of some values; never negative after ``post-pos``."""
+        place = {label: index for index, label in enumerate(self.labels)}
+        unknown = [label for label in labels if label not in place]
+        if unknown:
+            raise InvalidInput(f"label {unknown[0]!r} is not in the table")
+        total = float(self.values[[place[label] for label in labels]].sum())
+        return max(total, 0.0) if self.method == "post-pos" else total
+
+    def repaired(self, values: Floats, method: str, *, is_unbiased: bool = False) -> Table:
+        """The same table with repaired values, marked."""
+        return replace(self, values=values, method=method, is_unbiased=is_unbiased)
+
+    def largest_first(self) -> NDArray[np.int64]:
+        """The places of its values, the largest first; equal ones stay in their order."""
+        return np.argsort(-self.values, kind="stable")
+
+    def at(self, places: NDArray[np.int64]) -> Table:
+        """Some of its values, in the order given, to be shown; what follows from all of them (``law``) is left out."""
+        labels = [self.labels[place] for place in places.tolist()]
+        values, variances = self.values[places], self.variances[places]
+        return replace(self, labels=labels, values=values, variances=variances, is_complete=False, law=None)
+
+    def rows(self, level: float = 0.95, *, population: bool = False) -> list[dict[str, Any]]:
+        """One mapping per value, ready for JSON."""
+        low, high = self.interval(level, population=population)
+        return [
+            {
+                "value": label,
+                "frequency": float(value),
+                "std_error": float(error),
+                "low": float(bottom),
+                "high": float(top),
+            }
+            for label, value, error, bottom, top in zip(
+                self.labels, self.values, self.std_error, low, high, strict=True
+            )
+        ]
+
+    def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        """The table with all that marks it."""
+        return {
+            "attributes": list(self.attributes),
+            "people": self.people,
+            "method": self.method,
+            "is_unbiased": self.is_unbiased,
+            "is_reconstructed": self.is_reconstructed,
+            "never_asked": [list(part) for part in self.never_asked],
+            "partly_heard": [{"attributes": list(part), "share": share} for part, share in self.partly_heard.items()],
+            "errors": self.errors,
+            "level": level,
+            "rows": self.rows(level),
+        }
+
+    def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
+        """A data frame: value, frequency, std_error, low, high."""
+        pd = imported("pandas")
+
+        name = ",".join(self.attributes)
+        return pd.DataFrame(self.rows(level, population=population)).rename(columns={"value": name}).set_index(name)
+
+    def plot(
+        self,
+        path: str | None = None,
+        *,
+        truth: Floats | None = None,
+        level: float = 0.95,
+        population: bool = False,
+        most: int = 64,
+        kind: str | None = None,
+    ) -> Any:
+        """An Altair chart; written to ``path`` if given.
+
+        One attribute: bars with intervals. Two: a heat map. Three: one for each value of the first. More, or with the
+        ``truth``: bars of the ``most`` largest cells, the truth as ticks. ``kind`` ("bars", "heat") insists.
+        """
+        from sottovoce.results.plots import picture
+
+        return picture(self, path, truth=truth, level=level, population=population, most=most, kind=kind)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        head = f"{', '.join(self.attributes):<24} {'frequency':>10} {'std error':>10} {'95% interval':>22}"
+        lines = [
+            f"{written(label):<24.24} {value:>10.4f} {error:>10.4f} {f'[{bottom:.4f}, {top:.4f}]':>22}"
+            for label, value, error, bottom, top in zip(
+                self.labels, self.values, self.std_error, low, high, strict=True
+            )
+        ]
+        repair = "unbiased" if self.is_unbiased else f"repaired by {self.method}, biased"
+        notes = [f"{self.people:,} people", repair]
+        if self.is_reconstructed:
+            notes.append("reconstructed: not all of it was asked")
+        if self.never_asked:
+            notes.append(self.unasked)
+        if self.partly_heard:
+            notes.append(self.partly)
+        if self.errors != "closed form":
+            notes.append(f"errors by {self.errors}")
+        return "\n".join([head, *lines, ", ".join(notes)])
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a plan's crowd said: one table per set of attributes.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [True] * 100}, seed=1)).estimate()
+    >>> estimate.people, list(estimate.tables)
+    (100, [('x',)])
+    """
+
+    tables: Mapping[tuple[str, ...], Table]
+    people: int  # reports heard, over all tables
+    next: Question | None = field(default=None, kw_only=True)  # what the next round asks, if there is one
+
+    def marginal(self, *attributes: str) -> Table:
+        """The table of these attributes."""
+        if attributes not in self.tables:
+            known = "; ".join(", ".join(names) for names in self.tables)
+            raise InvalidInput(f"marginal ({', '.join(attributes)}) was not asked for (there is: {known})")
+        return self.tables[attributes]
+
+    @property
+    def table(self) -> Table:
+        """The table, if there is just one."""
+        if len(self.tables) != 1:
+            raise InvalidInput("there are several tables; choose one with marginal(...)")
+        return next(iter(self.tables.values()))
+
+    @property
+    def values(self) -> Floats:
+        return self.table.values
+
+    @property
+    def variances(self) -> Floats:
+        return self.table.variances
+
+    @property
+    def std_error(self) -> Floats:
+        return self.table.std_error
+
+    @property
+    def is_unbiased(self) -> bool:
+        return all(table.is_unbiased for table in self.tables.values())
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        return self.table.interval(level)
+
+    def to_pandas(self) -> Any:
+        return self.table.to_pandas()
+
+    def plot(self, path: str | None = None) -> Any:
+        return self.table.plot(path)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables.values())

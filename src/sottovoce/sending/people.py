@@ -1,0 +1,179 @@
+"""Files of people: CSV or Parquet, read in batches, every row the record of one device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.protocol.reports import BATCH, Reports
+
+if TYPE_CHECKING:
+    from sottovoce.api.planning import Plan
+    from sottovoce.console.progress import Advance
+    from sottovoce.sending.rounds import Membership
+
+PARQUET = (".parquet", ".pq")
+DEVICES_PER_STEP = 500  # how often the bar moves
+
+
+def whispers(
+    plan: Plan, path: Path, seed: int | None, advance: Advance, members: Membership | None = None
+) -> Iterator[Reports]:
+    """The reports of everybody in a file, batch by batch; of ``members`` only those whose round this is.
+
+    Without ``seed`` every row is a device that draws from the operating system's entropy. With one the crowd is
+    simulated; equal rows in a CSV and a Parquet file then give equal reports, and a row has one round in all plans.
+    """
+    done = 0
+    for number, table in enumerate(batches(path, plan)):
+        if seed is None:
+            mine = None if members is None else members.answering(done, table.num_rows)
+            yield _devices(plan, path, table, done, advance, mine)
+        else:
+            yield _simulated(plan, path, table, done, _batch_seed(seed, number))
+        done += table.num_rows
+        advance(done)
+
+
+def _devices(plan: Plan, path: Path, table: Any, before: int, advance: Advance, mine: Any = None) -> Reports:
+    from sottovoce.device.client import Client
+    from sottovoce.sending.rounds import state_of
+
+    told = []
+    for place, record in enumerate(table.to_pylist(), start=before + 1):
+        if mine is not None and not mine[place - before - 1]:
+            continue
+        try:
+            state = None if mine is None else state_of(plan)
+            told.append(Client(plan, state, invalid="raise").report(record))
+        except InvalidInput as wrong:
+            raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
+        if place % DEVICES_PER_STEP == 0:
+            advance(place)
+    return Reports.collect(plan, told)
+
+
+def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int) -> Reports:
+    from sottovoce.device.client import simulate
+
+    try:
+        return simulate(plan, table, seed)
+    except InvalidInput:
+        for place, record in enumerate(table.to_pylist(), start=before + 1):
+            try:
+                plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+            except InvalidInput as wrong:
+                raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
+        raise
+
+
+def _batch_seed(seed: int, number: int) -> int:
+    import numpy as np
+
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+
+
+def batches(path: Path, plan: Plan) -> Iterator[Any]:
+    """Arrow tables of at most ``BATCH`` rows, with the columns that the plan asks for."""
+    pa = imported("pyarrow")
+
+    if not path.is_file():
+        raise InvalidInput(f"people ({path}) must be a file that exists")
+    is_parquet = path.suffix.lower() in PARQUET
+    read = _parquet if is_parquet else _csv
+    try:
+        for table in _rebatched(read(path, plan), BATCH):
+            yield _whole(path, table)
+    except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
+        if isinstance(wrong, OSError) and wrong.errno:
+            raise
+        kind = "a whole Parquet file" if is_parquet else "a CSV in UTF-8 with a header and rows of equal length"
+        raise InvalidInput(f"people ({path}) must be {kind}") from None
+
+
+def row_count(path: Path) -> int | None:
+    """How many rows a Parquet file has; None if only reading it would tell."""
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+
+    if path.suffix.lower() not in PARQUET:
+        return None
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def _csv(path: Path, plan: Plan) -> Iterator[Any]:
+    """Every column as text: types guessed from the first block would not fit the next."""
+    pa = imported("pyarrow")
+    csv = imported("pyarrow.csv")
+
+    parse = csv.ParseOptions(newlines_in_values=True)
+    with csv.open_csv(path, parse_options=parse) as header:
+        names = header.schema.names
+    parse.ignore_empty_lines = len(names) > 1  # of one column a blank line is a person who says nothing
+    wanted = _checked_columns(path, names, plan)
+    convert = csv.ConvertOptions(
+        column_types={name: pa.string() for name in wanted}, include_columns=wanted, strings_can_be_null=False
+    )
+    with csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
+        yield from reader
+
+
+def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
+    pq = imported("pyarrow.parquet")
+
+    with pq.ParquetFile(path) as file:
+        wanted = _checked_columns(path, file.schema_arrow.names, plan)
+        yield from file.iter_batches(batch_size=BATCH, columns=wanted)
+
+
+def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
+    """The columns to read. Unknown ones are refused by place: without a header a name would be a person's value."""
+    schema = plan.schema
+    known = ", ".join(schema)
+    for place, name in enumerate(names, start=1):
+        if name not in schema:
+            raise InvalidInput(f"people ({path}): column {place} is not an attribute of the plan (it has: {known})")
+        if name in names[: place - 1]:
+            raise InvalidInput(f"people ({path}): column {name!r} occurs twice")
+    for name in plan.cohorts.attributes:
+        if name not in names:
+            raise InvalidInput(f"people ({path}): column {name!r} is missing")
+    return list(plan.cohorts.attributes)
+
+
+def _rebatched(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Tables of ``rows`` rows each and a shorter last one, however the file was cut."""
+    pa = imported("pyarrow")
+
+    held: list[Any] = []
+    count = 0
+    for piece in pieces:
+        held.append(piece)
+        count += piece.num_rows
+        if count >= rows:
+            table = pa.Table.from_batches(held)
+            while table.num_rows >= rows:
+                yield table.slice(0, rows)
+                table = table.slice(rows)
+            held, count = table.to_batches(), table.num_rows
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _whole(path: Path, table: Any) -> Any:
+    """The table with plain columns (a category is its value), if no value is missing."""
+    pa = imported("pyarrow")
+
+    for place, field in enumerate(table.schema):
+        if table.column(place).null_count:
+            raise InvalidInput(f"people ({path}): column {field.name!r} must have no missing values")
+        if pa.types.is_dictionary(field.type):
+            plain = table.column(place).cast(field.type.value_type)
+            table = table.set_column(place, field.name, plain)
+    return table

@@ -1,0 +1,336 @@
+"""A file of people as devices that send their reports, several at once, each drawn once whatever happens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.sending.journal import Drawn, Journal, Record, journal_beside, other_records
+
+if TYPE_CHECKING:
+    from sottovoce.api.planning import Plan
+    from sottovoce.console.progress import Advance
+    from sottovoce.device.assignment import Assignment
+    from sottovoce.sending.rounds import Membership
+
+Row = tuple[int, dict[str, Any]]  # (row of the file, record)
+DRAWN_AT_ONCE = 10_000  # rows that one write makes durable
+ASSIGNED_AT_ONCE = 64  # if each of them must first ask the collector
+MOST_NAMED = 5  # rows in an error
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """How it went: reports acknowledged now and in earlier runs, and the rows whose assignment came to nothing."""
+
+    now: int
+    before: int
+    lost: tuple[int, ...]
+
+
+def send_people(
+    plan: Plan,
+    people: Path,
+    url: str,
+    batch: int,
+    connections: int,
+    log: Path | None,
+    advance: Advance,
+    members: Membership | None = None,
+    journal: Path | None = None,
+    is_moved: bool = False,
+) -> Sent:
+    """Everybody's report to a collector, or of ``members`` theirs whose round this is.
+
+    All rows are checked before anything is drawn. What is drawn is in the journal before it leaves; if there is one
+    already, its reports are sent as they are, under their ids, and only rows that it does not have are drawn. They go
+    to the collector that it names, or if that ``is_moved`` to the same one at another address.
+    """
+    from sottovoce.device.sender import NotSent
+    from sottovoce.service.settings import Settings
+    from sottovoce.service.wire import most_together
+
+    batch = min(batch, most_together(plan, Settings()))
+    with ExitStack() as stack:
+        devices = _Devices(plan, url)  # a bad address is met before anything else
+        stack.callback(devices.close)
+        book = stack.enter_context(Journal(journal or journal_beside(people, plan), plan, people))
+        book.check_collector(devices.address, is_moved)
+        count = _check(plan, people, book)
+        if journal is None and not book.digests:
+            _refuse_drawn(plan, people)
+        book.belong_to(people, devices.address)
+        drawing = _Drawing(plan, people, book, members)
+        drawing.begin(count)
+        devices.journal = book
+        if log is not None:
+            devices.log = stack.enter_context(log.open("a", encoding="utf-8"))
+        try:
+            return _send(devices, drawing, batch, connections, advance)
+        except NotSent as wrong:
+            raise NotSent(f"{wrong}; the same command goes on from {book.path}, and draws nothing again") from None
+
+
+def _send(devices: _Devices, drawing: _Drawing, batch: int, connections: int, advance: Advance) -> Sent:
+    before = len(drawing.journal.acknowledged)
+    now = 0
+    pool = ThreadPoolExecutor(connections)
+    under_way: set[Future[int]] = set()
+    try:
+        for work in devices.work(drawing, batch):
+            under_way.add(pool.submit(work))
+            if len(under_way) >= 2 * connections:
+                ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                now += sum(future.result() for future in ended)
+                advance(before + now)
+        for future in under_way:
+            now += future.result()
+            advance(before + now)
+    except BaseException:
+        devices.stop.set()  # whoever waits for a collector gives up now
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)  # before the connections are closed
+    return Sent(now, before, tuple(sorted(devices.lost)))
+
+
+def _records(plan: Plan, people: Path) -> Iterator[Row]:
+    from sottovoce.sending.people import batches
+
+    before = 0
+    for table in batches(people, plan):
+        yield from enumerate(table.to_pylist(), start=before + 1)
+        before += table.num_rows
+
+
+def _check(plan: Plan, people: Path, journal: Journal) -> int:
+    """Refuse a file with rows that do not fit the plan, or that were drawn as they no longer are; returns its rows."""
+    count, first = 0, ""
+    bad: list[int] = []
+    changed: list[int] = []
+    for count, record in _records(plan, people):
+        try:
+            codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+        except InvalidInput as wrong:
+            first = first or str(wrong)
+            (changed if count in journal.digests else bad).append(count)
+            continue
+        if count in journal.digests and journal.digests[count] != journal.digest(codes):
+            changed.append(count)
+    changed += [row for row in journal.digests if row > count]
+    if changed:
+        raise InvalidInput(
+            f"people ({people}): {named_rows(changed)} changed or went since a report was drawn there; put back "
+            f"what it was, or give other people a file of their own: to draw again would cost a person epsilon again"
+        )
+    if bad:
+        more = f"; {named_rows(bad)} in all" if len(bad) > 1 else ""
+        raise InvalidInput(f"people ({people}): row {bad[0]}: {first}{more}; nothing was drawn or sent")
+    return count
+
+
+def _refuse_drawn(plan: Plan, people: Path) -> None:
+    """Refuse people who have no journal of their own, if another one in the folder shows that they were drawn.
+
+    It does if it is of the same file, if its own file is gone and one of its rows is here, if all its rows are here, or
+    if so many are that chance does not explain it.
+    """
+    for other in other_records(people, plan):
+        is_same, is_left = other.is_of(people), other.is_left()
+        if not is_same and not _has_rows_of(plan, people, other, is_left):
+            continue
+        remedy = f"give --journal {other.path}" if is_same or is_left else f"send {other.people} itself"
+        raise InvalidInput(
+            f"people ({people}): reports of these rows, or of most of them, were drawn for {other.people} before "
+            f"(journal {other.path}); {remedy} to go on with them, with the rows that were drawn as they were and "
+            f"others after them, or if these are other people give --journal FILE, a new one; nothing was drawn or sent"
+        )
+
+
+def _has_rows_of(plan: Plan, people: Path, other: Record, is_left: bool) -> bool:
+    """Whether a file has the rows, or most of the rows, that were drawn for another journal."""
+    import numpy as np
+
+    from sottovoce.sending.copies import is_copy
+
+    if not other.digests:
+        return False
+    encoded = (
+        plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for _, record in _records(plan, people)
+    )
+    here = np.fromiter((_number(other.digest(codes)) for codes in encoded), np.uint64)
+    drawn_rows = sorted(other.digests)
+    rows = np.array(drawn_rows, np.int64) - 1  # from 0
+    drawn = np.fromiter((_number(other.digests[row]) for row in drawn_rows), np.uint64)
+    inside = rows < len(here)
+    same = int(np.count_nonzero(drawn[inside] == here[rows[inside]]))
+    if same == len(rows) or (is_left and same):
+        return True
+    return is_copy(rows, drawn, here)
+
+
+def _number(digest: bytes) -> int:
+    """Enough of a digest to tell rows apart."""
+    return int.from_bytes(digest[:8], "little")
+
+
+def named_rows(rows: Sequence[int]) -> str:
+    """row 3, or rows 3, 4, 8"""
+    listed = sorted(set(rows))
+    shown = ", ".join(map(str, listed[:MOST_NAMED]))
+    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
+    return f"row{'s' if len(listed) > 1 else ''} {shown}{more}"
+
+
+class _Drawing:
+    """Who is to be drawn, and the drawing."""
+
+    def __init__(self, plan: Plan, people: Path, journal: Journal, members: Membership | None) -> None:
+        self.plan, self.journal = plan, journal
+        self._people, self._members = people, members
+
+    def begin(self, count: int) -> None:
+        """Give every row its round, for good; those that were drawn have answered."""
+        if self._members is not None:
+            self._members.prepare(count)
+            self._members.mark(self.journal.digests)
+
+    def rows(self) -> Iterator[Row]:
+        """Those that were not drawn, of this round."""
+        known = frozenset(self.journal.digests)
+        for row, record in _records(self.plan, self._people):
+            if row not in known and (self._members is None or self._members.answers(row)):
+                yield row, record
+
+    def keep(self, draws: Sequence[Drawn]) -> None:
+        """From here on they have answered, and may be sent."""
+        self.journal.write(draws)
+        if self._members is not None:
+            self._members.mark([drawn.row for drawn in draws])
+
+    def draw(self, row: int, record: dict[str, Any], given: Assignment | None = None) -> Drawn:
+        from sottovoce.device.assignment import new_id
+        from sottovoce.device.client import Client
+        from sottovoce.sending.rounds import state_of
+
+        plan = self.plan
+        digest = self.journal.digest(plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form))
+        state = state_of(plan) if len(plan.series.shares) > 1 else None
+        report = Client(plan, state, assignment=given, invalid="raise").report(record)
+        return Drawn(row, digest, given.id if given else new_id(), report, given)
+
+
+class _Devices:
+    """Devices that share connections, one for each thread."""
+
+    journal: Journal
+    log: TextIO | None = None
+
+    def __init__(self, plan: Plan, url: str) -> None:
+        from sottovoce.device.sender import Sender
+
+        self._plan = plan
+        self.stop = threading.Event()
+        self.lost: list[int] = []
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._make: Callable[[], Any] = lambda: Sender(url, stop=self.stop)
+        self._senders = [self._make()]
+        self.address: str = self._senders[0].address
+        self._unused = list(self._senders)
+
+    def _sender(self) -> Any:
+        if not hasattr(self._own, "sender"):
+            with self._lock:
+                if self._unused:
+                    self._own.sender = self._unused.pop()
+                else:
+                    self._own.sender = self._make()
+                    self._senders.append(self._own.sender)
+        return self._own.sender
+
+    def work(self, drawing: _Drawing, batch: int) -> Iterator[Callable[[], int]]:
+        """What the threads are to do: send what was drawn before, then draw and send the others."""
+        waiting = self.journal.waiting()
+        if self._plan.coin == "assigned":
+            for group in _batched(waiting, batch):
+                yield partial(self._send, group, batch)
+            for rows in _batched(drawing.rows(), max(batch, ASSIGNED_AT_ONCE)):
+                yield partial(self._draw_and_send, drawing, rows, batch)
+            return
+        draws = chain.from_iterable(_kept(drawing, rows) for rows in _batched(drawing.rows(), DRAWN_AT_ONCE))
+        for group in _batched(chain(waiting, draws), batch):
+            yield partial(self._send, group, batch)
+
+    def _draw_and_send(self, drawing: _Drawing, rows: Sequence[Row], batch: int) -> int:
+        """Ask for coins, draw with them, and keep both before anything of it is sent."""
+        sender = self._sender()
+        draws = [drawing.draw(row, record, sender.assignment(self._plan.id)) for row, record in rows]
+        with self._lock:
+            drawing.keep(draws)
+        return self._send(draws, batch)
+
+    def _send(self, draws: Sequence[Drawn], batch: int) -> int:
+        now = time()
+        good: list[Drawn] = []
+        late: list[Drawn] = []
+        for each in draws:
+            has_expired = each.assignment is not None and now > each.assignment.expires
+            (late if has_expired else good).append(each)
+        self._lose(late)
+        return sum(self._send_one(group) for group in _batched(good, batch))
+
+    def _send_one(self, draws: Sequence[Drawn]) -> int:
+        """One request. If an assignment in it is refused, each goes by itself, and those refused are lost."""
+        from sottovoce.device.sender import NotSent
+
+        given = [each.assignment for each in draws if each.assignment is not None]
+        try:
+            self._sender().send([each.id for each in draws], [each.report for each in draws], given)
+        except NotSent as wrong:
+            if wrong.problem != "bad-assignment":
+                raise
+            if len(draws) > 1:
+                return sum(self._send_one([each]) for each in draws)
+            self._lose(draws)
+            return 0
+        self._acknowledged(draws)
+        return len(draws)
+
+    def _lose(self, draws: Iterable[Drawn]) -> None:
+        with self._lock:
+            self.lost += [each.row for each in draws]
+
+    def _acknowledged(self, draws: Sequence[Drawn]) -> None:
+        with self._lock:
+            if self.log is not None:
+                self.log.write("".join(f"{each.id.hex()}\n" for each in draws))
+                self.log.flush()
+            self.journal.acknowledge([each.row for each in draws])
+
+    def close(self) -> None:
+        for sender in self._senders:
+            sender.close()
+
+
+def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of ``size`` items, and a shorter last one."""
+    source = iter(items)
+    while group := list(islice(source, size)):
+        yield group
+
+
+def _kept(drawing: _Drawing, rows: Sequence[Row]) -> list[Drawn]:
+    draws = [drawing.draw(row, record) for row, record in rows]
+    drawing.keep(draws)
+    return draws

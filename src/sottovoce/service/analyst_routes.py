@@ -1,0 +1,136 @@
+"""What analysts ask over HTTP, with a bearer token: surveys, estimates, tables, exports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Query
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from sottovoce.api.planning import Plan
+from sottovoce.api.surveys import LONGEST_TITLE
+from sottovoce.service.problems import Problem
+from sottovoce.service.streams import file_stream
+from sottovoce.service.survey_service import Desk, Survey
+from sottovoce.service.table_routes import LONGEST_WAIT, SurveyId, finished, table_routes
+from sottovoce.service.tokens import needs_token
+from sottovoce.store import export_file
+
+_OBJECT = {"application/json": {"schema": {"type": "object"}}}
+_THERE: dict[int | str, dict[str, Any]] = {200: {"description": "It was there", "content": _OBJECT}}
+_PLAN = {"required": True, "content": _OBJECT}
+
+
+class NewSurvey(BaseModel):
+    """A survey to be made: as a survey file, in JSON."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", populate_by_name=True)
+
+    title: str = Field("", max_length=LONGEST_TITLE)
+    epsilon: str | float | int = Field(examples=["1.0"])
+    people: int = Field(examples=[10_000])
+    attributes: dict[str, dict[str, Any]] = Field(alias="schema", examples=[{"smoker": {"kind": "boolean"}}])
+    question: dict[str, Any] = Field(examples=[{"kind": "frequencies", "attributes": ["smoker"]}])
+    coin: Literal["device", "assigned"] = "device"
+
+    @classmethod
+    def read(cls, data: bytes) -> NewSurvey:
+        """From a request's body."""
+        try:
+            return cls.model_validate_json(data)
+        except ValidationError as wrong:
+            found = wrong.errors(include_url=False, include_context=False, include_input=False)
+            raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in found]) from None
+
+
+_SURVEY = {"required": True, "content": {"application/json": {"schema": NewSurvey.model_json_schema()}}}
+
+
+def analyst_routes(desk: Desk) -> APIRouter:
+    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something.
+
+    None declares its body as a parameter: the framework would parse it before it asks for the token.
+    """
+    check = needs_token(desk.store)
+    router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(check)], tags=["analyst"])
+
+    @router.get("")
+    def surveys() -> list[dict[str, Any]]:
+        """All surveys, the newest first."""
+        return [survey.to_json() for survey in desk.surveys()]
+
+    @router.post("", status_code=201, openapi_extra={"requestBody": _SURVEY})
+    async def create(request: Request) -> dict[str, Any]:
+        """Make a survey of a schema and a question."""
+        asked = await run_in_threadpool(NewSurvey.read, await request.body())
+        text = await finished(await run_in_threadpool(desk.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
+
+        def created() -> Survey:
+            plan = Plan.from_json(text)
+            if desk.has(plan.id):
+                raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
+            return desk.create(plan, asked.title)
+
+        return (await run_in_threadpool(created)).to_json()
+
+    @router.get("/{id}")
+    def survey(id: SurveyId) -> dict[str, Any]:
+        """One survey."""
+        return desk.survey(id).to_json()
+
+    @router.post("/{id}/close")
+    def close(id: SurveyId) -> dict[str, Any]:
+        """Take no more reports."""
+        return desk.close(id).to_json()
+
+    @router.post("/{id}/next", status_code=201, responses=_THERE)
+    async def following(id: SurveyId, response: Response) -> dict[str, Any]:
+        """Make the next round from the estimate of this one, which takes no more reports then; 200 if it is there."""
+        made, is_new = await to_thread.run_sync(desk.next_round, id, limiter=desk.waiting)
+        response.status_code = 201 if is_new else 200
+        return made.to_json()
+
+    table_routes(router, desk)
+
+    def exported(id: str) -> StreamingResponse:
+        plan = desk.survey(id).plan
+        path = desk.new_file()
+        try:
+            export_file(desk.store, plan, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        named = {"Content-Disposition": f'attachment; filename="{plan.id[:16]}.parquet"'}
+        return file_stream(path, "application/vnd.apache.parquet", named)
+
+    @router.get("/{id}/export", response_class=StreamingResponse)
+    async def export(id: SurveyId) -> StreamingResponse:
+        """All reports so far, as one Parquet file."""
+        with desk.downloads.one():
+            return await to_thread.run_sync(exported, id, limiter=desk.waiting)
+
+    taking = APIRouter(prefix="/v1/plans", dependencies=[Depends(check)], tags=["analyst"])
+
+    @taking.post("", status_code=201, responses=_THERE, openapi_extra={"requestBody": _PLAN})
+    async def take(
+        request: Request, response: Response, title: Annotated[str, Query(max_length=LONGEST_TITLE)] = ""
+    ) -> dict[str, Any]:
+        """Take in a plan that was made elsewhere, byte for byte; 200 if it is there."""
+        text = await request.body()
+
+        def taken() -> Survey:
+            plan = Plan.from_json(text)
+            response.status_code = 200 if desk.has(plan.id) else 201
+            return desk.create(plan, title)
+
+        return (await run_in_threadpool(taken)).to_json()
+
+    both = APIRouter()
+    both.include_router(router)
+    both.include_router(taking)
+    return both

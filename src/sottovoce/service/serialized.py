@@ -1,0 +1,164 @@
+"""What an estimate says, as it is sent: pages of rows in JSON, whole tables in CSV, the plan of the next round.
+
+All of it runs in a process beside the collector, which passes on bytes and never holds a table.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.api import planning
+from sottovoce.api.surveys import Survey
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.files import write_csv
+from sottovoce.results.estimate import Estimate, Table
+from sottovoce.results.findings import Findings
+
+LARGEST_FIRST, AS_IN_SCHEMA = "largest", "schema"
+ROWS_AT_ONCE = 1 << 16  # of a table that is written as CSV
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An estimate as the estimating process keeps it, in a file of its own."""
+
+    estimate: Estimate
+    people: int
+    made: float  # unix time
+    damaged: int = 0  # reports that were acknowledged and are not in it
+
+
+def keep(kept: Kept, path: Path) -> None:
+    """Write it; who reads sees the one before or this one, never a part."""
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        pickle.dump(kept, file, pickle.HIGHEST_PROTOCOL)
+    os.replace(partial, path)
+
+
+def kept_in(path: Path) -> Kept:
+    """The estimate in a file that :func:`keep` wrote."""
+    with path.open("rb") as file:
+        kept = pickle.load(file)
+    assert isinstance(kept, Kept)
+    return kept
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which rows of an answer: ``limit`` of them after the first ``offset``, the largest first or as in the schema."""
+
+    limit: int
+    offset: int = 0
+    order: str = LARGEST_FIRST
+
+    def to_json(self, total: int) -> dict[str, Any]:
+        """What an answer says of its rows."""
+        return {"total": total, "offset": self.offset, "limit": self.limit, "order": self.order}
+
+
+def estimates_page(path: Path, problem: str | None, level: float, page: Page) -> bytes:
+    """Rows of all tables that are listed, one table after the other."""
+    kept = kept_in(path)
+    estimate = kept.estimate
+    body: dict[str, Any] = {"people": kept.people, "made": kept.made, "problem": problem}
+    body["damaged"] = kept.damaged
+    body["has_next"] = estimate.next is not None
+    tables: list[dict[str, Any]] = []
+    before = 0  # rows of the tables before
+    for table in estimate.tables.values():
+        count = len(table.values)
+        rows = range(max(page.offset - before, 0), min(page.offset + page.limit - before, count))
+        before += count
+        if rows:
+            told = _told(estimate, table, _ordered(table, page.order)[rows.start : rows.stop], level)
+            tables.append(told.pop("tables")[0] | {"total": count, "offset": rows.start})
+            body |= told
+    return _json(body | page.to_json(before) | {"tables": tables})
+
+
+def _told(estimate: Estimate, table: Table, places: NDArray[np.int64], level: float) -> dict[str, Any]:
+    """Some rows of a table, with all that marks them."""
+    if isinstance(estimate, Findings):
+        return estimate.at(places).to_json(level)
+    return {"tables": [table.at(places).to_json(level)]}
+
+
+def marginal_page(path: Path, names: tuple[str, ...], level: float, page: Page) -> bytes:
+    """Rows of the table of these attributes."""
+    table = kept_in(path).estimate.marginal(*names)
+    places = _ordered(table, page.order)[page.offset : page.offset + page.limit]
+    return _json(table.at(places).to_json(level) | page.to_json(len(table.values)))
+
+
+def write_table(path: Path, names: Sequence[str], level: float, order: str, out: Path) -> None:
+    """The whole table of these attributes, into a file."""
+    table = kept_in(path).estimate.marginal(*names)
+    with out.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(csv_parts(table, level, order))
+
+
+def next_text(path: Path, plan_text: str) -> tuple[int, str | None]:
+    """(people heard, the plan of the next round if there is one)"""
+    kept = kept_in(path)
+    following = planning.next_plan(planning.Plan.from_json(plan_text), kept.estimate)
+    return kept.people, None if following is None else following.to_json()
+
+
+def planned_text(body: Mapping[str, Any]) -> str:
+    """The plan of a survey as people describe it."""
+    return Survey.parse(body).plan().to_json()
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _ordered(table: Table, order: str) -> NDArray[np.int64]:
+    """The places of a table's rows in the order wanted."""
+    return table.largest_first() if order == LARGEST_FIRST else np.arange(len(table.values))
+
+
+def cells_of(table: Table, label: Any) -> tuple[Any, ...]:
+    """A label as one cell for each attribute; a set of items, of one attribute, with ; between them."""
+    if len(table.attributes) == 1 and isinstance(label, tuple):
+        return (";".join(map(str, label)),)
+    return label if isinstance(label, tuple) else (label,)
+
+
+def table_csv(table: Table, level: float) -> str:
+    """A table for a spreadsheet: a column per attribute, then the figures."""
+    return "".join(csv_parts(table, level, AS_IN_SCHEMA))
+
+
+def csv_parts(table: Table, level: float, order: str) -> Iterator[str]:
+    """The same piece by piece, so that a large table is never in memory as text."""
+    places = _ordered(table, order)
+    head = [*table.attributes, "frequency", "std_error", "low", "high"]
+    yield _lines([head])
+    for start in range(0, len(places), ROWS_AT_ONCE):
+        part = table.at(places[start : start + ROWS_AT_ONCE])
+        yield _lines([_csv_row(part, row) for row in part.rows(level)])
+
+
+def _csv_row(table: Table, row: Mapping[str, Any]) -> list[Any]:
+    cells = cells_of(table, row["value"])
+    if len(cells) != len(table.attributes):
+        raise InvalidInput("table: its labels do not fit its attributes")
+    return [*cells, row["frequency"], row["std_error"], row["low"], row["high"]]
+
+
+def _lines(rows: Sequence[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    write_csv(out, rows)
+    return out.getvalue()

@@ -1,0 +1,262 @@
+"""What an analyst can do, over HTTP or not: make surveys, watch them, ask for tables, close them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anyio import CapacityLimiter
+
+from sottovoce.api.planning import Plan as ReadablePlan
+from sottovoce.api.surveys import LONGEST_TITLE
+from sottovoce.api.surveys import Survey as Description
+from sottovoce.ground.errors import InvalidInput, MissingLibrary, UnknownPlan
+from sottovoce.ground.extras import has_extra
+from sottovoce.protocol.plan import Plan, Question
+from sottovoce.schema import Schema
+from sottovoce.service.concurrency import Turns
+from sottovoce.service.estimate_cache import FAILED, Snapshot, Snapshots
+from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES, check_attributes, check_values
+from sottovoce.service.plan_cache import Shelf
+from sottovoce.service.planning import Planning
+from sottovoce.service.problems import Problem
+from sottovoce.service.serialized import next_text, planned_text
+from sottovoce.store import Entry, Kept, Store
+
+_PREFIX = re.compile("[0-9a-f]{8,64}")
+WAIT = 20.0  # seconds that an answer may wait for an estimate
+MOST_DOWNLOADS = 4  # under way at once
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A survey of a store, and how many people it has heard."""
+
+    entry: Entry
+    people: int
+    kept: Kept
+
+    @classmethod
+    def of(cls, store: Store, entry: Entry) -> Survey:
+        """As it stands now."""
+        return cls(entry, store.count(entry.plan), store.kept(entry.plan))
+
+    @property
+    def plan(self) -> Plan:
+        return self.entry.plan
+
+    def to_json(self) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "id": plan.id,
+            "title": self.entry.title,
+            "created": self.entry.created,
+            "closed": self.entry.closed,
+            "people": self.people,
+            "damaged": self.kept.missing,  # reports that were acknowledged and cannot be counted
+            "only_sums": self.kept.only_sums,
+            "people_expected": plan.people,
+            "epsilon": str(plan.epsilon),
+            "coin": plan.coin,
+            "question": plan.question.kind,
+            "attributes": list(plan.cohorts.attributes),
+            "guarantee": {
+                "per_report": plan.guarantee.per_report,
+                "lifetime": plan.guarantee.lifetime,
+                "delta": plan.guarantee.delta,
+            },
+        }
+
+
+class Desk:
+    """One store's surveys, with their estimates kept at hand."""
+
+    def __init__(
+        self,
+        store: Store,
+        refresh_seconds: float = 2.0,
+        most_values: int = MOST_VALUES,
+        most_attributes: int = MOST_ATTRIBUTES,
+    ) -> None:
+        self.store = store
+        self._most_values, self._most_attributes = most_values, most_attributes
+        self.planning = Planning()
+        self.downloads = Turns(MOST_DOWNLOADS)
+        self.waiting = CapacityLimiter(4)  # threads for what waits, apart from those in which participants are served
+        self.shelf = Shelf(store)
+        self._can_estimate = has_extra("analysis")
+        self._snapshots = Snapshots(store.address, refresh_seconds)
+
+    def surveys(self) -> list[Survey]:
+        """All of them, the newest first."""
+        entries = sorted(self.store.entries(), key=lambda entry: -entry.created)
+        return [Survey.of(self.store, entry) for entry in entries]
+
+    def damaged(self) -> int:
+        """Reports of all surveys that were acknowledged and cannot be counted."""
+        return sum(self.store.kept(entry.plan).missing for entry in self.store.entries())
+
+    def survey(self, plan_id: str) -> Survey:
+        """By its id, or by so many of its first digits that it is the only one."""
+        entry = self.store.entry(self._whole_id(plan_id))
+        return Survey.of(self.store, entry)
+
+    def entry(self, plan_id: str) -> Entry:
+        """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
+        if len(plan_id) != 64:
+            raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
+        return self.store.entry(self._whole_id(plan_id))
+
+    def has(self, plan_id: str) -> bool:
+        """Whether there is a survey of this plan."""
+        return bool(self.store.plan_ids(plan_id))
+
+    def _whole_id(self, plan_id: str) -> str:
+        if _PREFIX.fullmatch(plan_id) is None:
+            raise UnknownPlan("plan: its id must be 8 to 64 hexadecimal digits")
+        if len(plan_id) == 64:
+            return plan_id
+        found = self.store.plan_ids(plan_id)
+        if len(found) != 1:
+            raise UnknownPlan(f"plan: {len(found)} plans start with these digits")
+        return found[0]
+
+    def check(self, schema: Schema, question: Question) -> None:
+        """Refuse what is too large to be made over HTTP, before it is planned."""
+        check_attributes(schema, self._most_attributes)
+        check_values(schema, question, self._most_values)
+
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """The same for a survey as people describe it."""
+        described = Description.parse(body)
+        self.check(described.schema, described.question)
+
+    def planned(self, body: Mapping[str, Any]) -> Future[str]:
+        """The text of the plan of such a survey; it is made in another process, since it may take long."""
+        self.check_body(body)
+        return self.planning.submit(planned_text, dict(body))
+
+    def create(self, plan: Plan, title: str = "") -> Survey:
+        """Take a plan in; its reports are welcome from now on."""
+        self.check(plan.schema, plan.question)
+        return self._added(plan, title)
+
+    def _added(self, plan: Plan, title: str) -> Survey:
+        self.store.add_plan(plan, title)
+        self.shelf.add(plan)
+        return self.survey(plan.id)
+
+    def close(self, plan_id: str) -> Survey:
+        """No more reports."""
+        self.store.close_survey(self._whole_id(plan_id))
+        return self.survey(plan_id)
+
+    def next_round(self, plan_id: str) -> tuple[Survey, bool]:
+        """(the next round's survey, whether it is new): made from all that this round heard, which is closed by it.
+
+        A closed round says the same whenever it is asked, so there is one next round, however often it is made.
+        """
+        survey = self.survey(plan_id)
+        if not checked(self.fresh(survey), survey.people).has_next:
+            raise Problem("no-next-round", "this survey's estimate is the last word")
+        survey = self.close(plan_id)
+        snapshot = checked(self.fresh(survey), survey.people)
+        people, text = within(self.answer(snapshot, next_text, survey.plan.text), WAIT)
+        if people != survey.people:
+            raise under_way()
+        following = ReadablePlan.from_json(text)
+        is_new = not self.has(following.id)
+        return self._added(following, next_title(survey.entry.title, following)), is_new
+
+    # -- estimates
+
+    def snapshot(self, survey: Survey) -> Snapshot:
+        """The latest estimate, at once."""
+        self._check_analysis()
+        return self._snapshots.latest(survey.plan, survey.people, survey.kept.version)
+
+    def ask(self, survey: Survey) -> Future[Snapshot] | None:
+        """Have an estimate of now made; None if there is one."""
+        self._check_analysis()
+        return self._snapshots.ask(survey.plan, survey.people, survey.kept.version)
+
+    def last(self, survey: Survey) -> Snapshot:
+        """The last estimate that was made."""
+        return self._snapshots.last(survey.plan, survey.people, survey.kept.version)
+
+    def fresh(self, survey: Survey) -> Snapshot:
+        """An estimate of now, if it takes no longer than an answer may."""
+        self._check_analysis()
+        return self._snapshots.fresh(survey.plan, survey.people, survey.kept.version, WAIT)
+
+    def _check_analysis(self) -> None:
+        if not self._can_estimate:
+            raise MissingLibrary(
+                "estimate: this collector keeps reports and estimates nothing; give its store to `sottovoce estimate` "
+                'where there is more: pip install "sottovoce[analysis]"'
+            )
+
+    def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
+        """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in another process."""
+        return self._snapshots.answer(snapshot, work, *args)
+
+    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Path, Future[Any]]:
+        """(a file, its writing): the same for an answer that may be large."""
+        out = self.new_file()
+        return out, self.downloads.taken(lambda: self._snapshots.submit(work, snapshot.file, *args, out))
+
+    def new_file(self) -> Path:
+        """A place for a file that another process writes."""
+        return self._snapshots.new_file()
+
+    def refresh(self) -> None:
+        """Have estimates made of whatever has changed, and forget what was deleted."""
+        surveys = self.surveys()
+        self.shelf.keep({survey.plan.id for survey in surveys})
+        self._snapshots.keep({(survey.plan.id, survey.kept.version) for survey in surveys})
+        if not self._can_estimate:
+            return
+        for survey in surveys:
+            self._snapshots.latest(survey.plan, survey.people, survey.kept.version)
+
+    def stop(self) -> None:
+        """Stop the processes beside the collector; the store stays open."""
+        self.planning.stop()
+        self._snapshots.close()
+
+
+def checked(snapshot: Snapshot, people: int) -> Snapshot:
+    """A snapshot that has an estimate, or the problem that there is none."""
+    if snapshot.file is not None:
+        return snapshot
+    if not people:
+        raise Problem("no-reports", "nobody was heard yet, so there is nothing to estimate")
+    if snapshot.problem == FAILED:
+        raise Problem("estimate-failed", FAILED, {"Retry-After": "60"})
+    if snapshot.problem is not None:
+        raise InvalidInput(snapshot.problem)
+    raise under_way()
+
+
+def under_way() -> Problem:
+    """The answer to whoever must come again."""
+    return Problem("estimate-under-way", "the estimate is being made; ask again", {"Retry-After": "2"})
+
+
+def within(future: Future[Any], seconds: float) -> Any:
+    """What another process makes, if it takes no longer than an answer may."""
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise Problem("busy", "it takes long; ask again", {"Retry-After": "10"}) from None
+
+
+def next_title(title: str, plan: Plan) -> str:
+    """The title of a later round."""
+    base = re.sub(r" \((next round|round \d+)\)$", "", title)
+    number = f"round {plan.series.number + 1}" if len(plan.series.shares) > 1 else "next round"
+    return f"{base[: LONGEST_TITLE - 20]} ({number})".lstrip()

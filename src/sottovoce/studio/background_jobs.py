@@ -1,0 +1,130 @@
+"""Slow work in processes of its own, so that reports keep coming in while somebody looks; what was made is kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+from sottovoce.service.niceness import niceness, step_back
+
+PROCESSES = 2  # one draws; the second is started only if something is asked for meanwhile
+KEPT = 128  # results that are remembered
+PAUSE = 3.0  # seconds between two drawings of one thing, at least
+PATIENCE = 4  # times as long as the last drawing took, before the next one
+
+
+@dataclass
+class _Drawing:
+    """The last drawing of something that changes, and perhaps the next one under way."""
+
+    version: float = 0.0
+    result: Any = None
+    ended: float = float("-inf")
+    seconds: float = 0.0
+    next: Future[Any] | None = None
+    next_version: float = 0.0
+
+
+class Artist:
+    """Runs functions elsewhere and keeps their results."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._nice = niceness()
+        self._pool: ProcessPoolExecutor | None = None
+        self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._drawings: OrderedDict[Hashable, _Drawing] = OrderedDict()
+
+    def ask(self, key: Hashable, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """The result under a key: the one made before, or one that is being made now."""
+        return self.keep(key, lambda: self._submit(work, *args))
+
+    def keep(self, key: Hashable, start: Callable[[], Future[Any]]) -> Future[Any]:
+        """The same for work that is started elsewhere."""
+        with self._lock:
+            known = self._made.pop(key, None)
+            if known is None or _is_lost(known):
+                known = start()
+            self._made[key] = known
+            while len(self._made) > KEPT:
+                self._made.popitem(last=False)
+            return known
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Work whose result is nobody else's."""
+        with self._lock:
+            return self._submit(work, *args)
+
+    def latest(
+        self, key: Hashable, version: float, work: Callable[..., Any], *args: Any, patience: float = 0.0
+    ) -> tuple[float, Any]:
+        """(version, result) of the last one made; one of this version is made behind it when it is due.
+
+        ``patience``: seconds to wait for that one.
+        """
+        with self._lock:
+            drawing = self._drawings.pop(key, None) or _Drawing()
+            self._drawings[key] = drawing
+            while len(self._drawings) > KEPT:
+                self._drawings.popitem(last=False)
+            self._collect(drawing)
+            due = time.monotonic() - drawing.ended > max(PAUSE, PATIENCE * drawing.seconds)
+            if drawing.next is None and version != drawing.version and due:
+                drawing.next_version = version
+                drawing.next = self._submit(_timed, work, *args)
+            under_way = drawing.next
+        if under_way is not None and patience:
+            wait_for([under_way], patience)
+        with self._lock:
+            self._collect(drawing)
+            return drawing.version, drawing.result
+
+    @staticmethod
+    def _collect(drawing: _Drawing) -> None:
+        if drawing.next is None or not drawing.next.done():
+            return
+        drawing.ended = time.monotonic()
+        if not _is_lost(drawing.next):
+            drawing.version = drawing.next_version
+            drawing.seconds, drawing.result = drawing.next.result()
+        drawing.next = None
+
+    def _submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        try:
+            return self._started().submit(work, *args)
+        except BrokenProcessPool:  # a process died: start anew
+            self._pool = None
+            return self._started().submit(work, *args)
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            spawn = get_context("spawn")
+            self._pool = ProcessPoolExecutor(PROCESSES, spawn, initializer=step_back, initargs=(self._nice,))
+        return self._pool
+
+    def close(self) -> None:
+        """Stop the processes."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+                self._pool = None
+
+
+def _timed(work: Callable[..., Any], *args: Any) -> tuple[float, Any]:
+    """(seconds, result), without what it takes to start a process."""
+    start = time.perf_counter()
+    result = work(*args)
+    return time.perf_counter() - start, result
+
+
+def _is_lost(future: Future[Any]) -> bool:
+    """Whether it ended without a result; work that went wrong may be asked for again."""
+    return future.cancelled() or (future.done() and future.exception() is not None)

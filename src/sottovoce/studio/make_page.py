@@ -1,0 +1,88 @@
+"""Make a survey: a form, and while it is filled in what the survey would learn and how well."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import cast
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from sottovoce.api.planning import Plan
+from sottovoce.api.surveys import LONGEST_TITLE
+from sottovoce.ground.errors import InvalidInput, SottovoceError
+from sottovoce.service.problems import Problem
+from sottovoce.service.table_routes import LONGEST_WAIT, finished
+from sottovoce.studio.designs import Design, ask_design
+from sottovoce.studio.forms import KINDS, Draft, Fields
+from sottovoce.studio.page_context import Studio
+
+
+def routes(studio: Studio) -> list[Route]:
+    """The form, its live preview, and what becomes of it."""
+
+    def page(request: Request, draft: Draft, wrong: str = "", existing: str = "", status: int = 200) -> Response:
+        return studio.render(
+            request,
+            "make.html",
+            status,
+            draft=draft,
+            wrong=wrong,
+            existing=existing,
+            kinds=KINDS,
+            longest_title=LONGEST_TITLE,
+        )
+
+    def blank(request: Request) -> Response:
+        studio.warm()
+        return page(request, Draft())
+
+    async def designed(draft: Draft) -> Design:
+        """Made in another process; nobody stands in line behind it."""
+        return cast(Design, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT))
+
+    async def preview(_: Request, fields: Fields) -> Response:
+        try:
+            made = await designed(Draft.of(fields))
+        except SottovoceError as wrong:
+            return JSONResponse({"wrong": str(wrong)})
+        except Problem as busy:
+            if busy.name != "busy":
+                raise
+            return JSONResponse({"wrong": busy.detail})
+        return JSONResponse({"wrong": None, **made.to_json()})
+
+    async def create(request: Request, fields: Fields) -> Response:
+        draft = Draft.of(fields)
+        try:
+            if len(draft.title) > LONGEST_TITLE:
+                raise InvalidInput(f"title must have at most {LONGEST_TITLE} characters")
+            made = await designed(draft)
+        except SottovoceError as wrong:
+            return await run_in_threadpool(page, request, draft, str(wrong), status=422)
+        except Problem as busy:
+            if busy.name != "busy":
+                raise
+            return await run_in_threadpool(page, request, draft, busy.detail, status=422)
+        return await run_in_threadpool(created, request, draft, made)
+
+    def created(request: Request, draft: Draft, made: Design) -> Response:
+        if studio.desk.has(made.id):
+            return page(request, draft, "a survey with exactly this plan is there already", made.id, status=409)
+        studio.desk.create(Plan.from_json(made.plan, made.id), draft.title)
+        return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)
+
+    return [
+        Route("/new", studio.access.page(blank, "manage"), methods=["GET"]),
+        Route("/new", studio.access.action(create), methods=["POST"]),
+        Route("/new/preview", studio.access.action(preview), methods=["POST"]),
+    ]
+
+
+def ask(studio: Studio, draft: Draft) -> Future[Design]:
+    """The design of what a form describes, unless it is too large to be planned here."""
+    body = draft.body()
+    studio.desk.check_body(body)
+    return ask_design(studio.artist, studio.desk.planning, body)

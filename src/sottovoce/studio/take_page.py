@@ -1,0 +1,132 @@
+"""Take part: the questions, for somebody whose answers stay on her page; the browser draws what leaves."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from sottovoce.protocol.plan import Plan
+from sottovoce.schema import Attribute, Boolean, Categorical, Integer, Items, Ordinal, Text
+from sottovoce.store import Entry
+from sottovoce.studio.access import cookie_name
+from sottovoce.studio.page_context import POLICY, Studio
+
+MOST_BUTTONS = 8  # choices that are shown side by side; more become a list
+MOST_LISTED = 1000  # choices of one attribute
+MOST_SHOWN = 4000  # choices of all lists on a page
+MOST_KEPT = 16 << 20  # bytes of pages that are kept
+
+
+@dataclass(frozen=True)
+class Field:
+    """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as a ``number``, in
+    ``digits`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if they form a set."""
+
+    name: str
+    kind: str
+    choices: list[tuple[int, str]]
+    low: int | None = None
+    high: int | None = None
+    step: int = 1
+    longest: int | None = None
+
+
+def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> Field:
+    """The right field for an attribute; of a list the browser's client takes the label at the chosen place.
+
+    ``most``: choices that it may show.
+    """
+    if isinstance(attribute, Boolean):
+        return Field(name, "buttons", [(1, "Yes"), (0, "No")])
+    if isinstance(attribute, Text):
+        return Field(name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None)
+    if isinstance(attribute, Integer) and attribute.size > most:
+        return Field(name, "digits", [], longest=len(str(attribute.size - 1)))
+    if isinstance(attribute, Items):
+        if attribute.size > most:
+            return Field(name, "none", [])
+        return Field(name, "checks", list(enumerate(map(_spoken, attribute.labels()))))
+    if isinstance(attribute, Ordinal) and (attribute.bins is not None or attribute.size > MOST_BUTTONS):
+        return Field(name, "number", [], attribute.low, attribute.high)
+    if isinstance(attribute, Categorical) and isinstance(attribute.values, range) and attribute.size > most:
+        ends = sorted((attribute.values[0], attribute.values[-1]))
+        return Field(name, "number", [], ends[0], ends[1], abs(attribute.values.step))
+    kind = "buttons" if attribute.size <= MOST_BUTTONS else "list"
+    if kind == "list" and attribute.size > most:
+        return Field(name, "typed", [])
+    return Field(name, kind, list(enumerate(map(_spoken, attribute.labels()))))
+
+
+def _spoken(label: Any) -> str:
+    return {True: "Yes", False: "No"}[label] if isinstance(label, bool) else str(label)
+
+
+def fields_of(plan: Plan) -> list[Field]:
+    """Those that any cohort is asked about, in the schema's order."""
+    asked = set(plan.cohorts.attributes)
+    fields: list[Field] = []
+    left = MOST_SHOWN
+    for name, attribute in plan.schema.items():
+        if name in asked:
+            fields.append(field_of(name, attribute, max(MOST_BUTTONS, min(MOST_LISTED, left))))
+            left -= len(fields[-1].choices)
+    return fields
+
+
+class Pages:
+    """The last pages that were rendered, in so many bytes: a page is the same for all who take part."""
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most, self._size = most, 0
+        self._lock = Lock()
+        self._pages: OrderedDict[Hashable, bytes] = OrderedDict()
+
+    def get(self, key: Hashable) -> bytes | None:
+        with self._lock:
+            if key in self._pages:
+                self._pages.move_to_end(key)
+            return self._pages.get(key)
+
+    def put(self, key: Hashable, page: bytes) -> None:
+        """Keep a page; the oldest go if they take too much."""
+        with self._lock:
+            self._size += len(page) - len(self._pages.pop(key, b""))
+            self._pages[key] = page
+            while self._size > self._most:
+                self._size -= len(self._pages.popitem(last=False)[1])
+
+
+def routes(studio: Studio) -> list[Route]:
+    """One page, for everybody."""
+    pages = Pages()
+    rendering = CapacityLimiter(1)  # a thread of its own, so that no other page waits; and each page is made once
+    policy = POLICY.replace("form-action 'self'", "form-action 'none'")
+
+    def rendered(request: Request, key: Hashable, entry: Entry) -> bytes:
+        page = pages.get(key)  # perhaps somebody before had it made
+        if page is None:
+            plan = entry.plan
+            shown = {"entry": entry, "plan": plan, "fields": [] if entry.closed else fields_of(plan)}
+            page = bytes(studio.render(request, "take.html", guess=plan.guarantee.best_guess(0.5), **shown).body)
+            pages.put(key, page)
+        return page
+
+    async def take(request: Request) -> Response:
+        entry = await run_in_threadpool(studio.desk.entry, request.path_params["id"])
+        has_login = cookie_name(request) in request.cookies
+        key = (entry.plan.id, entry.title, entry.closed, request.scope["root_path"], has_login)
+        page = pages.get(key)
+        if page is None:
+            page = await to_thread.run_sync(rendered, request, key, entry, limiter=rendering)
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy, "Cache-Control": "no-store"})
+
+    return [Route("/take/{id:str}", studio.access.public(take), methods=["GET"])]

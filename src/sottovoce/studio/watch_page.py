@@ -1,0 +1,119 @@
+"""Watch a survey: people so far, what they say, and how it goes together; the parts that changed, again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from sottovoce.service.estimate_cache import Snapshot
+from sottovoce.service.survey_service import Survey
+from sottovoce.studio import figures
+from sottovoce.studio.figures import Picture, Relations
+from sottovoce.studio.forms import Fields
+from sottovoce.studio.page_context import Studio
+
+A_MOMENT = 0.15  # seconds that a page waits for a table before it says that it is being computed
+PARTS = ("people", "singles", "relations")
+
+
+@dataclass(frozen=True)
+class View:
+    """What the page of a survey shows now."""
+
+    survey: Survey
+    snapshot: Snapshot
+    singles: list[Picture] | None  # None while they are made
+    relations: Relations | str | None
+    versions: dict[str, str]  # of the page's parts
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no estimate, if there is a reason."""
+        return self.snapshot.problem
+
+
+def view_of(studio: Studio, plan_id: str) -> View:
+    """All that is known at once; whatever is not is made behind it."""
+    survey = studio.desk.survey(plan_id)
+    snapshot = studio.desk.snapshot(survey)
+    drawn: dict[str, tuple[float, Any]] = {"singles": (0.0, None), "relations": (0.0, None)}
+    if snapshot.file is not None:
+        for part, work in (("singles", figures.singles), ("relations", figures.relations)):
+            key, of_file = (survey.plan.id, survey.kept.version, part), (figures.of_file, snapshot.file)
+            drawn[part] = studio.artist.latest(key, snapshot.number, *of_file, work)
+    versions = {part: f"{part}-{version}-{snapshot.problem is not None}" for part, (version, _) in drawn.items()}
+    versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.number}"
+    return View(survey, snapshot, drawn["singles"][1], drawn["relations"][1], versions)
+
+
+def routes(studio: Studio) -> list[Route]:
+    """The page, its parts as they change, any table, and the button that ends it."""
+    access = studio.access
+
+    def watch(request: Request) -> Response:
+        studio.warm()
+        view = view_of(studio, request.path_params["id"])
+        link = f"{request.url.scheme}://{request.url.netloc}{request.scope['root_path']}/take/{view.survey.plan.id}"
+        return studio.render(request, "watch.html", view=view, parts=PARTS, link=link, names=[], **_about(view.survey))
+
+    def live(request: Request) -> Response:
+        view = view_of(studio, request.path_params["id"])
+        have = set(request.query_params.getlist("have"))
+        parts = [part for part in PARTS if view.versions[part] not in have]
+        return studio.render(request, "live.html", view=view, parts=parts)
+
+    def close(request: Request, _: Fields) -> Response:
+        survey = studio.desk.close(request.path_params["id"])
+        return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
+
+    async def following(request: Request, _: Fields) -> Response:
+        desk = studio.desk
+        survey, _new = await to_thread.run_sync(desk.next_round, request.path_params["id"], limiter=desk.waiting)
+        return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
+
+    def table(request: Request) -> Response:
+        survey = studio.desk.survey(request.path_params["id"])
+        names = names_of(request)
+        picture, wrong = _table(studio, survey, names)
+        context = {"survey": survey, "names": names, "picture": picture, "wrong": wrong}
+        status = 422 if wrong else 200
+        return studio.render(request, "table.html", status, **context, **_about(survey))
+
+    return [
+        Route("/watch/{id:str}", access.page(watch), methods=["GET"]),
+        Route("/watch/{id:str}/live", access.page(live), methods=["GET"]),
+        Route("/watch/{id:str}/close", access.action(close), methods=["POST"]),
+        Route("/watch/{id:str}/next", access.action(following), methods=["POST"]),
+        Route("/watch/{id:str}/table", access.page(table), methods=["GET"]),
+    ]
+
+
+def names_of(request: Request) -> list[str]:
+    """The attributes that a table is asked of."""
+    return request.query_params.getlist("attribute")
+
+
+def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | None, str]:
+    """(the picture if it is there in a moment, what is wrong with the question)"""
+    known = survey.plan.cohorts.attributes
+    wrong = next((f"attribute {name!r} is not one of this survey's" for name in names if name not in known), "")
+    if not names or wrong:
+        return None, wrong or "choose at least one attribute"
+    snapshot = studio.desk.snapshot(survey)
+    if snapshot.file is None:
+        return None, snapshot.problem or ""
+    key, of_file = (survey.plan.id, survey.kept.version, "table", *names), (figures.of_file, snapshot.file)
+    _, found = studio.artist.latest(key, snapshot.number, *of_file, figures.table_of, names, patience=A_MOMENT)
+    return (None, found) if isinstance(found, str) else (found, "")
+
+
+def _about(survey: Survey) -> dict[str, Any]:
+    """What both pages say of a survey."""
+    plan = survey.plan
+    joint = plan.question.kind == "marginals"
+    return {"plan": plan, "attributes": plan.cohorts.attributes, "joint": joint, "words": str(plan)}
