@@ -182,6 +182,23 @@ class SilentNone(Client):
         return super().report(record)
 
 
+class SilentWithState(Client):
+    """Silent for a value outside the schema, once it keeps a state."""
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        self._invalid = "draw" if self.state is None else "raise"
+        return super().report(record)
+
+
+class RedrawingInvalid(Client):
+    """Fresh coins whenever a value is outside the schema."""
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        if self.state is not None and record.get("a") not in (True, False):
+            self.state.memos.clear()
+        return super().report(record)
+
+
 class Failing(Client):
     """Fails, otherwise than by a refusal, for one answer."""
 
@@ -233,6 +250,10 @@ def test_without_a_mutant_they_pass(plan: sv.Plan) -> None:
         (ONE_ASK, Strict, "silence depends on the record"),
         (AGES, Strict, "silence depends on the record"),
         (ONE_ASK, SilentNone, "silence depends on the record"),
+        (ONE_ASK, SilentWithState, "a lifetime of reports"),
+        (ASSIGNED, SilentWithState, "a lifetime of reports"),
+        (ONE_ASK, RedrawingInvalid, "a lifetime of reports"),
+        (ASSIGNED, RedrawingInvalid, "a lifetime of reports"),
         (ONE_ASK, Failing, "silence depends on the record"),
         (BASKETS, UnlistedMember, "some record rules it out"),
         (AGES, AboveRange, "some record rules it out"),

@@ -75,8 +75,9 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
     """A collector that is there for so long, and takes every visitor for an analyst who has logged in, or nobody."""
     with open_store(f"sqlite:///{folder}/survey.db") as store:
         desk = Desk(store, refresh_seconds=0.2)
-        app = make_app(desk, Settings(**({"refresh_seconds": 0.5} | settings)))
-        access = add_studio(app, desk)
+        chosen = Settings(**({"refresh_seconds": 0.5} | settings))
+        app = make_app(desk, chosen)
+        access = add_studio(app, desk, chosen.address)
         served = as_analyst(app, new_token(store, "tests")) if logged_in else app
         server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, daemon=True)

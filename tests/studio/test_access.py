@@ -13,6 +13,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.api.planning import Plan
+from sottovoce.service.settings import Settings
 from sottovoce.service.tokens import new_token
 from sottovoce.studio.access import COOKIE, Access, safe_next
 from tests.studio.collectors import Collector, collecting
@@ -254,3 +255,28 @@ def test_a_form_too_large_is_refused(unlocked: Collector) -> None:
     )
     assert httpx.post(f"{unlocked.studio}/new", content=b"&a=1" * 3000, headers=headers).status_code == 400
     assert httpx.post(f"{unlocked.studio}/new", content=b"name=a", headers=headers).status_code == 400
+
+
+def test_participants_are_led_to_the_one_address(tmp_path: Path) -> None:
+    """A browser keeps what it drew for one address: under a second one it would draw again."""
+    home = "https://survey.example.org"
+    with collecting(tmp_path, address=home, proxies=("127.0.0.1",)) as collector:
+        plan = collector.survey(sv.Frequencies("smoker"))
+        there = {"Host": "survey.example.org", "X-Forwarded-Proto": "https"}
+        for headers, is_home in (
+            (there, True),
+            (there | {"Host": "www.survey.example.org"}, False),
+            (there | {"X-Forwarded-Proto": "http"}, False),
+            ({}, False),
+        ):
+            answer = httpx.get(f"{collector.studio}/take/{plan.id}", headers=headers, follow_redirects=False)
+            assert answer.status_code == (200 if is_home else 307)
+            assert answer.headers.get("location") == (None if is_home else f"{home}/studio/take/{plan.id}")
+
+
+@pytest.mark.parametrize(
+    "address", ["survey.org", "ftp://survey.org", "https://survey.org/", "https://Survey.org", "https://a.org:443"]
+)
+def test_an_address_that_browsers_write_otherwise_is_refused(address: str) -> None:
+    with pytest.raises(sv.InvalidInput, match=r"address .* must be like https"):
+        Settings(address=address)

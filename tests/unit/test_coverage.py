@@ -306,6 +306,51 @@ def test_the_interval_of_a_pair_told_with_more_noise_than_any_tie_is_wide() -> N
     assert ((low <= truth) & (truth <= high)).mean() >= 0.5
 
 
+def twins(people: int, seed: int) -> sv.Aggregate:
+    """Two attributes that are one and the same, heard by too few people to tell of all that is asked of the two."""
+    values = sv.Categorical(range(32))
+    schema = sv.Schema(a=values, b=values, c=sv.Boolean())
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method="efron-stein"), epsilon=4, people=3000)
+    draws = np.random.default_rng(seed)
+    same = draws.integers(0, 32, people)
+    crowd = {"a": same, "b": same, "c": draws.random(people) < 0.5}
+    return sv.Aggregate(plan).add(sv.simulate(plan, crowd, seed=seed))
+
+
+def test_pairs_of_which_less_than_half_was_heard_have_no_strength() -> None:
+    """They read as V 0, though the two attributes are the same."""
+    estimate = twins(300, seed=1).estimate()
+    share = estimate.heard_share("a", "b")
+    assert 0 < share < 0.5
+    assert share == min(estimate.marginal("a", "b").partly_heard.values())
+    assert np.isnan(estimate.correlations().loc["a", "b"])
+    told = sv.associate(estimate, ["a", "b"], null="asymptotic")[0]
+    assert told.is_asked
+    assert np.isnan(told.cramers_v)
+    assert f"V unknown, statistic {told.statistic:.2f}" in str(told)
+    assert f"{share:.0%} heard" in str(told)
+    assert told.to_json()["cramers_v"] is None
+    assert told.to_json()["heard"] == share
+    tree = sv.dependency_tree(estimate)
+    assert tree.tie("a", "b").heard == share
+    partly = next(edge for edge in tree.edges if edge.heard < 1)
+    assert f"({partly.heard:.0%} heard)" in partly.figure
+    assert partly.to_json()["heard"] == partly.heard
+
+
+def test_correlations_follow_what_was_asked_of_both_attributes() -> None:
+    """A pair may be told of where one of its attributes is not: of such a pair nothing is known."""
+    found = 0
+    for seed in range(8):
+        estimate = twins(15, seed).estimate()
+        shown = estimate.correlations()
+        for pair in combinations("abc", 2):
+            if not estimate.is_asked(*pair):
+                found += 1
+                assert np.isnan(shown.loc[pair])
+    assert found
+
+
 def test_correlations_of_pairs_never_asked_are_unknown(partial: sv.Aggregate) -> None:
     correlations = estimate(partial).correlations()
     assert np.isnan(correlations.loc["a", "b"])

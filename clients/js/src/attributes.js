@@ -141,8 +141,8 @@ function otherCode({ kind, other, values }, code) {
 }
 
 /** No whole number, which JSON.parse moves, and nothing that looks like another name: single spaces, NFC, all seen. */
-const isPlain = (name) =>
-  !/^(0|[1-9]\d*)$|[\p{Cc}\p{Cf}\p{DI}]/u.test(name) && name === name.trim().split(/\s+/).join(" ").normalize();
+const UNPLAIN = /^(0|[1-9]\d*)$|[\p{Cc}\p{Cf}\p{DI}\u2800\u{16FE4}\u{1D159}]/u;
+const isPlain = (name) => !UNPLAIN.test(name) && name === name.trim().split(/\s+/).join(" ").normalize();
 
 export function readSchema(data) {
   const schema = new Map();

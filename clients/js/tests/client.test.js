@@ -216,6 +216,16 @@ test("escapes and characters that plans may hold are written as in Python", asyn
   assert.equal((await Plan.parse(plan, { id })).id, id);
 });
 
+test("names that differ by what nobody sees are refused", async () => {
+  const { plan } = entryOf("grr");
+  const [name] = (await Plan.parse(plan)).attributes.map((each) => each.name);
+  for (const unseen of ["\u2800", "\u{16fe4}", "\u{1d159}", "\u200b", "\ufe0f"]) {
+    const renamed = plan.replaceAll(`"${name}"`, `"${name}${unseen}"`);
+    await assert.rejects(Plan.parse(renamed), /an attribute's name must be plain text/);
+  }
+  assert.ok(await Plan.parse(plan.replaceAll(`"${name}"`, `"${name}\u00e9"`)));
+});
+
 test("a round is drawn once, and one plan of it is answered", async () => {
   const plan = await planOf("the last of two rounds");
   const first = await planOf("the first of two rounds");

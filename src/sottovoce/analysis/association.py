@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import nan, sqrt
+from math import isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.questions.marginals import MarginalEstimate
+from sottovoce.questions.marginals.estimate import MOSTLY_HEARD
 from sottovoce.questions.marginals.workload import Places
 from sottovoce.results.estimate import Floats
 
@@ -44,7 +45,8 @@ class Association:
     p-value corrected for all pairs tested together (Benjamini and Hochberg): of the pairs with ``adjusted`` below
     0.05, one in twenty is expected to be independent after all. ``method`` names the null law. ``cramers_v`` is the
     strength, from 0 to 1, without what noise alone would seem to give. A pair that was never asked (``is_asked``) has
-    no figures: they are NaN, and null in JSON.
+    no figures: they are NaN, and null in JSON. ``heard`` is the share that reports tell of what was asked of the pair;
+    below half of it there is no strength, which would read as independence.
     """
 
     attributes: tuple[str, str]
@@ -56,11 +58,22 @@ class Association:
     cramers_v: float
     people: int
     is_asked: bool = True
+    heard: float = 1.0
 
     @classmethod
     def unasked(cls, attributes: tuple[str, str], degrees: int, people: int) -> Association:
         """Of a pair that no report tells of."""
-        return cls(attributes, nan, degrees, nan, nan, NEVER_ASKED, nan, people, is_asked=False)
+        return cls(attributes, nan, degrees, nan, nan, NEVER_ASKED, nan, people, is_asked=False, heard=0.0)
+
+    @property
+    def strength(self) -> str:
+        """Cramer's V in words."""
+        return "unknown" if isnan(self.cramers_v) else f"{self.cramers_v:.3f}"
+
+    @property
+    def mark(self) -> str:
+        """What a reader must know of how much was heard; empty if it was all."""
+        return f"{self.heard:.0%} heard" if self.heard < 1 else ""
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON."""
@@ -72,16 +85,18 @@ class Association:
             "p_value": self.p_value if self.is_asked else None,
             "adjusted": self.adjusted if self.is_asked else None,
             "method": self.method,
-            "cramers_v": self.cramers_v if self.is_asked else None,
+            "cramers_v": None if isnan(self.cramers_v) else self.cramers_v,
+            "heard": self.heard,
             "people": self.people,
         }
 
     def __str__(self) -> str:
         if not self.is_asked:
             return f"{self.attributes[0]}, {self.attributes[1]}: {NEVER_ASKED} together"
+        notes = ", ".join(filter(None, [self.method, f"{self.people:,} people", self.mark]))
         return (
-            f"{self.attributes[0]}, {self.attributes[1]}: V {self.cramers_v:.3f}, statistic {self.statistic:.2f}, "
-            f"p {self.p_value:.2g}, adjusted {self.adjusted:.2g} ({self.method}, {self.people:,} people)"
+            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}, statistic {self.statistic:.2f}, "
+            f"p {self.p_value:.2g}, adjusted {self.adjusted:.2g} ({notes})"
         )
 
 
@@ -134,9 +149,11 @@ def associate(
     corrected = adjusted([p for _, p in tests])
     found = {}
     for number, (pair, law, (statistic, p), fair) in enumerate(zip(asked, laws, tests, corrected, strict=True)):
-        strength = _strength(law, number)
+        names = _named(estimate, pair)
+        heard = estimate.heard_share(*names)
+        strength = _strength(law, number) if heard >= MOSTLY_HEARD else nan
         figures = (statistic, _degrees(law), p, fair, chosen, strength, estimate.people)
-        found[pair] = Association(_named(estimate, pair), *figures)
+        found[pair] = Association(names, *figures, heard=heard)
     return [found[pair] if pair in found else _unasked(estimate, pair) for pair in listed]
 
 

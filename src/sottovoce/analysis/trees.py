@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from math import nan, prod
@@ -51,9 +51,10 @@ class Tie:
     plain: float  # of the table as it is, noise included
     is_clear: bool  # whether no draw of noise alone told as much
     is_asked: bool = True  # whether any report tells of the two together
+    heard: float = 1.0  # the share that reports tell of what was asked of the two
 
 
-UNASKED = Tie(0.0, 0.0, is_clear=False, is_asked=False)
+UNASKED = Tie(0.0, 0.0, is_clear=False, is_asked=False, heard=0.0)
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,15 @@ class Edge:
     plain: float
     is_clear: bool
     is_asked: bool = True
+    heard: float = 1.0
 
     @property
     def figure(self) -> str:
         """Its information in words."""
-        return f"{self.information:.4f} ± {self.std_error:.4f}" if self.is_asked else "never asked together"
+        if not self.is_asked:
+            return "never asked together"
+        partly = f" ({self.heard:.0%} heard)" if self.heard < 1 else ""
+        return f"{self.information:.4f} ± {self.std_error:.4f}{partly}"
 
     def to_json(self) -> dict[str, Any]:
         """The edge as JSON; without figures if it was never asked."""
@@ -86,6 +91,7 @@ class Edge:
             "std_error": self.std_error if self.is_asked else None,
             "plain": self.plain if self.is_asked else None,
             "is_clear": self.is_clear,
+            "heard": self.heard,
         }
 
 
@@ -356,7 +362,8 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     places = list(combinations(range(len(names)), 2))
     laws = dict(zip(combinations(names, 2), pair_laws(estimate, places), strict=True))
     known = dict(zip(laws, informations(list(laws.values())), strict=True))
-    ties = {pair: tie if estimate.is_asked(*pair) else UNASKED for pair, tie in known.items()}
+    ties = {pair: replace(tie, heard=estimate.heard_share(*pair)) for pair, tie in known.items()}
+    ties = {pair: tie if estimate.is_asked(*pair) else UNASKED for pair, tie in ties.items()}
     kept = _spanning(names, ties)
     if root is None:
         told = {name: sum(ties[pair].information for pair in kept if name in pair) for name in names}
@@ -411,4 +418,4 @@ def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
     draws = np.random.default_rng([SEED, 1, *pair[1].encode()])
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))
-    return Edge(pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear, tie.is_asked)
+    return Edge(pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear, tie.is_asked, tie.heard)

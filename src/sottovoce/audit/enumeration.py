@@ -33,6 +33,7 @@ SPREAD_TICKETS = 1 << 16  # among which one of each cohort is looked for
 PUBLIC_SAMPLES = 32  # public coins that are drawn where they are too many to list
 DELTA_SAMPLES = 400  # the same where a delta is their mean: many of them, of few records
 DELTA_RECORDS = 8
+OUTSIDE_LIFETIMES = 2  # records without a valid value whose devices are asked again and again
 MIN_SAMPLES = 4
 MIN_RECORDS = 4
 ROUNDING = 1e-12  # of a stated epsilon, which is a double
@@ -208,6 +209,7 @@ class _Enumerator:
         """The laws of all records' reports, given the public coins."""
         first = self._law([[self.records.lowest]], public, assigning, self._first_state)
         cohort = self._named(first)
+        is_new = cohort not in self.seen
         self.seen.add(cohort)
         people = self.records.of_cohort(cohort)
         self.found.records = max(self.found.records, len(people))
@@ -222,9 +224,10 @@ class _Enumerator:
         if self.has_delta:
             self.excess.setdefault(key, []).append(self._excess(chances))
         if not self.has_delta or len(self.excess[key]) == 1:
-            self._compare_lifetimes(people, public, assigning)
+            outside = self.records.outside(cohort)[:OUTSIDE_LIFETIMES] if is_new else []  # once: they have many ways
+            self._compare_lifetimes(people, outside, public, assigning)
             if self.is_assigned:
-                self._compare_lifetimes(people, public, lambda place: assigning(0))
+                self._compare_lifetimes(people, outside, public, lambda place: assigning(0))
         if public.differs:
             self.found.accuse("which public coins are drawn depends on the record or on private coins")
 
@@ -236,15 +239,17 @@ class _Enumerator:
                 laws.append(self._law([[record]], public, assigning, self._first_state))
         return laws
 
-    def _compare_lifetimes(self, people: list[Record], public: PublicCoins, assigning: Assigning) -> None:
-        """Several reports of one device: on the same answer and on another one, restarted or not.
+    def _compare_lifetimes(
+        self, people: list[Record], outside: list[Record], public: PublicCoins, assigning: Assigning
+    ) -> None:
+        """Several reports of one device: on the same answer and on another one, valid or not, restarted or not.
 
         Whoever hands out assignments chooses them, so laws are compared under the same ones.
         """
         laws: list[Law[Outcome]] = []
         while self.lifetimes and not laws:
             try:
-                laws = self._lifetimes(self.lifetimes[0], people, public, assigning)
+                laws = self._lifetimes(self.lifetimes[0], people, outside, public, assigning)
             except NotEnumerable:
                 self.lifetimes.pop(0)
         if not laws:
@@ -257,14 +262,26 @@ class _Enumerator:
             self.found.accuse("a device that keeps its state does not repeat its report")
 
     def _lifetimes(
-        self, lifetime: Lifetime, people: list[Record], public: PublicCoins, assigning: Assigning
+        self,
+        lifetime: Lifetime,
+        people: list[Record],
+        outside: list[Record],
+        public: PublicCoins,
+        assigning: Assigning,
     ) -> list[Law[Outcome]]:
         most = MAX_WAYS_PER_LIFETIME if lifetime is _long else MAX_WAYS_PER_RECORD
-        return [
-            self._law(sessions, public, assigning, lambda: joined(self.plan), most)
-            for record, other in zip(people, people[1:] + people[:1], strict=True)
-            for sessions in lifetime(record, other)
-        ]
+
+        def law(sessions: Sequence[Session]) -> Law[Outcome]:
+            return self._law(sessions, public, assigning, lambda: joined(self.plan), most)
+
+        laws = []
+        for record, other in zip(people, people[1:] + people[:1], strict=True):
+            laws += [law(sessions) for sessions in lifetime(record, other)]
+        for strange in outside:
+            for sessions in lifetime(people[0], strange) + lifetime(strange, people[0]):
+                with suppress(NotEnumerable):  # values that stand in are drawn, and may have many ways
+                    laws.append(law(sessions))
+        return laws
 
     def _law(
         self,

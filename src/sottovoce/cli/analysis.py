@@ -74,13 +74,13 @@ def _lines(found: Sequence[Association]) -> list[str]:
     """Rows for a person's eyes, the clearest first."""
     names = [" - ".join(each.attributes) for each in found]
     width = max(len("attributes"), *map(len, names))
-    lines = [f"{'attributes':<{width}}  {'V':>6} {'statistic':>10} {'degrees':>8} {'p':>10} {'adjusted':>10}"]
+    lines = [f"{'attributes':<{width}}  {'V':>7} {'statistic':>10} {'degrees':>8} {'p':>10} {'adjusted':>10}"]
     rows = list(zip(names, found, strict=True))
     tested = [row for row in rows if row[1].is_asked]
     for name, each in sorted(tested, key=lambda row: (row[1].p_value, -row[1].statistic)):
         lines.append(
-            f"{name:<{width}}  {each.cramers_v:>6.3f} {each.statistic:>10.2f} {each.degrees:>8} {each.p_value:>10.3g} "
-            f"{each.adjusted:>10.3g}"
+            f"{name:<{width}}  {each.strength:>7} {each.statistic:>10.2f} {each.degrees:>8} {each.p_value:>10.3g} "
+            f"{each.adjusted:>10.3g}  {each.mark}".rstrip()
         )
     lines += [f"{name:<{width}}  never asked together" for name, each in rows if not each.is_asked]
     if not tested:

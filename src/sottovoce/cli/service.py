@@ -55,6 +55,14 @@ Proxies = Annotated[
         help="A proxy, or a network of them, that is believed about its clients' addresses; may be given again.",
     ),
 ]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="SOTTOVOCE_ADDRESS",
+        help="The one address of participants' pages, such as https://survey.example.org; others lead there.",
+    ),
+]
 Metrics = Annotated[
     str,
     typer.Option(
@@ -107,6 +115,7 @@ def studio(
     rate_limit: RateLimit = None,
     origin: Origins = None,
     proxy: Proxies = None,
+    address: Address = None,
     metrics: Metrics = "token",
 ) -> None:
     """Make surveys, take part and watch, in a browser.
@@ -115,17 +124,30 @@ def studio(
     a token (see `sottovoce token`). A studio that listens on this machine alone, with no proxy, also prints a link that
     logs in one browser, once.
 
+    A browser keeps what it drew for one address alone. If yours has several (with and without www, http and https),
+    --address names the one at which people take part.
+
     Example:  sottovoce studio --store sqlite:///survey.db
     """
-    _run(plans or [], store, host, port, _settings(rate_limit, origin, proxy, metrics), has_pages=True)
+    _run(plans or [], store, host, port, _settings(rate_limit, origin, proxy, metrics, address), has_pages=True)
 
 
 def _settings(
-    rate_limit: float | None, origins: Sequence[str] | None, proxies: Sequence[str] | None, metrics: str
+    rate_limit: float | None,
+    origins: Sequence[str] | None,
+    proxies: Sequence[str] | None,
+    metrics: str,
+    address: str | None = None,
 ) -> Settings:
     from sottovoce.service.settings import Settings
 
-    return Settings(rate_limit=rate_limit, origins=tuple(origins or ()), proxies=tuple(proxies or ()), metrics=metrics)
+    return Settings(
+        rate_limit=rate_limit,
+        origins=tuple(origins or ()),
+        proxies=tuple(proxies or ()),
+        address=address,
+        metrics=metrics,
+    )
 
 
 def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, has_pages: bool) -> None:
@@ -149,7 +171,7 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
         served = make_app(desk, settings)
         start, code = "", None
         if has_pages:
-            access = add_studio(served, desk)
+            access = add_studio(served, desk, settings.address)
             start = "/studio"
             if host in LOCAL and not settings.proxies:
                 code = access.new_code()

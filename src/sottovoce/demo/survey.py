@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -285,7 +286,7 @@ def _strongest(crowd: Population, estimate: MarginalEstimate) -> list[Pair]:
     from sottovoce.analysis import associate
     from sottovoce.analysis.pairs import contingency
 
-    tested = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
+    tested = [each for each in associate(estimate, null="asymptotic") if each.is_asked and not isnan(each.cramers_v)]
     found = sorted(tested, key=lambda each: -each.cramers_v)[:PAIRS_SHOWN]
     pairs = []
     for each in found:

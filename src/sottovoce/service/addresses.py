@@ -66,6 +66,19 @@ def household(address: str) -> str:
     return str(ipaddress.ip_network((int(found) >> (128 - HOUSEHOLD) << (128 - HOUSEHOLD), HOUSEHOLD)))
 
 
+def is_origin(text: str) -> bool:
+    """Whether a text is the beginning of web addresses, as browsers write it: scheme, host, and port if unusual.
+
+    >>> is_origin("https://survey.example.org"), is_origin("https://survey.example.org/"), is_origin("survey.org")
+    (True, False, False)
+    """
+    scheme, _, host = text.partition("://")
+    usual = {"http": ":80", "https": ":443"}
+    return (
+        scheme in usual and bool(host) and host == host.lower() and is_host(host) and not host.endswith(usual[scheme])
+    )
+
+
 def is_host(text: str) -> bool:
     """Whether a Host header is a name or an address, with a port or without."""
     found = _NAME.fullmatch(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.service.addresses import networks
+from sottovoce.service.addresses import is_origin, networks
 from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
@@ -39,6 +39,7 @@ class Settings:
     rate_limit: float | None = None  # requests a second from one address
     origins: tuple[str, ...] = ()  # other sites whose pages may send reports
     proxies: tuple[str, ...] = ()  # addresses and networks of proxies that are believed about their clients
+    address: str | None = None  # where participants' pages are: a browser keeps what it drew for one address alone
     metrics: str = "token"  # who may read the counters: whoever has a token, everybody (public), or nobody (off)
     assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
@@ -59,6 +60,8 @@ class Settings:
         if self.rate_limit is not None and not self.rate_limit > 0:
             raise InvalidInput(f"rate_limit ({self.rate_limit}) must be greater than 0")
         networks(self.proxies)
+        if self.address is not None and not is_origin(self.address):
+            raise InvalidInput(f"address ({self.address}) must be like https://survey.example.org, with no path")
         for origin in self.origins:
             if origin != "*" and not origin.startswith(("http://", "https://")):
                 raise InvalidInput(f"origin ({origin}) must start with http:// or https://, or be *")

@@ -38,9 +38,12 @@ class _Files(StaticFiles):
         return answer
 
 
-def add_studio(app: FastAPI, desk: Desk) -> Access:
-    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in without a token."""
-    studio = Studio(desk, Access(desk.store))
+def add_studio(app: FastAPI, desk: Desk, address: str | None = None) -> Access:
+    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in without a token.
+
+    ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
+    """
+    studio = Studio(desk, Access(desk.store), address)
     pages: list[BaseRoute] = [
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),

@@ -95,9 +95,11 @@ def relations(estimate: Estimate) -> Relations | str:
         return "This survey asks for tables of one attribute, so it cannot say how they go together."
     tree = dependency_tree(estimate)
     found = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
-    found.sort(key=lambda each: (each.adjusted >= 0.05, -each.cramers_v, each.p_value))  # the clear ones first
+    found.sort(
+        key=lambda each: (each.adjusted >= 0.05, -np.nan_to_num(each.cramers_v), each.p_value)
+    )  # clear ones first
     fit = estimate.fit
-    places = [pair for pair in combinations(range(len(names)), 2) if fit.is_heard(pair)]
+    places = [pair for pair in combinations(range(len(names)), 2) if estimate.is_asked(*estimate.work.attributes(pair))]
     is_exact = all(fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places)
     drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MOST_PAIRS]]
     branches = [Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear) for edge in tree.edges]

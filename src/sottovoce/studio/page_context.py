@@ -62,6 +62,7 @@ class Studio:
 
     desk: Desk
     access: Access
+    address: str | None = None  # the one of participants' pages, if there is one
     artist: Artist = field(default_factory=Artist)
     templates: Environment = field(default_factory=_environment)
 

@@ -11,7 +11,7 @@ from typing import Any
 from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sottovoce.protocol.plan import Plan
@@ -121,6 +121,8 @@ def routes(studio: Studio) -> list[Route]:
         return page
 
     async def take(request: Request) -> Response:
+        if studio.address not in (None, f"{request.url.scheme}://{request.url.netloc}"):
+            return RedirectResponse(f"{studio.address}{request.url.path}", 307)
         entry = await run_in_threadpool(studio.desk.entry, request.path_params["id"])
         has_login = cookie_name(request) in request.cookies
         key = (entry.plan.id, entry.title, entry.closed, request.scope["root_path"], has_login)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 1 << 22  # of one table
 MOST_TABLES = 20_000  # that are listed at once
+MOSTLY_HEARD = 0.5  # of what is asked of a pair: a strength that is told from less would read as independence
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):
@@ -143,6 +144,11 @@ class MarginalEstimate(Estimate):
         own = tuple(sorted(self.work.places(attributes)))
         return all(self.fit.is_heard(part) for part in parts_of(own))
 
+    def heard_share(self, *attributes: str) -> float:
+        """Of what is asked of these attributes, and of every two of them, the least share that reports tell of."""
+        own = tuple(sorted(self.work.places(attributes)))
+        return min(self.fit.heard_share(part) for part in parts_of(own))
+
     def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
         """Those of some attributes (by default all), and the pairs of them, that no report tells of.
 
@@ -162,7 +168,7 @@ class MarginalEstimate(Estimate):
     def correlations(self) -> Any:
         """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data frame.
 
-        A pair that was never asked has none (NaN).
+        A pair that was never asked, or of which less than half was heard, has none (NaN).
         """
         pd = imported("pandas")
 
@@ -171,7 +177,8 @@ class MarginalEstimate(Estimate):
         pairs = list(combinations(range(len(names)), 2))
         for (one, two), flat in zip(pairs, self.fit.tables(pairs), strict=True):
             table = flat.reshape(self.work.shape((one, two)))
-            out[one, two] = out[two, one] = _association(table) if self.fit.is_heard((one, two)) else np.nan
+            is_known = self.heard_share(names[one], names[two]) >= MOSTLY_HEARD
+            out[one, two] = out[two, one] = _association(table) if is_known else np.nan
         return pd.DataFrame(out, index=list(names), columns=list(names))
 
     def plot(self, path: str | None = None) -> Any:
