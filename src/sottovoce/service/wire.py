@@ -22,7 +22,7 @@ from sottovoce.service.plan_cache import Shelf
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
 
-JSON, BINARY = "application/json", "application/vnd.sottovoce.protocol.reports"
+JSON, BINARY = "application/json", "application/vnd.sottovoce.reports"
 Ids = NDArray[np.uint8]
 _PREFIX = 8  # bytes of a plan's id in a report
 _REPORT, _ASSIGNMENT = 64, 256  # bytes of memory that one takes besides what was sent
