@@ -26,7 +26,7 @@ import sottovoce as sv
 from bench.rows import Row
 from bench.timing import Timing
 from sottovoce.device.assignment import new_id
-from sottovoce.service.wire import BINARY, write_binary, write_json
+from sottovoce.device.messages import BINARY, write_binary, write_json
 
 SINGLES, BATCHED, SLOWEST = 4000.0, 60_000.0, 0.050  # reports a second, one by one and in thousands; seconds of a POST
 BATCH = 1000

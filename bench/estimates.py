@@ -17,8 +17,8 @@ from bench.collector import Server, serving
 from bench.rows import Row
 from bench.timing import Timing
 from sottovoce.device.assignment import new_id
+from sottovoce.device.messages import write_json
 from sottovoce.service.tokens import new_token
-from sottovoce.service.wire import write_json
 from sottovoce.store import open_store
 
 VALUES = 1 << 21

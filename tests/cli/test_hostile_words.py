@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.cli.survey import read_plan
+from sottovoce.console.surveys import read_plan
 from sottovoce.service.serialized import table_csv
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, write_csv

@@ -14,7 +14,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.cli.finding import findings_table, tree_lines
-from sottovoce.cli.survey import read_plan
+from sottovoce.console.surveys import read_plan
 from sottovoce.console.tables import console
 from sottovoce.ground.labels import json_visible, written
 from sottovoce.protocol.reports import Reports

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import typer
 
-from sottovoce.cli.survey import read_plan
+from sottovoce.console.surveys import read_plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, Outcome, refused

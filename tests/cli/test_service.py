@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sottovoce.cli.survey import read_plan
+from sottovoce.console.surveys import read_plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, refused

@@ -24,8 +24,8 @@ import pytest
 import sottovoce as sv
 from bench.collector import free_port
 from sottovoce.device.assignment import new_id
+from sottovoce.device.messages import write_json
 from sottovoce.service.tokens import new_token
-from sottovoce.service.wire import write_json
 from sottovoce.store import open_store
 from tests.deploy.files import FOLDER, variables
 from tests.service.processes import running

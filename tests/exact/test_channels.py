@@ -153,7 +153,7 @@ def test_rappor_keeps_its_lifetime_promise_by_enumeration() -> None:
     oracle = small("rappor", 4, 1.0)
     laws = [exact_law(lambda e, v=value: oracle.memorize(v, e), 1 << 17) for value in range(4)]  # type: ignore[misc]
     worst = max(max(law[out] for law in laws) / min(law[out] for law in laws) for out in laws[0])
-    assert float(np.log(float(worst))) <= oracle.guarantee.lifetime + 1e-12
-    assert oracle.guarantee.lifetime <= 1.0
-    assert oracle.guarantee.per_report < oracle.guarantee.lifetime
+    assert float(np.log(float(worst))) <= oracle.lifetime_epsilon + 1e-12
+    assert oracle.lifetime_epsilon <= 1.0
+    assert oracle.epsilon < oracle.lifetime_epsilon
     assert Fraction(1) < worst

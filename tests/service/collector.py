@@ -14,12 +14,12 @@ import uvicorn
 
 import sottovoce as sv
 from sottovoce.device.assignment import Assignment, new_id
+from sottovoce.device.messages import write_json
 from sottovoce.service.app import make_app
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
 from sottovoce.service.survey_service import Desk
 from sottovoce.service.tokens import new_token
-from sottovoce.service.wire import write_json
 from sottovoce.store import open_store
 from tests.waiting import HANG
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.service.wire import BINARY, write_binary
+from sottovoce.device.messages import BINARY, write_binary
 from tests.service.collector import PLAN, SCHEMA, TABLES, Collector, collecting
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.service.wire import BINARY, write_binary
+from sottovoce.device.messages import BINARY, write_binary
 from sottovoce.store import sqlite
 from tests.service.collector import RECORD, SCHEMA, Collector, collecting, device
 

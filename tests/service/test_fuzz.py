@@ -16,12 +16,13 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device.assignment import Assignment
+from sottovoce.device.messages import BINARY, write_binary, write_json
 from sottovoce.ground.errors import SottovoceError, UnknownPlan
 from sottovoce.protocol.reports import leb128
 from sottovoce.service.plan_cache import Shelf
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
-from sottovoce.service.wire import BINARY, Envelope, gathered, read_binary, read_json, write_binary, write_json
+from sottovoce.service.wire import Envelope, gathered, read_binary, read_json
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, Collector
 

@@ -16,8 +16,8 @@ import pytest
 import sottovoce as sv
 from bench.collector import free_port
 from sottovoce.device.assignment import Assignment, new_id
+from sottovoce.device.messages import write_json
 from sottovoce.ground.errors import StoreError
-from sottovoce.service.wire import write_json
 from tests.postgres import started
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, assigned, collecting, device
 from tests.service.crashes import COMMAND, start

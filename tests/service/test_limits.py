@@ -17,20 +17,14 @@ from uvicorn.server import ServerState
 
 import sottovoce as sv
 from sottovoce.device.assignment import Assignment, new_id
+from sottovoce.device.messages import write_binary, write_json
 from sottovoce.ground.errors import BadAssignment, CorruptReport, InvalidInput
 from sottovoce.protocol.reports import Report
 from sottovoce.service import connections
 from sottovoce.service.problems import Problem
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
-from sottovoce.service.wire import (
-    check_assignments,
-    most_together,
-    read_binary,
-    read_json,
-    write_binary,
-    write_json,
-)
+from sottovoce.service.wire import check_assignments, most_together, read_binary, read_json
 from tests.service.collector import PLAN, RECORD, SEEDED, Collector, collecting, device
 from tests.waiting import HANG, until
 

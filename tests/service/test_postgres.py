@@ -10,7 +10,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device.assignment import new_id
-from sottovoce.service.wire import BINARY, write_binary, write_json
+from sottovoce.device.messages import BINARY, write_binary, write_json
 from sottovoce.store import open_store
 from tests.postgres import Cluster, started
 from tests.service.collector import PLAN, RECORD, collecting

@@ -13,8 +13,8 @@ import pytest
 import sottovoce as sv
 from bench.collector import free_port
 from sottovoce.device.assignment import new_id
+from sottovoce.device.messages import BINARY
 from sottovoce.device.sender import NotSent, Sender
-from sottovoce.service.wire import BINARY
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, RECORD, Collector
 from tests.service.crashes import COMMAND, crash, start
@@ -71,7 +71,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
 
 
 def _compact(ids: list[bytes], report: sv.Report) -> bytes:
-    from sottovoce.service.wire import write_binary
+    from sottovoce.device.messages import write_binary
 
     return write_binary(ids, [report] * len(ids))
 

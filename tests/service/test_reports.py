@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device.assignment import Assignment, new_id
-from sottovoce.service.wire import BINARY, write_binary
+from sottovoce.device.messages import BINARY, write_binary
 from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, Collector, assigned, collecting, device
 from tests.waiting import HANG
 
@@ -180,7 +180,7 @@ def test_an_assignment_is_for_one_report(collector: Collector) -> None:
 
 
 def device_of(given: Assignment) -> dict[str, Any]:
-    from sottovoce.service.wire import write_json
+    from sottovoce.device.messages import write_json
 
     return write_json(given.id, sv.Client(SEEDED, assignment=given).report(RECORD), given)
 

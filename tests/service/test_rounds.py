@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.service.wire import BINARY, write_binary
+from sottovoce.device.messages import BINARY, write_binary
 from tests.service.collector import PLAN, Collector, collecting
 
 SCHEMA = sv.Schema(basket=sv.Items(["milk", "tea", "bread", *(f"good {number}" for number in range(60))]))

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.messages import write_binary, write_json
 from sottovoce.ground.entropy import Tape
 from sottovoce.ground.hashes import bucket, keyed_hash, keys, permuted, scramble, tag
 from sottovoce.oracles import ORACLES
 from sottovoce.protocol.encodings import ENCODINGS
 from sottovoce.protocol.families import FAMILIES, SHAPES
 from sottovoce.schema import ATTRIBUTES, Schema
-from sottovoce.service.wire import write_binary, write_json
 from tests.vectors.asks import Plan
 from tests.vectors.case import COINS
 from tests.vectors.make import PATH, scrambled_list, vectors

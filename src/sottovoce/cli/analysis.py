@@ -23,8 +23,8 @@ RECORDS = (".csv", ".parquet", ".pq")
 
 def hear(plan_file: Path, plan_id: str | None, reports: str, quiet: bool) -> Aggregate:
     """The aggregate of the reports for a plan of marginals."""
-    from sottovoce.cli.reading import heard
-    from sottovoce.cli.survey import read_plan
+    from sottovoce.console.reading import heard
+    from sottovoce.console.surveys import read_plan
     from sottovoce.questions.marginals import Marginals
 
     made = read_plan(plan_file, plan_id)

@@ -79,7 +79,8 @@ def popular(
     """Print what is popular, draw it, and write the next round's plan, as far as each is wanted."""
     from sottovoce.api.planning import next_plan
     from sottovoce.cli import finding
-    from sottovoce.cli.commands import print_json, write_plan
+    from sottovoce.cli.commands import print_json
+    from sottovoce.console.writing import write_plan
 
     for option, value in refused.items():
         if value:

@@ -12,7 +12,6 @@ import typer
 from sottovoce import __version__
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.files import replacing
 from sottovoce.ground.labels import json_visible
 
 if TYPE_CHECKING:
@@ -119,10 +118,12 @@ def plan(
 
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods is then printed too.
     """
-    from sottovoce.cli.survey import planner_ranking, ranking_json, read_survey
+    from sottovoce.console.surveys import planner_ranking, ranking_json, read_survey
 
     made = read_survey(survey)
     if output is not None:
+        from sottovoce.console.writing import write_plan
+
         write_plan(made, output)
     ranks = planner_ranking(made)
     if as_json:
@@ -138,16 +139,10 @@ def plan(
         typer.echo(f"Written: {output}")
 
 
-def write_plan(made: Plan, output: Path) -> None:
-    """The plan's own bytes, whole or not there."""
-    with replacing(output) as draft:
-        draft.write_bytes(made.to_json().encode())
-
-
 def describe(made: Plan) -> dict[str, Any]:
     """A plan's figures as JSON."""
     from sottovoce.cli.answers import guarantee_json
-    from sottovoce.cli.survey import asks
+    from sottovoce.console.surveys import asks
 
     return {
         "id": made.id,
@@ -202,24 +197,11 @@ def whisper(
 
     Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
     """
-    from sottovoce.cli.survey import read_plan
+    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.writing import write_whispers
 
     count = write_whispers(read_plan(plan_file, plan_id), people, output, seed, quiet, series)
     typer.echo(f"{count:,} reports written to {output}")
-
-
-def write_whispers(
-    made: Plan, people: Path, output: Path, seed: int | None, quiet: bool, series: Path | None = None
-) -> int:
-    """Everybody's report into one Parquet file, whole or not there; returns how many."""
-    from sottovoce.console.progress import progress
-    from sottovoce.protocol.reports import write_stream
-    from sottovoce.sending.people import row_count, whispers
-    from sottovoce.sending.rounds import needed
-
-    with needed(made, series, seed) as members, progress("whispering", row_count(people), quiet) as advance:
-        told = whispers(made, people, seed, advance, members)
-        return write_stream(output, told if members is None else members.recorded(told))
 
 
 @app.command()
@@ -262,8 +244,8 @@ def estimate(
     Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values, in rounds)
     """
     from sottovoce.cli import answers
-    from sottovoce.cli.reading import heard
-    from sottovoce.cli.survey import read_plan
+    from sottovoce.console.reading import heard
+    from sottovoce.console.surveys import read_plan
     from sottovoce.results.findings import Findings
 
     if not 0 < level < 1:
@@ -320,8 +302,8 @@ def audit(
     Example:  sottovoce audit --oracle olh --size 8 --epsilon 1
     """
     from sottovoce import audit as auditing
-    from sottovoce.cli.survey import audited_plan, suspects
     from sottovoce.console.progress import progress
+    from sottovoce.console.surveys import audited_plan, suspects
 
     plan, suspect = audited_plan(plan_file, oracle, size, epsilon)
     total = auditing.DRAWS if draws is None else draws

@@ -47,8 +47,8 @@ def compare_marginals(
     Example:  sottovoce compare marginals baskets.parquet --top 16 --k 3 --epsilon 1 --people 65536 --runs 5
     """
     from sottovoce import measure
-    from sottovoce.cli.survey import read_schema
     from sottovoce.console.progress import progress
+    from sottovoce.console.surveys import read_schema
 
     domains = None if schema is None else read_schema(schema)
     chosen = None if attributes is None else listed(attributes)
@@ -92,8 +92,8 @@ def advise(
     Example:  sottovoce advise words.toml --share 0.02
     """
     from sottovoce import measure
-    from sottovoce.cli.survey import read_parts
     from sottovoce.console.progress import progress
+    from sottovoce.console.surveys import read_parts
     from sottovoce.measure.advice import PREDICTIONS
 
     asked = read_parts(survey)

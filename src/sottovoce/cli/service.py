@@ -152,7 +152,7 @@ def _settings(
 
 def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, has_pages: bool) -> None:
     """A collector, with the studio's pages or without."""
-    from sottovoce.cli.survey import read_plan
+    from sottovoce.console.surveys import read_plan
     from sottovoce.service.app import make_app
     from sottovoce.service.server import run
     from sottovoce.service.survey_service import Desk
@@ -221,8 +221,8 @@ def send(
 
     Example:  sottovoce send plan.json people.csv --to http://127.0.0.1:8700 --log acknowledged.txt
     """
-    from sottovoce.cli.survey import read_plan
     from sottovoce.console.progress import progress
+    from sottovoce.console.surveys import read_plan
     from sottovoce.sending.people import row_count
     from sottovoce.sending.rounds import needed
     from sottovoce.sending.sending import named_rows, send_people

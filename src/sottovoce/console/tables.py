@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from sottovoce.cli.survey import Rank
-    from sottovoce.demo.survey import Finding, Pair
+    from sottovoce.console.surveys import Rank
     from sottovoce.measure import Comparison, Figures, MarginalsComparison
     from sottovoce.results.estimate import Floats, Table
 
@@ -101,39 +100,6 @@ def parts(label: object) -> tuple[str, ...]:
     """The labels of a cell's attributes, as people say them."""
     labels = label if isinstance(label, tuple) else (label,)
     return tuple({True: "yes", False: "no"}[each] if isinstance(each, bool) else written(each) for each in labels)
-
-
-def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding]) -> RichTable:
-    """Estimates beside the truth, with 95% intervals; a mark where one misses. ``columns`` name a cell's parts."""
-    from rich.markup import escape
-
-    heads = [escape(name) for name in columns]
-    figures = ["truth", "estimate", "std error", "95% interval", "holds"]
-    out = grid(title, [*heads, *figures], words=[*heads, "holds"])
-    for finding in findings:
-        table = finding.table
-        low, high = table.interval()
-        for place, (label, holds) in enumerate(zip(table.labels, finding.holds, strict=True)):
-            cell = parts(label)
-            out.add_row(
-                *(escape(part) for part in (cell if len(cell) == len(heads) else (*table.attributes, *cell))),
-                f"{finding.truth[place]:.4f}",
-                f"{table.values[place]:.4f}",
-                f"{table.std_error[place]:.4f}",
-                interval_text(low[place], high[place]),
-                "yes" if holds else "[bold]no[/bold]",
-            )
-    return out
-
-
-def pairs_table(pairs: Sequence[Pair]) -> RichTable:
-    """The pairs of attributes that go together most, beside the truth."""
-    from rich.markup import escape
-
-    out = grid("Strongest pairs, by Cramer's V", ["pair", "estimate", "truth"], words=["pair"])
-    for pair in pairs:
-        out.add_row(escape(" - ".join(pair.attributes)), f"{pair.strength:.3f}", f"{pair.truth:.3f}")
-    return out
 
 
 def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable:

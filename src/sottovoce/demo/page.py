@@ -18,7 +18,7 @@ from sottovoce.protocol.guarantee import at_most, at_most_percent
 
 if TYPE_CHECKING:
     from sottovoce.api.planning import Plan
-    from sottovoce.cli.survey import Rank
+    from sottovoce.console.surveys import Rank
     from sottovoce.demo.posting import Posted
     from sottovoce.demo.survey import Finding, Pair, Story
     from sottovoce.measure import MarginalsComparison

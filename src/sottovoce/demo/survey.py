@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sottovoce.analysis import Tree
     from sottovoce.api.planning import Plan
-    from sottovoce.cli.survey import Rank
+    from sottovoce.console.surveys import Rank
     from sottovoce.demo.popularity import Liking
     from sottovoce.demo.posting import Posted
     from sottovoce.measure import MarginalsComparison, Population
@@ -171,10 +171,10 @@ def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     """Survey, plan, people, whispers, tables, tree, comparison, collector and page, all in the folder ``output``."""
-    from sottovoce.cli.commands import write_plan, write_whispers
-    from sottovoce.cli.reading import heard
-    from sottovoce.cli.survey import planner_ranking, read_survey
+    from sottovoce.console.reading import heard
+    from sottovoce.console.surveys import planner_ranking, read_survey
     from sottovoce.console.tables import console
+    from sottovoce.console.writing import write_plan, write_whispers
     from sottovoce.demo import pictures
     from sottovoce.demo.page import write_page
     from sottovoce.demo.posting import collector, wait_for_interrupt
@@ -213,8 +213,8 @@ def _posted(
     plan: Plan, people: Mapping[str, Sequence[Any]], output: Path, url: str, quiet: bool
 ) -> tuple[Posted, list[Finding]]:
     """The first people post to the collector; what its store says of each attribute, beside the truth about them."""
-    from sottovoce.cli.reading import heard
     from sottovoce.console.progress import progress
+    from sottovoce.console.reading import heard
     from sottovoce.demo.posting import STORE, post
     from sottovoce.measure import Population
 
@@ -320,8 +320,9 @@ def _print_plan(screen: Console, plan: Plan, ranks: Sequence[Rank]) -> None:
 
 
 def _print_story(screen: Console, story: Story) -> None:
-    from sottovoce.console.tables import marginals_table, pairs_table, truth_table
+    from sottovoce.console.tables import marginals_table
     from sottovoce.demo.popularity import likings_table
+    from sottovoce.demo.tables import pairs_table, truth_table
 
     people = story.two.table.people
     screen.print(truth_table(f"Single attributes: {people:,} whispers heard", ["attribute", "value"], story.singles))

@@ -9,9 +9,9 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
-from sottovoce.ground.arguments import whole
+from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import BudgetExceeded, InvalidInput
-from sottovoce.protocol.cohorts import LARGEST_JSON_INTEGER, Cohort, Cohorts
+from sottovoce.protocol.cohorts import Cohort, Cohorts
 
 UNITS = 10**9  # what is spent is counted in billionths, rounded up, so that every language adds it up alike
 DEFAULT_CAP = "10"
@@ -33,7 +33,7 @@ class Spent:
         """The inverse of ``asdict``, with nothing beside it."""
         if set(data) != {"epsilon", "delta"} or not all(type(part) is int for part in data.values()):
             raise ValueError
-        return cls(*(whole(name, data[name], 0, LARGEST_JSON_INTEGER) for name in ("epsilon", "delta")))
+        return cls(*(whole(name, data[name], 0, LARGEST_INTEGER) for name in ("epsilon", "delta")))
 
 
 def cost_of(cohorts: Cohorts) -> Spent:
@@ -55,8 +55,8 @@ def _limit(name: str, value: Any) -> int:
         units = floor(Fraction(value if isinstance(value, Decimal) else str(value)) * UNITS)
     except (TypeError, ValueError, ArithmeticError):
         raise InvalidInput(f"{name} ({value}) must be a finite number") from None
-    if not 0 <= units <= LARGEST_JSON_INTEGER:
-        raise InvalidInput(f"{name} ({value}) must lie between 0 and {LARGEST_JSON_INTEGER // UNITS}")
+    if not 0 <= units <= LARGEST_INTEGER:
+        raise InvalidInput(f"{name} ({value}) must lie between 0 and {LARGEST_INTEGER // UNITS}")
     return units
 
 

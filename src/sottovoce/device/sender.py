@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from sottovoce.device.assignment import Assignment
+from sottovoce.device.messages import BINARY, JSON, PROBLEM, write_binary, write_json
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.reports import Report
-from sottovoce.service.problems import TYPE
-from sottovoce.service.wire import BINARY, JSON, write_binary, write_json
 
 FIRST_WAIT, LONGEST_WAIT, PATIENCE = 0.05, 1.0, 300.0  # seconds
 TIMEOUT = 60.0  # of one attempt
@@ -143,5 +142,5 @@ def _read_assignment(body: Any) -> Assignment:
 
 def _refusal(answer: _Answer) -> NotSent:
     told = answer.body if isinstance(answer.body, dict) else {}
-    problem = str(told.get("type", "")).removeprefix(TYPE)
+    problem = str(told.get("type", "")).removeprefix(PROBLEM)
     return NotSent(f"the collector refuses it ({answer.status}): {told.get('detail', '')}", problem)

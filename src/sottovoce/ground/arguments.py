@@ -1,4 +1,4 @@
-"""Options of oracles, as they come from a person, a file or a plan: read strictly, refused clearly."""
+"""Arguments, as they come from a person, a file or a plan: read strictly, refused clearly."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.schema.attribute import LARGEST_INTEGER
 
 _FRACTION = re.compile("([1-9][0-9]{0,15})/([1-9][0-9]{0,15})")  # 2^53 has 16 digits
+LARGEST_INTEGER = 1 << 53  # that every language's JSON keeps
 MOST_DIGITS = 64  # of a number that is given as text
 MOST_EXPONENT = 99
 _EXPONENT = re.compile("e[+-]?([0-9_]+)", re.IGNORECASE)

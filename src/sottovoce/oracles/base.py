@@ -20,7 +20,6 @@ from sottovoce.ground.entropy import Entropy, Seeded, exact_law
 from sottovoce.ground.errors import CorruptReport, InvalidInput, NotEnumerable
 from sottovoce.oracles.layout import Layout, Payload
 from sottovoce.oracles.thresholds import log_ratio
-from sottovoce.protocol.guarantee import Guarantee
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,9 +91,9 @@ class Oracle(ABC):
         return log_ratio(self.worst_ratio)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Per report and per lifetime; a device that answers once has one report in its life."""
-        return Guarantee(self.epsilon, self.epsilon)
+    def lifetime_epsilon(self) -> float:
+        """Of all reports that a device makes of one memo: by default they are one report."""
+        return self.epsilon
 
     @abstractmethod
     def randomize(self, value: int, entropy: Entropy) -> Any:

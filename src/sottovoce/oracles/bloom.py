@@ -20,7 +20,6 @@ from sottovoce.oracles.decoding import Design
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
 from sottovoce.oracles.unary import simulate_bits
-from sottovoce.protocol.guarantee import Guarantee
 
 
 @dataclass(frozen=True)
@@ -182,9 +181,9 @@ class Rappor(OpenRappor):
         return (1 - flip) * loud + flip * quiet, flip * loud + (1 - flip) * quiet
 
     @property
-    def guarantee(self) -> Guarantee:
+    def lifetime_epsilon(self) -> float:
         flip = chance(self.zero)
-        return Guarantee(self.epsilon, log_ratio(((1 - flip) / flip) ** (2 * self.hashes)))
+        return log_ratio(((1 - flip) / flip) ** (2 * self.hashes))
 
     def memorize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         return super().randomize(value, entropy)

@@ -12,14 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.ground.arguments import whole
+from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
-LARGEST_JSON_INTEGER = 1 << 53
 MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
 
@@ -75,7 +74,7 @@ class Cohort:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohort:
-        weight = whole("plan: weight", data["weight"], 1, LARGEST_JSON_INTEGER)
+        weight = whole("plan: weight", data["weight"], 1, LARGEST_INTEGER)
         return cls(tuple(Ask.from_json(ask, schema) for ask in data["asks"]), weight)
 
 

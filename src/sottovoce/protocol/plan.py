@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.ground.arguments import plain_options, whole
+from sottovoce.ground.arguments import LARGEST_INTEGER, plain_options, whole
 from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.cohorts import LARGEST_JSON_INTEGER, Cohorts, share_of
+from sottovoce.protocol.cohorts import Cohorts, share_of
 from sottovoce.protocol.encodings import of_kind
 from sottovoce.protocol.families import FAMILIES
 from sottovoce.protocol.guarantee import Guarantee, at_most
@@ -53,7 +53,7 @@ class Series:
         for share in self.shares:
             if not isinstance(share, int):
                 raise InvalidInput("rounds must be whole numbers")
-            whole("rounds", share, 1, LARGEST_JSON_INTEGER)
+            whole("rounds", share, 1, LARGEST_INTEGER)
         whole("round", self.number, 0, len(self.shares) - 1)
         for name, plan_id in (("origin", self.origin), ("parent", self.parent)):
             named = isinstance(plan_id, str) and _ID.fullmatch(plan_id) is not None
@@ -179,7 +179,7 @@ class Plan:
         """Freeze a question into a plan."""
         _check_coin(coin)
         exact = parse_epsilon(epsilon)
-        people = whole("people", people, 1, LARGEST_JSON_INTEGER)
+        people = whole("people", people, 1, LARGEST_INTEGER)
         series = series or Series()
         question = question.settled(schema, exact, people)
         cohorts = question.cohorts(schema, exact, people)
@@ -239,7 +239,7 @@ class Plan:
             schema,
             question.from_json(asked),
             parse_epsilon(body["epsilon"]),
-            whole("plan: people", body["people"], 1, LARGEST_JSON_INTEGER),
+            whole("plan: people", body["people"], 1, LARGEST_INTEGER),
             family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
             _check_coin(body["coin"]),

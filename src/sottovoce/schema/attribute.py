@@ -16,7 +16,6 @@ from sottovoce.ground.errors import InvalidInput
 Codes = NDArray[np.uint64]
 Words = NDArray[np.uint64]  # a row for each person: the high and the low 64 bits of a spelling
 Label = str | int | bool
-LARGEST_INTEGER = 1 << 53  # that every language's JSON keeps
 OPEN = 1 << 64  # the number of codes of an open alphabet: 64-bit fingerprints
 MOST_SPELLED = 128  # bits of a spelling
 MOST_LABELS = 1 << 26

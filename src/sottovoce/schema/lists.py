@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from sottovoce.ground.arguments import LARGEST_INTEGER
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.schema.attribute import LARGEST_INTEGER, Codes, Label, Single, interval_codes, plain, whole_number
+from sottovoce.schema.attribute import Codes, Label, Single, interval_codes, plain, whole_number
 
 
 @dataclass(frozen=True)

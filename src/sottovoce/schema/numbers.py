@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.arguments import LARGEST_INTEGER
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.schema.attribute import (
-    LARGEST_INTEGER,
     MOST_LABELS,
     MOST_SPELLED,
     Codes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from sottovoce.protocol.reports import BATCH, Reports
 
 if TYPE_CHECKING:
     from sottovoce.api.planning import Plan
-    from sottovoce.console.progress import Advance
     from sottovoce.sending.rounds import Membership
 
 PARQUET = (".parquet", ".pq")
@@ -20,7 +19,7 @@ DEVICES_PER_STEP = 500  # how often the bar moves
 
 
 def whispers(
-    plan: Plan, path: Path, seed: int | None, advance: Advance, members: Membership | None = None
+    plan: Plan, path: Path, seed: int | None, advance: Callable[[int], None], members: Membership | None = None
 ) -> Iterator[Reports]:
     """The reports of everybody in a file, batch by batch; of ``members`` only those whose round this is.
 
@@ -38,7 +37,9 @@ def whispers(
         advance(done)
 
 
-def _devices(plan: Plan, path: Path, table: Any, before: int, advance: Advance, mine: Any = None) -> Reports:
+def _devices(
+    plan: Plan, path: Path, table: Any, before: int, advance: Callable[[int], None], mine: Any = None
+) -> Reports:
     from sottovoce.device.client import Client
     from sottovoce.sending.rounds import state_of
 

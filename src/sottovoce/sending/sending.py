@@ -18,7 +18,6 @@ from sottovoce.sending.journal import Drawn, Journal, Record, journal_beside, ot
 
 if TYPE_CHECKING:
     from sottovoce.api.planning import Plan
-    from sottovoce.console.progress import Advance
     from sottovoce.device.assignment import Assignment
     from sottovoce.sending.rounds import Membership
 
@@ -45,7 +44,7 @@ def send_people(
     batch: int,
     connections: int,
     log: Path | None,
-    advance: Advance,
+    advance: Callable[[int], None],
     members: Membership | None = None,
     journal: Path | None = None,
     is_moved: bool = False,
@@ -81,7 +80,7 @@ def send_people(
             raise NotSent(f"{wrong}; the same command goes on from {book.path}, and draws nothing again") from None
 
 
-def _send(devices: _Devices, drawing: _Drawing, batch: int, connections: int, advance: Advance) -> Sent:
+def _send(devices: _Devices, drawing: _Drawing, batch: int, connections: int, advance: Callable[[int], None]) -> Sent:
     before = len(drawing.journal.acknowledged)
     now = 0
     pool = ThreadPoolExecutor(connections)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sottovoce.device.messages import BINARY
 from sottovoce.service.problems import MEDIA_TYPE, PROBLEMS
-from sottovoce.service.wire import BINARY
 
 _HEX32 = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _HEX64 = {"type": "string", "pattern": "^[0-9a-f]{64}$"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sottovoce.device.messages import PROBLEM
 from sottovoce.ground.errors import (
     BadAssignment,
     CorruptReport,
@@ -18,7 +19,6 @@ from sottovoce.ground.errors import (
     UnknownPlan,
 )
 
-TYPE = "https://sottovoce.dev/problems/"
 MEDIA_TYPE = "application/problem+json"
 
 # name: (status, title)
@@ -64,7 +64,7 @@ class Problem(Exception):
         self.status, self.title = PROBLEMS[name]
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": TYPE + self.name, "title": self.title, "status": self.status, "detail": self.detail}
+        return {"type": PROBLEM + self.name, "title": self.title, "status": self.status, "detail": self.detail}
 
     def body(self) -> bytes:
         return json.dumps(self.to_json()).encode()

@@ -8,21 +8,20 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.device.assignment import ID_BYTES, KEY_BYTES, LATEST, Assignment
-from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.device.messages import BINARY, JSON
+from sottovoce.ground.errors import CorruptReport
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import WIRE_VERSION, Report, Reports, leb128, read_leb128
+from sottovoce.protocol.reports import WIRE_VERSION, Report, Reports, read_leb128
 from sottovoce.service.plan_cache import Shelf
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
 
-JSON, BINARY = "application/json", "application/vnd.sottovoce.reports"
 Ids = NDArray[np.uint8]
 _PREFIX = 8  # bytes of a plan's id in a report
 _REPORT, _ASSIGNMENT = 64, 256  # bytes of memory that one takes besides what was sent
@@ -281,33 +280,3 @@ def read_envelope(content_type: str, data: bytes, shelf: Shelf, settings: Settin
     if kind not in READERS:
         raise Problem("unsupported-type", f"the body must be {JSON} or {BINARY}")
     return READERS[kind](data, shelf, settings)
-
-
-def write_binary(ids: Sequence[bytes], reports: Sequence[Report], assignments: Sequence[Assignment] = ()) -> bytes:
-    """The binary form, as a sender makes it."""
-    out = bytearray()
-    for place, (id, report) in enumerate(zip(ids, reports, strict=True)):
-        data = report.to_bytes()
-        if len(id) != ID_BYTES:
-            raise InvalidInput(f"id ({len(id)} bytes) must have {ID_BYTES} bytes")
-        out += id + leb128(len(data)) + data
-        if assignments:
-            given = assignments[place]
-            out += b"\x01" + given.expires.to_bytes(8, "little") + given.signature
-        else:
-            out += b"\x00"
-    return bytes(out)
-
-
-def write_json(id: bytes, report: Report, assignment: Assignment | None = None) -> dict[str, Any]:
-    """One report as JSON, as a sender makes it."""
-    body: dict[str, Any] = {
-        "id": id.hex(),
-        "sottovoce": WIRE_VERSION,
-        "plan": report.plan_id,
-        "cohort": report.cohort,
-        "payload": report.payload.hex(),
-    }
-    if assignment is not None:
-        body |= {"expires": assignment.expires, "signature": assignment.signature.hex()}
-    return body

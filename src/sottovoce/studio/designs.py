@@ -10,9 +10,8 @@ from typing import Any
 
 from sottovoce.api.planning import Plan
 from sottovoce.api.surveys import POPULAR, Survey
-from sottovoce.ground.arguments import whole
+from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.cohorts import LARGEST_JSON_INTEGER
 from sottovoce.questions.marginals import Marginals
 from sottovoce.questions.marginals.planner import best_of, ranking
 from sottovoce.service.planning import Planning
@@ -59,7 +58,7 @@ def design(body: dict[str, Any]) -> Design:
             return _designed(plan, str(plan.question.to_json()["method"]), [_popular(plan)], [])
         return _designed(plan, ", ".join(_oracles(plan)), _each(plan), [])
     work = question.work(survey.schema)
-    people = whole("people", survey.people, 1, LARGEST_JSON_INTEGER)
+    people = whole("people", survey.people, 1, LARGEST_INTEGER)
     choices = ranking(work, parse_epsilon(survey.epsilon), people)
     cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
     ranked = [Prediction(choice.method.name, sqrt(choice.error / cells)) for choice in choices]

@@ -51,7 +51,7 @@ class Encoding(ABC):
 
     def guarantee(self, oracle: Oracle) -> Guarantee:
         """What a person is promised whose value goes through ``oracle``: the oracle's own, unless values are drawn."""
-        return oracle.guarantee
+        return Guarantee(oracle.epsilon, oracle.lifetime_epsilon)
 
     def requested(self, oracle: Oracle) -> Fraction:
         """What this costs as it was asked for, exactly."""

@@ -154,7 +154,7 @@ class Padded(_OfSet):
 
     def guarantee(self, oracle: Oracle) -> Guarantee:
         if self.epsilon is None:
-            return oracle.guarantee
+            return super().guarantee(oracle)
         together = 1 if self.delta is None else most_together(self.epsilon, self.length, self.delta)
         # p1/p2 <= 1 + (l'/l) (p'/q' - 1)                                     wang2021thesis, theorems 5.2.1, 5.5.1
         whole_cost = log_ratio(1 + Fraction(together, self.length) * (oracle.worst_ratio - 1))

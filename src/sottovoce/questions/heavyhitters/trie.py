@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sottovoce.ground.arguments import whole
+from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import PureOracle
-from sottovoce.protocol.cohorts import LARGEST_JSON_INTEGER, Cohort, Cohorts
+from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Extensions
 from sottovoce.protocol.families import CALM_RULE, oracle_by
 from sottovoce.protocol.plan import Plan, Question
@@ -78,7 +78,7 @@ class Node:
             length, number, asked, held, spread, accepted = data
             length = whole("known: length", length, 1, bits)
             sums = float(Decimal(held)), float(Decimal(spread))
-            asked = whole("known: asked", asked, 1, LARGEST_JSON_INTEGER)
+            asked = whole("known: asked", asked, 1, LARGEST_INTEGER)
             if not isinstance(accepted, bool) or not np.isfinite(sums).all() or sums[1] <= 0:
                 raise ValueError
             return cls(length, whole("known: prefix", number, 0, (1 << length) - 1), asked, *sums, accepted)

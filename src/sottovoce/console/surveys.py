@@ -118,7 +118,7 @@ def suspects(plan: Plan) -> list[Suspect]:
 
 def _cost(ask: Ask) -> float | None:
     cost = ask.guarantee.per_report
-    return cost if cost != ask.oracle.guarantee.per_report else None
+    return cost if cost != ask.oracle.epsilon else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,31 @@
+"""Files that commands write: plans, and the whispers of a file of people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sottovoce.ground.files import replacing
+
+if TYPE_CHECKING:
+    from sottovoce.api.planning import Plan
+
+
+def write_plan(made: Plan, output: Path) -> None:
+    """The plan's own bytes, whole or not there."""
+    with replacing(output) as draft:
+        draft.write_bytes(made.to_json().encode())
+
+
+def write_whispers(
+    made: Plan, people: Path, output: Path, seed: int | None, quiet: bool, series: Path | None = None
+) -> int:
+    """Everybody's report into one Parquet file, whole or not there; returns how many."""
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.reports import write_stream
+    from sottovoce.sending.people import row_count, whispers
+    from sottovoce.sending.rounds import needed
+
+    with needed(made, series, seed) as members, progress("whispering", row_count(people), quiet) as advance:
+        told = whispers(made, people, seed, advance, members)
+        return write_stream(output, told if members is None else members.recorded(told))
