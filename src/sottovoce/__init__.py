@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.analysis import associate, dependency_tree, synthesize
-    from sottovoce.api.planning import Plan, next_plan, plan, simulate_rounds
+    from sottovoce.api.planning import next_plan, plan, simulate_rounds
     from sottovoce.device.assignment import Assignment
     from sottovoce.device.client import Client, ClientState, InvalidValueWarning, PrivacyWarning, simulate
     from sottovoce.ground.errors import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.oracles import oracle
     from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.protocol.guarantee import Guarantee
+    from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Report, Reports
     from sottovoce.questions.frequencies import Frequencies
     from sottovoce.questions.heavyhitters import HeavyHitters

@@ -19,7 +19,8 @@ from sottovoce.ground.entropy import Tape, exact_law
 from sottovoce.oracles.thresholds import exceeds
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Window
-from tests.vectors.asks import Plan, asking
+from sottovoce.protocol.plan import Plan
+from tests.vectors.asks import asking
 
 SCHEMA = sv.Schema(
     x=sv.Categorical(["a", "b", "c"]),

@@ -16,6 +16,7 @@ from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import METHODS, method
 from tests.statistics import NO_COINS
 
@@ -33,7 +34,7 @@ def make(name: str) -> sv.Plan:
     """A plan on mixed sizes, or on bits for methods that take nothing else."""
     for schema in (MIXED, BINARY):
         question = sv.Marginals(up_to=2, method=name, **SMALL.get(name, {}))
-        if method(name).refuse(question.work(schema), EPSILON, 10_000) is None:
+        if method(name).refuse(question.work(schema), Terms(EPSILON, 10_000)) is None:
             return sv.plan(schema, question, epsilon=EPSILON, people=10_000)
     raise AssertionError(f"{name} fits neither schema")
 

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.calm import Calm, CalmPlus, Domain, derived_noise, printed_noise
 from sottovoce.questions.marginals.methods.views import Heard, contrast_variance
@@ -139,7 +140,7 @@ def squared_error(name: str, records: Any, epsilon: float, order: int, seeds: ra
     for seed in seeds:
         fit = sv.Aggregate(plan).add(sv.simulate(plan, columns(records), seed=seed)).estimate().fit
         errors += [((table - truth) ** 2).sum() for table, truth in zip(fit.tables(sets), truths, strict=True)]
-    return float(np.mean(errors)), method(name).predict(work, plan.epsilon, len(records), plan.question.options)
+    return float(np.mean(errors)), method(name).predict(work, Terms(plan.epsilon, len(records)), plan.question.options)
 
 
 @pytest.mark.parametrize("name", ["calm", "calm+", "calm-binary", "joint"])
@@ -231,13 +232,13 @@ def test_empty_cohorts_leave_an_estimate_with_wide_errors(name: str) -> None:
 def test_choices_of_the_paper() -> None:
     """zhang2018calm, section 4.3: at n = 2^16, d = 8, k = 3, epsilon 2, 14 quadruples; below 1.4 pairs."""
     work = sv.Marginals(up_to=3).work(booleans(8))
-    views = Calm().settle(work, Decimal(2), 1 << 16)["views"]
+    views = Calm().settle(work, Terms(Decimal(2), 1 << 16))["views"]
     assert (len(views), len(views[0])) == (14, 4)
     for epsilon in ("0.2", "0.6", "1.0", "1.4"):
-        views = Calm().settle(work, Decimal(epsilon), 1 << 16)["views"]
+        views = Calm().settle(work, Terms(Decimal(epsilon), 1 << 16))["views"]
         assert (len(views), len(views[0])) == (28, 2)
     wide = sv.Marginals(up_to=3).work(booleans(32))
-    views = Calm().settle(wide, Decimal("0.5"), 1 << 16)["views"]
+    views = Calm().settle(wide, Terms(Decimal("0.5"), 1 << 16))["views"]
     assert (len(views), len(views[0])) == (65, 2)
     assert {place for view in views for place in view} == set(range(32))
 
@@ -251,8 +252,8 @@ def test_the_rule_for_the_oracle_is_the_papers_and_the_better_one_has_its_own_na
 def test_bad_input_is_named() -> None:
     schema = booleans(8)
     work = sv.Marginals(up_to=2).work(schema)
-    assert Calm().refuse(work, Decimal(1), 3) == "it needs at least 4 views, more than the 3 people"
-    assert Calm().refuse(work, Decimal(1), 4) is None
+    assert Calm().refuse(work, Terms(Decimal(1), 3)) == "it needs at least 4 views, more than the 3 people"
+    assert Calm().refuse(work, Terms(Decimal(1), 4)) is None
     with pytest.raises(InvalidInput, match=r"views \(28\) must not be more than the people \(20\)"):
         sv.plan(schema, sv.Marginals(up_to=2, method="calm", views=PAIRS), epsilon=1.0, people=20)
     with pytest.raises(InvalidInput, match=r"view \[3, 2\] must be increasing places below 8"):
@@ -262,4 +263,6 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(InvalidInput, match="option 'view' is not one of calm's"):
         sv.plan(schema, sv.Marginals(up_to=2, method="calm", view=3), epsilon=1.0, people=2000)
     large = sv.Marginals(up_to=2).work(sv.Schema(a=sv.Ordinal(0, 499), b=sv.Ordinal(0, 499)))
-    assert "a view of two attributes has 250,000 cells, more than 16,384" in str(Calm().refuse(large, Decimal(1), 2000))
+    assert "a view of two attributes has 250,000 cells, more than 16,384" in str(
+        Calm().refuse(large, Terms(Decimal(1), 2000))
+    )

@@ -12,6 +12,7 @@ from scipy.stats import norm, poisson
 
 import sottovoce as sv
 from sottovoce.oracles import Noise
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.known import Heard
 from sottovoce.questions.itemsets.lengths import UNLIKE, counting_length, finding_length, predicted_error
@@ -110,7 +111,7 @@ def test_the_predicted_error_is_that_of_simulations(length: int) -> None:
     values, _, _ = runs("psfo", length, name)
     factor = sizes.update_factor(length)
     rare = np.mean((factor * values[:, 10:]) ** 2)
-    predicted = predicted_error(sizes, length, ITEMS, Decimal(1), PEOPLE, 0.0)
+    predicted = predicted_error(sizes, length, ITEMS, Terms(Decimal(1), PEOPLE), 0.0)
     assert predicted == pytest.approx(factor**2 * variance / PEOPLE)
     spread = 3 * np.sqrt(2 / (RUNS * 20))
     assert rare == pytest.approx(predicted, rel=spread)
@@ -124,8 +125,8 @@ def test_lengths_follow_the_sizes() -> None:
     small, large = Sizes(np.array([0.0, 0.8, 0.2, *[0.0] * 14]), 0.0), Sizes(np.array([0.0] * 16 + [1.0]), 0.0)
     assert finding_length(small, 5000, Decimal(1)) == 1
     assert finding_length(large, 5000, Decimal(1)) == 16
-    assert counting_length(small, 64, Decimal(1), 10_000, 0.0) == 1  # noise alone
-    assert counting_length(small, 64, Decimal(1), 10**7, 0.01) == 2  # bias alone
+    assert counting_length(small, 64, Terms(Decimal(1), 10_000), 0.0) == 1  # noise alone
+    assert counting_length(small, 64, Terms(Decimal(1), 10**7), 0.01) == 2  # bias alone
 
 
 def test_combined_rounds_expect_their_false_ones() -> None:

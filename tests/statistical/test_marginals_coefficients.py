@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 import sottovoce as sv
 from sottovoce.protocol.families import Signs
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods.coefficients import (
     Coefficients,
     HadamardFit,
@@ -70,7 +71,7 @@ class Known(Coefficients):
 
 def settled(name: str, work: Workload, **changes: Any) -> tuple[Signs, dict[str, Any]]:
     method = METHODS[name]
-    options = method.settle(work, Decimal(1), 10**6) | changes
+    options = method.settle(work, Terms(Decimal(1), 10**6)) | changes
     return method.cohorts(schema_of(work.sizes), work, Decimal(1), options), options
 
 
@@ -304,7 +305,7 @@ def test_predictions_are_what_crowds_show(name: str, sizes: tuple[int, ...], ord
     for run in range(40):
         values = sv.Aggregate(plan).add(sv.simulate(plan, table, seed=run)).estimate().fit.tables(work.sample)  # type: ignore[attr-defined]
         total += sum(((v - marginal(truth, s)) ** 2).sum() for v, s in zip(values, work.sample, strict=True))
-    predicted = METHODS[name].predict(work, Decimal(1), people, question.options)
+    predicted = METHODS[name].predict(work, Terms(Decimal(1), people), question.options)
     assert total / 40 / work.count == pytest.approx(predicted, rel=0.15)
 
 
@@ -359,12 +360,12 @@ def test_larger_sets_have_the_largest_entropy_that_the_tables_allow(name: str) -
 @both
 def test_what_cannot_be_asked_is_refused_with_its_number(name: str) -> None:
     method = METHODS[name]
-    assert method.refuse(work_of((2,) * 32, 8), Decimal(1), 1 << 18) == (
+    assert method.refuse(work_of((2,) * 32, 8), Terms(Decimal(1), 1 << 18)) == (
         "it asks for 15,033,172 coefficients, more than the 262,144 people"
     )
-    assert "5,000 values" in method.refuse(work_of((5000, 2), 1), Decimal(1), 10**6)
-    assert "67,108,864" in method.refuse(work_of((2,) * 64, 8), Decimal(1), 1 << 50)
-    assert method.refuse(work_of((2,) * 8, 3), Decimal(1), 92) is None
+    assert "5,000 values" in method.refuse(work_of((5000, 2), 1), Terms(Decimal(1), 10**6))
+    assert "67,108,864" in method.refuse(work_of((2,) * 64, 8), Terms(Decimal(1), 1 << 50))
+    assert method.refuse(work_of((2,) * 8, 3), Terms(Decimal(1), 92)) is None
     with pytest.raises(sv.InvalidInput, match="option"):
         sv.plan(schema_of((2, 2)), sv.Marginals(up_to=2, method=name, views=3), epsilon=1.0, people=100)
 

@@ -14,6 +14,7 @@ import sottovoce as sv
 from sottovoce.oracles import oracle
 from sottovoce.oracles.sketch import HadamardCountMeanSketch
 from sottovoce.protocol.families import oracle_by
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.full import FULL
 from sottovoce.questions.marginals.methods.subsets import PER_TABLE, PerTable, shares, source_of
@@ -180,7 +181,7 @@ def test_predicted_errors_are_those_of_theory(name: str) -> None:
     question = sv.Marginals(up_to=2, method=name)
     work = question.work(SCHEMA)
     chosen = method(name)
-    options = chosen.settle(work, EPSILON, PEOPLE, **(SKETCH if name == "inp-htcms" else {}))
-    predicted = chosen.predict(work, EPSILON, PEOPLE, options)
+    options = chosen.settle(work, Terms(EPSILON, PEOPLE), **(SKETCH if name == "inp-htcms" else {}))
+    predicted = chosen.predict(work, Terms(EPSILON, PEOPLE), options)
     made = np.mean([(error**2).sum() for places in SETS[2:] for error, _, _ in errors(name)[places]])
     assert 1 / 1.5 < predicted / made < 1.5

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
 from sottovoce.device.assignment import new_id
+from sottovoce.protocol.plan import Plan
 from sottovoce.service.app import make_app
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
+from sottovoce.protocol.plan import Plan
 from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG, until
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
+from sottovoce.protocol.plan import Plan
 from sottovoce.service.settings import Settings
 from sottovoce.service.tokens import new_token
 from sottovoce.studio.access import COOKIE, Access, safe_next

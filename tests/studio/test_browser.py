@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
 from sottovoce.ground.entropy import Tape
+from sottovoce.protocol.plan import Plan
 from tests.browser.machines import HAS_CHROMIUM, browsing
 from tests.studio.browsers import CONTRAST, RULES, Request, visitor
 from tests.studio.collectors import SCHEMA, Collector, collecting

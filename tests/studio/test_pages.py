@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
+from sottovoce.protocol.plan import Plan
 from sottovoce.service import estimate_cache
 from sottovoce.service.serialized import kept_in
 from sottovoce.studio import background_jobs

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
 from sottovoce.device.assignment import new_id
 from sottovoce.device.client import ClientState
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import NotInThisRound
+from sottovoce.protocol.plan import Plan
 from sottovoce.results.findings import Findings
 from sottovoce.service.serialized import table_csv
 from sottovoce.service.tokens import new_token

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.api.planning import Plan
 from sottovoce.ground.entropy import Seeded
 from sottovoce.protocol.encodings import Parities
+from sottovoce.protocol.plan import Plan
 from tests.studio.collectors import SCHEMA
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node is missing: reports in words were not tried")

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage
 from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.models.designs import completed, drawn
@@ -53,7 +54,7 @@ def women(people: int, seed: int) -> dict[str, NDArray[np.int64]]:
 @pytest.mark.parametrize("attributes", SHAPES)
 def test_auto_asks_for_every_pair(attributes: int, people: int) -> None:
     for epsilon in ("0.5", "1", "2"):
-        choice = best(workload(SHAPES[attributes]), Decimal(epsilon), people)
+        choice = best(workload(SHAPES[attributes]), Terms(Decimal(epsilon), people))
         assert choice.left_out == ()
         assert choice.unheard <= MOST_UNHEARD
 
@@ -72,11 +73,11 @@ def test_plans_of_auto_ask_for_every_pair_and_hear_of_it(people: int) -> None:
 
 
 def test_auto_asks_for_the_pairs_inside_larger_and_listed_tables() -> None:
-    choice = best(workload((2,) * 6, order=3), Decimal(1), 300)
+    choice = best(workload((2,) * 6, order=3), Terms(Decimal(1), 300))
     assert choice.left_out == ()
     listed = workload((2,) * 12, sets=((0, 5), (3,), (7, 11)))
     assert listed.parts == ((0,), (3,), (5,), (7,), (11,), (0, 5), (7, 11))
-    assert best(listed, Decimal(1), 150).left_out == ()
+    assert best(listed, Terms(Decimal(1), 150)).left_out == ()
 
 
 def test_auto_refuses_if_no_method_asks_for_every_table() -> None:
@@ -101,7 +102,7 @@ def test_auto_prefers_what_is_sure_to_be_heard_of_unless_it_errs_much_more() -> 
 def test_our_own_views_hold_every_pair(name: str, people: int) -> None:
     work = workload((2, 3, 2, 2, 4, 2, 2))
     chosen = method(name)
-    options = chosen.settle(work, Decimal(1), people)
+    options = chosen.settle(work, Terms(Decimal(1), people))
     held = {pair for view in options["views"] for pair in combinations(view, 2)}
     assert held == set(combinations(range(7), 2))
     assert chosen.coverage(work, options).left_out == ()

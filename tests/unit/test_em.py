@@ -11,6 +11,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.protocol.families import Together
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import em
 from sottovoce.questions.marginals.methods.em import Channel, InputEM, JointFit, SplitEM, climb, joint_law, unbiased
 from sottovoce.questions.marginals.workload import Workload
@@ -253,8 +254,8 @@ def test_predictions_are_of_the_right_size(name: str, epsilon: float, count: int
         ]
     )
     method = METHODS[name]
-    options = method.settle(work, Decimal(str(epsilon)), count)
-    predicted = method.predict(work, Decimal(str(epsilon)), count, options)
+    options = method.settle(work, Terms(Decimal(str(epsilon)), count))
+    predicted = method.predict(work, Terms(Decimal(str(epsilon)), count), options)
     assert seen / 4 < predicted < seen * 4
 
 
@@ -263,14 +264,14 @@ def test_what_does_not_fit_is_refused() -> None:
         return Workload.of(schema_of(sizes), None, order)
 
     pairs, many = InputEM(), SplitEM()
-    assert pairs.refuse(work((2,) * 4, 3), Decimal(1), 100) == (
+    assert pairs.refuse(work((2,) * 4, 3), Terms(Decimal(1), 100)) == (
         "it answers tables of at most 2 attributes, and up_to is 3"
     )
-    assert many.refuse(work((2,) * 4, 3), Decimal(1), 100) is None
+    assert many.refuse(work((2,) * 4, 3), Terms(Decimal(1), 100)) is None
     for method in (pairs, many):
-        assert "5,000 values" in (method.refuse(work((2, 5000), 2), Decimal(1), 100) or "")
-        assert "epsilon/2" in (method.refuse(work((2, 2), 2), Decimal("1e-30"), 100) or "")
-    assert "joint answers" in (many.refuse(work((1000, 1000, 1000), 3), Decimal(1), 100) or "")
+        assert "5,000 values" in (method.refuse(work((2, 5000), 2), Terms(Decimal(1), 100)) or "")
+        assert "epsilon/2" in (method.refuse(work((2, 2), 2), Terms(Decimal("1e-30"), 100)) or "")
+    assert "joint answers" in (many.refuse(work((1000, 1000, 1000), 3), Terms(Decimal(1), 100)) or "")
     with pytest.raises(sv.InvalidInput, match="grr or hr"):
         many.oracles(work((2, 2), 2), Decimal(1), {"oracles": ["grr", "oue"]})
 

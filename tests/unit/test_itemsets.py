@@ -15,7 +15,7 @@ import sottovoce as sv
 from sottovoce.device.client import ClientState
 from sottovoce.ground.errors import InvalidInput, NotInThisRound
 from sottovoce.protocol.encodings import Drawn, Held, Padded
-from sottovoce.protocol.plan import Question
+from sottovoce.questions.base import Question
 from sottovoce.questions.itemsets.guesses import FACTOR, guessed_sets
 from sottovoce.questions.itemsets.known import Heard, Known
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, prefers_grr

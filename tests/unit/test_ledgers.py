@@ -17,7 +17,9 @@ from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import FAMILIES, Block, Choices, Signs, Subsets, Together
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.schema import Schema
 from tests.statistics import NO_COINS, chi_limit, chi_squared
 
@@ -69,8 +71,8 @@ class Asks(Question):
     kind: ClassVar[str] = "asks"
     family: str
 
-    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        return KINDS[self.family](epsilon)
+    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+        return KINDS[self.family](terms.epsilon)
 
     def estimate(self, aggregate: Any, **options: Any) -> Any:
         raise NotImplementedError
@@ -87,7 +89,7 @@ class Asks(Question):
 
 
 def plan_of(kind: str, epsilon: float = 2.0) -> Plan:
-    return Plan.make(SCHEMA, Asks(kind), epsilon, 1000)
+    return sv.plan(SCHEMA, Asks(kind), epsilon=epsilon, people=1000)
 
 
 def people(count: int, seed: int = 1) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import sottovoce as sv
 from sottovoce.oracles import find
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.protocol.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Method
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.full import FULL, margins
@@ -82,39 +83,43 @@ def test_the_rule_of_the_papers() -> None:
     ],
 )
 def test_what_does_not_fit_is_said(name: str, work: Workload, people: int, words: str) -> None:
-    reason = method(name).refuse(work, ONE, people)
+    reason = method(name).refuse(work, Terms(ONE, people))
     assert reason is not None
     assert words in reason
 
 
 @pytest.mark.parametrize("chosen", [*FULL, *PER_TABLE], ids=lambda each: each.name)
 def test_an_epsilon_that_says_nothing_is_refused(chosen: Method) -> None:
-    reason = chosen.refuse(bits(4, 2), Decimal("1e-40"), 1000)
+    reason = chosen.refuse(bits(4, 2), Terms(Decimal("1e-40"), 1000))
     assert reason is not None
     assert "epsilon" in reason
-    assert chosen.refuse(bits(4, 2), ONE, 1000) is None
-    assert chosen.reason(bits(4, 2), ONE, 1000, {})
+    assert chosen.refuse(bits(4, 2), Terms(ONE, 1000)) is None
+    assert chosen.reason(bits(4, 2), Terms(ONE, 1000), {})
 
 
 def test_options_of_a_sketch() -> None:
     chosen = method("inp-htcms")
-    settled = chosen.settle(bits(16, 2), ONE, 1000)
+    settled = chosen.settle(bits(16, 2), Terms(ONE, 1000))
     assert (settled["width"], settled["hashes"]) == (1 << 16, 16)
-    assert settled == chosen.settle(bits(16, 2), ONE, 1000)
-    assert chosen.settle(bits(4, 2), ONE, 1000)["width"] == 1024
-    assert chosen.settle(bits(4, 2), ONE, 1000, width=8, hashes=2, salt=7) == {"hashes": 2, "width": 8, "salt": "7"}
+    assert settled == chosen.settle(bits(16, 2), Terms(ONE, 1000))
+    assert chosen.settle(bits(4, 2), Terms(ONE, 1000))["width"] == 1024
+    assert chosen.settle(bits(4, 2), Terms(ONE, 1000), width=8, hashes=2, salt=7) == {
+        "hashes": 2,
+        "width": 8,
+        "salt": "7",
+    }
     with pytest.raises(sv.InvalidInput, match="option 'rows'"):
-        chosen.settle(bits(4, 2), ONE, 1000, rows=3)
+        chosen.settle(bits(4, 2), Terms(ONE, 1000), rows=3)
     with pytest.raises(sv.InvalidInput, match="width"):
-        chosen.settle(bits(4, 2), ONE, 1000, width=3)
+        chosen.settle(bits(4, 2), Terms(ONE, 1000), width=3)
     with pytest.raises(sv.InvalidInput, match="it has none"):
-        method("inp-ps").settle(bits(4, 2), ONE, 1000, width=3)
+        method("inp-ps").settle(bits(4, 2), Terms(ONE, 1000), width=3)
 
 
 def test_wide_rows_are_the_better_choice_for_sums() -> None:
     chosen, work = method("inp-htcms"), bits(12, 2)
     errors = [
-        chosen.predict(work, ONE, 1 << 16, chosen.settle(work, ONE, 1 << 16, **shape))
+        chosen.predict(work, Terms(ONE, 1 << 16), chosen.settle(work, Terms(ONE, 1 << 16), **shape))
         for shape in ({}, {"hashes": 8, "width": 256}, {"hashes": 4, "width": 1 << 12})
     ]
     assert errors[0] < min(errors[1:])
@@ -198,7 +203,7 @@ def test_predictions_are_quick_and_of_the_listed_sets() -> None:
     listed = Workload(tuple("abcd"), SIZES, 2, ((0, 1), (1,)))
     alone = Workload(tuple("abcd"), SIZES, 2, ((0, 1), (2,)))
     for chosen in PER_TABLE:
-        predicted = chosen.predict(listed, ONE, 10_000, {})
-        assert 0 < predicted < chosen.predict(alone, ONE, 10_000, {}) * 2
-        assert chosen.predict(bits(32, 3), ONE, 1 << 18, {}) > 0
+        predicted = chosen.predict(listed, Terms(ONE, 10_000), {})
+        assert 0 < predicted < chosen.predict(alone, Terms(ONE, 10_000), {}) * 2
+        assert chosen.predict(bits(32, 3), Terms(ONE, 1 << 18), {}) > 0
     assert find("hrr").names == ("hrr",)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import sottovoce as sv
 from sottovoce.measure.advice import advise
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.planner import best
 from sottovoce.questions.marginals.workload import Workload
@@ -59,7 +60,7 @@ def test_a_handful_of_people() -> None:
 @pytest.mark.parametrize(("sizes", "people", "epsilon"), [((20,) * 6, 60_000, "0.5"), ((50,) * 4, 2000, "0.3")])
 def test_what_stops_at_its_start_is_never_chosen(sizes: tuple[int, ...], people: int, epsilon: str) -> None:
     work = Workload(tuple(f"c{place}" for place in range(len(sizes))), sizes, 2)
-    assert best(work, Decimal(epsilon), people).method.name not in ("uniform", "inp-em", "em")
+    assert best(work, Terms(Decimal(epsilon), people)).method.name not in ("uniform", "inp-em", "em")
     schema = sv.Schema(**{name: sv.Categorical(range(size)) for name, size in zip(work.names, sizes, strict=True)})
     advice = advise(schema, sv.Marginals(up_to=2), epsilon=epsilon, people=people, error=0.01)
     assert advice.epsilon_needed.method not in ("uniform", "inp-em", "em")

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.planner import ranking
 from sottovoce.questions.marginals.workload import Workload
@@ -205,7 +206,7 @@ def test_the_plan_holds_the_method_that_was_chosen() -> None:
     question = plan.question
     assert isinstance(question, sv.Marginals)
     work = question.work(SCHEMA)
-    best = next(each for each in ranking(work, Decimal(1), PEOPLE) if not each.method.is_baseline)
+    best = next(each for each in ranking(work, Terms(Decimal(1), PEOPLE)) if not each.method.is_baseline)
     assert question.method == best.method.name
     assert "Predicted squared error" in str(plan)
 
@@ -223,8 +224,8 @@ def test_inp_ht_is_the_best_of_its_family(attributes: int, order: int) -> None:
     errors = {}
     for name in six:
         chosen = method(name)
-        if chosen.refuse(work, epsilon, 2**18) is None:
-            errors[name] = chosen.predict(work, epsilon, 2**18, chosen.settle(work, epsilon, 2**18))
+        if chosen.refuse(work, Terms(epsilon, 2**18)) is None:
+            errors[name] = chosen.predict(work, Terms(epsilon, 2**18), chosen.settle(work, Terms(epsilon, 2**18)))
     assert min(errors, key=lambda name: errors[name]) == "inp-ht"
 
 
@@ -248,7 +249,7 @@ def test_predictions_are_of_the_right_size(name: str) -> None:
     epsilon = Decimal(1)
     chosen = method(name)
     work = Workload.of(SCHEMA, None, 2)
-    predicted = chosen.predict(work, epsilon, PEOPLE, chosen.settle(work, epsilon, PEOPLE))
+    predicted = chosen.predict(work, Terms(epsilon, PEOPLE), chosen.settle(work, Terms(epsilon, PEOPLE)))
     plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method=name), epsilon=1.0, people=PEOPLE)
     sets = list(combinations(NAMES, 2))
     measured = []

@@ -8,9 +8,11 @@ from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 import sottovoce as sv
-from sottovoce.api.planning import QUESTIONS
+from sottovoce.protocol import question_forms
 from sottovoce.protocol.cohorts import Cohorts
-from sottovoce.protocol.plan import Question, Series
+from sottovoce.protocol.series import Series
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 
 Build = Callable[[sv.Schema, Decimal], Cohorts]
 BUILDS: dict[str, Build] = {}  # filled when the plans of tests.vectors.popular are made
@@ -23,8 +25,8 @@ class Asks(Question):
     kind: ClassVar[str] = "asks"
     name: str
 
-    def cohorts(self, schema: sv.Schema, epsilon: Decimal, people: int) -> Cohorts:
-        return BUILDS[self.name](schema, epsilon)
+    def cohorts(self, schema: sv.Schema, terms: Terms) -> Cohorts:
+        return BUILDS[self.name](schema, terms.epsilon)
 
     def estimate(self, aggregate: Any, **options: Any) -> Any:
         raise NotImplementedError
@@ -40,17 +42,15 @@ class Asks(Question):
         return cls(**data)
 
 
-class Plan(sv.Plan):
-    """A plan that may hold such cohorts too."""
-
-    @classmethod
-    def from_json(cls, text: str | bytes, id: str | None = None) -> Self:
-        return cls.parse(text, (*QUESTIONS, Asks), id)
+# read with the others, in the tests of vectors alone
+question_forms.QUESTIONS += (question_forms.QuestionForm(Asks.kind, ("name",), f"{__name__}:Asks"),)
 
 
 def asking(
     name: str, schema: sv.Schema, build: Build, epsilon: str, coin: str = "device", series: Series | None = None
-) -> Plan:
+) -> sv.Plan:
     """A plan of cohorts that are built by hand."""
     BUILDS[name] = build
-    return Plan.make(schema, Asks(name), epsilon, 1000, series, coin)
+    terms = Terms.of(epsilon, 1000)
+    asked = {"kind": Asks.kind, **Asks(name).to_json()}
+    return sv.Plan.write(schema, asked, terms, build(schema, terms.epsilon), series or Series(), coin)

@@ -193,7 +193,7 @@ def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> 
     body = json.loads(plan.to_json())
     body["question"]["options"] = {"blocks": blocks, "weights": weights}
     question = sv.Marginals(2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks)
-    body["cohorts"] = question.cohorts(plan.schema, plan.epsilon, plan.people).to_json()
+    body["cohorts"] = question.cohorts(plan.schema, plan.terms).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -11,9 +11,10 @@ import sottovoce as sv
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells, Drawn, Encoding, Extensions, Held, Padded, Window
 from sottovoce.protocol.families import Together
-from sottovoce.protocol.plan import Series
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.schema import Integer, Items, Text
-from tests.vectors.asks import Build, Plan, asking
+from tests.vectors.asks import Build, asking
 from tests.vectors.case import Case, Record, each_coin
 
 NUMBERS = sv.Schema(

@@ -15,8 +15,9 @@ from sottovoce.ground.hashes import bucket, keyed_hash, keys, permuted, scramble
 from sottovoce.oracles import ORACLES
 from sottovoce.protocol.encodings import ENCODINGS
 from sottovoce.protocol.families import FAMILIES, SHAPES
+from sottovoce.protocol.plan import Plan
 from sottovoce.schema import ATTRIBUTES, Schema
-from tests.vectors.asks import Plan
+from tests.vectors import asks  # noqa: F401  (so that plans of theirs can be read)
 from tests.vectors.case import COINS
 from tests.vectors.make import PATH, scrambled_list, vectors
 from tests.vectors.popular import popular

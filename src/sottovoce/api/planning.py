@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.device.client import simulate
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol import plan as plans
-from sottovoce.protocol.plan import Question, Series
-from sottovoce.questions.frequencies import Frequencies
-from sottovoce.questions.heavyhitters import HeavyHitters
-from sottovoce.questions.itemsets import TopItems, TopItemsets
-from sottovoce.questions.marginals import Marginals
+from sottovoce.protocol.plan import COINS, Plan
+from sottovoce.protocol.series import Series
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import MEMBERS, Schema
 
-__all__ = ["QUESTIONS", "Plan", "next_plan", "plan", "simulate", "simulate_rounds"]
-
-# Every question there is. A new protocol is a module that implements Question and a line here.
-QUESTIONS: tuple[type[Question], ...] = (Frequencies, Marginals, HeavyHitters, TopItems, TopItemsets)
-
-
-class Plan(plans.Plan):
-    """A frozen plan, public and named by its hash, that can be read back.
-
-    >>> from sottovoce.schema import Boolean
-    >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
-    >>> Plan.from_json(made.to_json(), id=made.id) == made
-    True
-    """
-
-    @classmethod
-    def from_json(cls, text: str | bytes, id: str | None = None) -> Self:
-        """Read a plan as stored. With ``id`` it is refused unless its bytes hash to it."""
-        return cls.parse(text, QUESTIONS, id)
+__all__ = ["Plan", "next_plan", "plan", "simulate", "simulate_rounds"]
 
 
 def plan(
@@ -45,8 +24,8 @@ def plan(
     epsilon: Any,
     people: int,
     rounds: tuple[int, ...] | None = None,
-    after: plans.Plan | None = None,
-    coin: str = "device",
+    after: Plan | None = None,
+    coin: str = COINS[0],
 ) -> Plan:
     """Freeze a question into a plan.
 
@@ -56,27 +35,34 @@ def plan(
     ``coin``: ``device`` if devices draw their cohort and hashes themselves, ``assigned`` if the collector hands them
     out, signed, so that a liar cannot choose them (see :class:`sottovoce.Assignment`).
 
-    >>> from sottovoce.schema import Boolean
-    >>> made = plan(Schema(smoker=Boolean()), Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> import sottovoce as sv
+    >>> made = plan(Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
     >>> Plan.from_json(made.to_json()) == made
     True
     """
     if not isinstance(question, Question):
         raise InvalidInput("question must be one of sottovoce's questions, such as Frequencies")
+    if coin not in COINS:
+        raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
+    terms = Terms.of(epsilon, people)
     if after is None:
-        series = Series(question.rounds(schema, parse_epsilon(epsilon), people) if rounds is None else tuple(rounds))
+        series = Series(question.rounds(schema, terms) if rounds is None else tuple(rounds))
     else:
         before = after.series
         series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
-    return Plan.make(schema, question, epsilon, people, series, coin)
+    settled = question.settled(schema, terms)
+    asked = {"kind": settled.kind, **settled.to_json()}
+    made = Plan.write(schema, asked, terms, settled.cohorts(schema, terms), series, coin)
+    made.__dict__["question"] = settled  # it derived this plan, and need not be looked up
+    return made
 
 
-def next_plan(after: plans.Plan, estimate: Estimate) -> Plan | None:
+def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
     """The plan of the next round, for other people of the same crowd; None if the estimate is the last word.
 
-    >>> from sottovoce.schema import Items
-    >>> schema = Schema(basket=Items(range(100)))
-    >>> first = plan(schema, TopItems("basket", top=4), epsilon=2.0, people=1000)
+    >>> import sottovoce as sv
+    >>> schema = Schema(basket=sv.Items(range(100)))
+    >>> first = plan(schema, sv.TopItems("basket", top=4), epsilon=2.0, people=1000)
     >>> reports = simulate(first, {"basket": [[1, 2], [2, 3]] * 500}, seed=1)
     >>> second = next_plan(first, Aggregate(first).add(reports).estimate())
     >>> second.series.number
@@ -89,19 +75,19 @@ def next_plan(after: plans.Plan, estimate: Estimate) -> Plan | None:
     return plan(after.schema, estimate.next, epsilon=after.epsilon, people=after.people, after=after, coin=after.coin)
 
 
-def simulate_rounds(first: plans.Plan, table: Any, seed: int) -> Estimate:
+def simulate_rounds(first: Plan, table: Any, seed: int) -> Estimate:
     """The last estimate of a plan and of all rounds that follow it, from a crowd of simulated devices.
 
-    >>> from sottovoce.schema import Items
-    >>> schema = Schema(basket=Items(range(100)))
-    >>> first = plan(schema, TopItems("basket", top=2), epsilon=4.0, people=10_000)
+    >>> import sottovoce as sv
+    >>> schema = Schema(basket=sv.Items(range(100)))
+    >>> first = plan(schema, sv.TopItems("basket", top=2), epsilon=4.0, people=10_000)
     >>> found = simulate_rounds(first, {"basket": [[1, 2], [2, 3]] * 5000}, seed=1)
     >>> found.table.labels[0]
     2
     """
     if first.cohorts.form == MEMBERS:  # sets are read once for all rounds
         table = first.schema.encode_table(table, first.cohorts.attributes, MEMBERS)
-    current: plans.Plan | None = first
+    current: Plan | None = first
     while current is not None:
         estimate = Aggregate(current).add(simulate(current, table, seed)).estimate()
         if len(current.series.shares) == 1:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sottovoce.api.planning import QUESTIONS, Plan, plan
+from sottovoce.api.planning import plan
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.plan import COINS, Question
+from sottovoce.protocol.plan import COINS, Plan
+from sottovoce.protocol.question_forms import QUESTIONS
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters import HeavyHitters
 from sottovoce.questions.itemsets import TopItems, TopItemsets
 from sottovoce.questions.marginals import Marginals
@@ -74,17 +76,18 @@ def parse_question(body: Mapping[str, Any]) -> Question:
     """A question by its ``kind``."""
     options: dict[str, Any] = {key: str(part) if isinstance(part, Decimal) else part for key, part in body.items()}
     kind = options.pop("kind", None)
-    known = {question.kind: question for question in QUESTIONS}
+    known = {form.kind: form for form in QUESTIONS}
     if not isinstance(kind, str) or kind not in known:
         raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
-    if issubclass(known[kind], POPULAR):
-        return _popular(known[kind], options)
+    question = known[kind].load()
+    if issubclass(question, POPULAR):
+        return _popular(question, options)
     is_marginals = kind == Marginals.kind
     attributes = options.pop("attributes", None)
     if not _are_names(attributes) and not (is_marginals and attributes is None):
         raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
     try:
-        return _marginals(attributes, options) if is_marginals else known[kind](*attributes, **options)
+        return _marginals(attributes, options) if is_marginals else question(*attributes, **options)
     except TypeError:
         raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {kind}") from None
 

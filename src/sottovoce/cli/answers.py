@@ -13,8 +13,8 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
     from sottovoce.protocol.guarantee import Guarantee
+    from sottovoce.protocol.plan import Plan
     from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
 

@@ -15,8 +15,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
     from sottovoce.oracles import Oracle
+    from sottovoce.protocol.plan import Plan
 
 AUDIT_FAILED = 1
 

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
 
 
 def heard(made: Plan, source: str, quiet: bool) -> Aggregate:

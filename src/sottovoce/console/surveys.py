@@ -14,10 +14,10 @@ from sottovoce.protocol.guarantee import at_most
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.api.planning import Plan
     from sottovoce.api.surveys import Survey
     from sottovoce.oracles import Oracle
     from sottovoce.protocol.encodings import Ask
+    from sottovoce.protocol.plan import Plan
     from sottovoce.schema import Schema
 
 MOST_AUDITED = 16  # asks of a plan that are audited one by one; of more, each different oracle once
@@ -59,9 +59,11 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
 
 def read_plan(path: Path, id: str | None = None) -> Plan:
     """A plan as stored; its thresholds, its guarantee and, where one is expected, its id are checked."""
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
 
-    return Plan.from_json(path.read_bytes(), id)
+    made = Plan.from_json(path.read_bytes(), id)
+    _ = made.question  # refused now, if it does not derive the plan
+    return made
 
 
 def asks(plan: Plan) -> list[tuple[int, Ask]]:
@@ -148,7 +150,7 @@ def planner_ranking(plan: Plan) -> list[Rank] | None:
         return None
     work = question.work(plan.schema)
     cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
-    choices = ranking(work, plan.epsilon, plan.round_people)
+    choices = ranking(work, plan.round_terms)
     best = choices[0].error
     ranks = [
         Rank(
@@ -165,7 +167,7 @@ def planner_ranking(plan: Plan) -> list[Rank] | None:
     fitting = {rank.method for rank in ranks}
     for method in METHODS:
         if method.name not in fitting:
-            reason = method.refuse(work, plan.epsilon, plan.round_people) or "left out by the planner"
+            reason = method.refuse(work, plan.round_terms) or "left out by the planner"
             ranks.append(Rank(method.name, None, None, None, reason, method.name == question.method, None))
     return ranks
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sottovoce.ground.files import replacing
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
 
 
 def write_plan(made: Plan, output: Path) -> None:

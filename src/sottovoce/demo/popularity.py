@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table as RichTable
 
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
     from sottovoce.results.findings import Findings
 
 PEOPLE = 100_000

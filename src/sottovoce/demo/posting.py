@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from sottovoce.ground.errors import SottovoceError
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
     from sottovoce.console.progress import Advance
+    from sottovoce.protocol.plan import Plan
 
 CONNECTIONS = 32
 STORE = "survey.db"

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.analysis import Tree
-    from sottovoce.api.planning import Plan
     from sottovoce.console.surveys import Rank
     from sottovoce.demo.popularity import Liking
     from sottovoce.demo.posting import Posted
     from sottovoce.measure import MarginalsComparison, Population
+    from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Report
     from sottovoce.questions.marginals import MarginalEstimate
     from sottovoce.results.estimate import Floats, Table

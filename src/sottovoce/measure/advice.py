@@ -13,7 +13,8 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import CohortOracle
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.plan import Question
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.frequencies import MOST_SOLVED
 from sottovoce.questions.heavyhitters import HeavyHitters
 from sottovoce.questions.itemsets import TopItems, TopItemsets
@@ -128,17 +129,17 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
     >>> predicted(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), 1.0, 10_000).method
     'grr'
     """
-    exact = parse_epsilon(epsilon)
+    terms = Terms(parse_epsilon(epsilon), people)
     if isinstance(question, Marginals):
-        return _of_marginals(schema, question, exact, people)
+        return _of_marginals(schema, question, terms)
     if isinstance(question, HeavyHitters):
-        return _found_at(schema, question, exact, people)
+        return _found_at(schema, question, terms)
     if isinstance(question, TopItems | TopItemsets):
         raise InvalidInput(
             f"question ({question.kind}): what it needs depends on how many items people hold; see its plan"
         )
     worst = Prediction(0.0, "")
-    cohorts = question.cohorts(schema, exact, people)
+    cohorts = question.cohorts(schema, terms)
     for cohort in cohorts:
         share = max(1, people * cohort.weight // cohorts.weight)
         for oracle in cohort.oracles:
@@ -148,9 +149,9 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
     return worst
 
 
-def _found_at(schema: Schema, question: HeavyHitters, epsilon: Decimal, people: int) -> Prediction:
+def _found_at(schema: Schema, question: HeavyHitters, terms: Terms) -> Prediction:
     """The share of people who must hold a value for an even chance that it is found."""
-    made = plan(schema, question, epsilon=epsilon, people=people)
+    made = plan(schema, question, epsilon=terms.epsilon, people=terms.people)
     settled = made.question
     assert isinstance(settled, HeavyHitters)
     share = settled._method(schema).threshold(made)
@@ -159,17 +160,17 @@ def _found_at(schema: Schema, question: HeavyHitters, epsilon: Decimal, people: 
     return Prediction(share, settled.method)
 
 
-def _of_marginals(schema: Schema, question: Marginals, epsilon: Decimal, people: int) -> Prediction:
+def _of_marginals(schema: Schema, question: Marginals, terms: Terms) -> Prediction:
     work = question.work(schema)
     cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
     if question.method == AUTO:
-        choice = best(work, epsilon, people)
+        choice = best(work, terms)
         return Prediction(sqrt(choice.error / cells), choice.method.name)
     chosen = method(question.method)
-    if chosen.refuse(work, epsilon, people) is not None:
+    if chosen.refuse(work, terms) is not None:
         return Prediction(inf, chosen.name)
-    options = chosen.settle(work, epsilon, people, **question.options)
-    return Prediction(sqrt(chosen.predict(work, epsilon, people, options) / cells), chosen.name)
+    options = chosen.settle(work, terms, **question.options)
+    return Prediction(sqrt(chosen.predict(work, terms, options) / cells), chosen.name)
 
 
 def advise(

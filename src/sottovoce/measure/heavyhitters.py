@@ -26,7 +26,7 @@ from sottovoce.measure.popular import (
     read_columns,
 )
 from sottovoce.oracles import PureOracle, oracle
-from sottovoce.protocol.plan import Question
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters import HeavyHitters
 from sottovoce.schema import Attribute, Integer, Label, Schema, Text
 

@@ -26,7 +26,7 @@ from sottovoce.measure.popular import (
     draws,
     read_columns,
 )
-from sottovoce.protocol.plan import Question
+from sottovoce.questions.base import Question
 from sottovoce.questions.itemsets import TopItems, TopItemsets
 from sottovoce.schema import Items, Label, Schema, Sets
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.api.planning import Plan, plan
+from sottovoce.api.planning import plan
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -24,6 +24,7 @@ from sottovoce.measure.populations import Population
 from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.plan import Plan
 from sottovoce.questions.marginals import Marginals
 from sottovoce.questions.marginals.estimate import MOST_CELLS
 from sottovoce.questions.marginals.methods import AUTO, method

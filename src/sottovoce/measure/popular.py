@@ -19,7 +19,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.measure.populations import read_arrow
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.plan import Question
+from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
 

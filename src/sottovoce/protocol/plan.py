@@ -4,136 +4,66 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sottovoce.ground.arguments import LARGEST_INTEGER, plain_options, whole
 from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
-from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.cohorts import Cohorts, share_of
+from sottovoce.protocol.cohorts import Cohorts
 from sottovoce.protocol.encodings import of_kind
 from sottovoce.protocol.families import FAMILIES
 from sottovoce.protocol.guarantee import Guarantee, at_most
+from sottovoce.protocol.question_forms import check_form, form_of
+from sottovoce.protocol.series import Series
+from sottovoce.protocol.terms import Terms
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
-    from sottovoce.aggregation.aggregate import Aggregate
-    from sottovoce.results.estimate import Estimate
+    from sottovoce.questions.base import Question
 
 FORMAT = 1
 COINS = ("device", "assigned")
 MOST_DELTA = Fraction(1, 1000)
-_ID = re.compile("[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Series:
-    """The rounds a plan belongs to. A person's round is drawn once; a later plan names its parent.
-
-    ``shares``: how the crowd is split over the rounds; ``number``: this plan's round, from 0.
-    """
-
-    shares: tuple[int, ...] = (1,)
-    number: int = 0
-    origin: str | None = None  # the id of the first round's plan
-    parent: str | None = None  # the id of the round before
-
-    def __post_init__(self) -> None:
-        if not self.shares:
-            raise InvalidInput("rounds must have at least one share")
-        for share in self.shares:
-            if not isinstance(share, int):
-                raise InvalidInput("rounds must be whole numbers")
-            whole("rounds", share, 1, LARGEST_INTEGER)
-        whole("round", self.number, 0, len(self.shares) - 1)
-        for name, plan_id in (("origin", self.origin), ("parent", self.parent)):
-            named = isinstance(plan_id, str) and _ID.fullmatch(plan_id) is not None
-            if (self.number > 0) != named or (self.number == 0 and plan_id is not None):
-                raise InvalidInput(f"{name} must be the id of a plan in every round but the first, and none there")
-
-    def at(self, ticket: int) -> int:
-        """The round of a uniform ticket of ``range(sum(shares))``."""
-        return int(self.at_column(np.array([ticket]))[0])
-
-    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """The rounds of many tickets."""
-        return share_of(tickets, self.shares)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "shares": list(self.shares),
-            "round": self.number,
-            "origin": self.origin,
-            "parent": self.parent,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Series:
-        return cls(tuple(data["shares"]), data["round"], data["origin"], data["parent"])
-
-
-class Question(ABC):
-    """What is to be learnt. A protocol implements three things: its cohorts, its estimate, its own description."""
-
-    kind: ClassVar[str]
-    resettles: ClassVar[bool] = True  # whether what is settled stays as it is if it is settled again
-
-    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Question:
-        """The question with every choice made that a plan must hold; by default there are none."""
-        return self
-
-    def rounds(self, schema: Schema, epsilon: Decimal, people: int) -> tuple[int, ...]:
-        """The shares of people of its rounds, if what is asked next depends on what was heard; by default one round."""
-        return (1,)
-
-    @abstractmethod
-    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        """Who is asked what."""
-
-    @abstractmethod
-    def estimate(self, aggregate: Aggregate, **options: Any) -> Estimate:
-        """What the crowd's integers say."""
-
-    @abstractmethod
-    def explain(self, plan: Plan) -> list[str]:
-        """Lines for a person who wants to know what will be asked and how well it will be known."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """The question as JSON without floats; ``kind`` is added by the plan."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A frozen plan. Two plans are equal if their bytes are; ``id`` is the SHA-256 of those bytes."""
+    """A frozen plan. Two plans are equal if their bytes are; ``id`` is the SHA-256 of those bytes.
+
+    All that a device needs is here: the schema, the terms, who is asked what, the rounds, whose coins are drawn. The
+    question is kept as it is stored; whoever analyses looks it up (:attr:`question`), which a device never does.
+
+    >>> import sottovoce as sv
+    >>> made = sv.plan(sv.Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> Plan.from_json(made.to_json(), id=made.id) == made
+    True
+    """
 
     text: str
     schema: Schema = field(compare=False, repr=False)
-    question: Question = field(compare=False, repr=False)
-    epsilon: Decimal = field(compare=False, repr=False)
-    people: int = field(compare=False, repr=False)
+    terms: Terms = field(compare=False, repr=False)
     cohorts: Cohorts = field(compare=False, repr=False)
     series: Series = field(compare=False, repr=False)
     coin: str = field(compare=False, repr=False)  # who draws cohorts and hashes
+    asked: Mapping[str, Any] = field(compare=False, repr=False)  # the question, as JSON
 
     @cached_property
     def id(self) -> str:
         """SHA-256 of the plan's UTF-8 bytes, as 64 hexadecimal digits."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What one person's report may cost."""
+        return self.terms.epsilon
+
+    @property
+    def people(self) -> int:
+        """How many people are expected, in all rounds."""
+        return self.terms.people
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -151,14 +81,36 @@ class Plan:
         """How many people this round expects."""
         return max(1, self.people * self.series.shares[self.series.number] // sum(self.series.shares))
 
+    @property
+    def round_terms(self) -> Terms:
+        """The terms for the people of this round."""
+        return self.terms.among(self.round_people)
+
     def cohort_people(self, index: int) -> int:
         """How many people one cohort expects."""
         weight: int = self.cohorts[index].weight
         return max(1, self.round_people * weight // self.cohorts.weight)
 
+    @cached_property
+    def question(self) -> Question:
+        """The question, if it derives this plan: its cohorts, and the one way in which it is written."""
+        loaded = form_of(self.asked["kind"]).load()
+        stored = {key: part for key, part in self.asked.items() if key != "kind"}
+        question: Question = _read(lambda: loaded.from_json(stored))
+        if _read(lambda: question.cohorts(self.schema, self.terms)) != self.cohorts:
+            raise InvalidInput("plan: its cohorts are not those of its question")
+        if question.resettles and question.settled(self.schema, self.terms) != question:
+            raise InvalidInput("plan: its question has options that no plan has")
+        if json.dumps(question.to_json()) != json.dumps(stored):
+            raise InvalidInput("plan: its question is not written as sottovoce writes it")
+        return question
+
     def to_json(self) -> str:
         """The plan as it is stored, byte for byte."""
         return self.text
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.id[:16]}: {self.asked['kind']}, {self.cost}, {self.people:,} people>"
 
     def __str__(self) -> str:
         lines = [f"Plan {self.id[:16]}", *self.question.explain(self), f"Guarantee: {self.guarantee}"]
@@ -167,25 +119,12 @@ class Plan:
         return "\n".join(lines)
 
     @classmethod
-    def make(
-        cls,
-        schema: Schema,
-        question: Question,
-        epsilon: Any,
-        people: int,
-        series: Series | None = None,
-        coin: str = COINS[0],
-    ) -> Self:
-        """Freeze a question into a plan."""
-        _check_coin(coin)
-        exact = parse_epsilon(epsilon)
-        people = whole("people", people, 1, LARGEST_INTEGER)
-        series = series or Series()
-        question = question.settled(schema, exact, people)
-        cohorts = question.cohorts(schema, exact, people)
-        _affordable(cohorts, exact)
-        _check_delta(cohorts.delta, people, coin)
-        unwritten = cls("", schema, question, exact, people, cohorts, series, coin)
+    def write(
+        cls, schema: Schema, asked: Mapping[str, Any], terms: Terms, cohorts: Cohorts, series: Series, coin: str
+    ) -> Plan:
+        """Freeze the parts into a plan: its one text, if what it asks is what it promises."""
+        unwritten = cls("", schema, terms, cohorts, series, coin, asked)
+        unwritten._check()
         text = unwritten._canonical()
         try:
             text.encode()
@@ -193,12 +132,18 @@ class Plan:
             raise InvalidInput("plan: names and values must be text that UTF-8 can hold") from None
         return replace(unwritten, text=text)
 
+    def _check(self) -> None:
+        """Refuse a plan whose parts promise what they do not keep."""
+        _check_coin(self.coin)
+        _check_cost(self.cohorts, self.epsilon)
+        _check_delta(self.cohorts.delta, self.people, self.coin)
+
     def _canonical(self) -> str:
         """The one text that a plan of these parts has."""
         body = {
             "sottovoce": FORMAT,
             "schema": self.schema.to_json(),
-            "question": {"kind": self.question.kind, **self.question.to_json()},
+            "question": self.asked,
             "epsilon": str(self.epsilon),
             "people": self.people,
             "coin": self.coin,
@@ -208,8 +153,8 @@ class Plan:
         return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
-    def parse(cls, text: str | bytes, questions: Sequence[type[Question]], id: str | None = None) -> Self:
-        """Read a plan; refuse it unless it hashes to ``id`` (if given) and its coins are what its epsilon gives."""
+    def from_json(cls, text: str | bytes, id: str | None = None) -> Plan:
+        """Read a plan as stored; refuse it unless it hashes to ``id`` (if given) and its coins are its epsilon's."""
         try:
             stored = text if isinstance(text, bytes) else text.encode()
             if id is not None and hashlib.sha256(stored).hexdigest() != str(id).lower():
@@ -221,56 +166,48 @@ class Plan:
             raise InvalidInput("plan: the file is not JSON in UTF-8") from None
         if not isinstance(body, dict) or body.get("sottovoce") != FORMAT:
             raise InvalidInput(f"plan: the format version must be {FORMAT}")
-        try:
-            return cls._from_body(stored.decode(), body, questions)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError) as wrong:
-            if isinstance(wrong, SottovoceError):
-                raise
-            raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__})") from None
+        return _read(lambda: cls._from_body(stored.decode(), body))
 
     @classmethod
-    def _from_body(cls, text: str, body: Mapping[str, Any], questions: Sequence[type[Question]]) -> Self:
+    def _from_body(cls, text: str, body: Mapping[str, Any]) -> Plan:
+        check_form(body["question"])
         schema = Schema.from_json(body["schema"])
-        asked = dict(body["question"])
-        question = of_kind("question", asked.pop("kind"), questions)
         family = of_kind("family", body["cohorts"]["family"], FAMILIES)
         plan = cls(
             text,
             schema,
-            question.from_json(asked),
-            parse_epsilon(body["epsilon"]),
-            whole("plan: people", body["people"], 1, LARGEST_INTEGER),
+            Terms.of(body["epsilon"], body["people"]),
             family.from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
-            _check_coin(body["coin"]),
+            body["coin"],
+            body["question"],
         )
-        _affordable(plan.cohorts, plan.epsilon)
-        _check_delta(plan.cohorts.delta, plan.people, plan.coin)
-        derived = plan.question.cohorts(schema, plan.epsilon, plan.people)
-        if derived != plan.cohorts:
-            raise InvalidInput("plan: its cohorts are not those of its question")
-        _check_options(body["question"].get("options", {}))
-        if question.resettles and plan.question.settled(schema, plan.epsilon, plan.people) != plan.question:
-            raise InvalidInput("plan: its question has options that no plan has")
+        plan._check()
         # another spelling would be another id, for which every device draws again
-        if text != replace(plan, cohorts=derived)._canonical():
+        if text != plan._canonical():
             raise InvalidInput("plan: its text must be the one that sottovoce writes for it, byte for byte")
         return plan
 
 
-def _check_coin(coin: Any) -> str:
+T = TypeVar("T")
+
+
+def _read(part: Callable[[], T]) -> T:
+    """What reading a part of a plan gives; one clear error for whatever a plan cannot hold."""
+    try:
+        return part()
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError) as wrong:
+        if isinstance(wrong, SottovoceError):
+            raise
+        raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__})") from None
+
+
+def _check_coin(coin: Any) -> None:
     if coin not in COINS:
         raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
-    return str(coin)
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Refuse an option of a question that spells a number as a plan never does, such as "064"."""
-    if json.dumps(plain_options(options)) != json.dumps(options):
-        raise InvalidInput("plan: an option of its question is a number that is not written as plans write it")
-
-
-def _affordable(cohorts: Cohorts, epsilon: Decimal) -> None:
+def _check_cost(cohorts: Cohorts, epsilon: Decimal) -> None:
     """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked for."""
     cost = cohorts.requested
     if cost > Fraction(epsilon):

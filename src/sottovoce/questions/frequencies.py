@@ -18,7 +18,9 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate, PureLaw, Table
 from sottovoce.schema import Items, Schema
 
@@ -59,8 +61,8 @@ class Frequencies(Question):
         ):
             object.__setattr__(self, name, value)
 
-    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        share = epsilon if self.split == "people" else shared(epsilon, len(self.attributes))
+    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+        share = terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
         asks = [self._ask(schema, name, share) for name in self.attributes]
         if self.split == "budget":
             return Cohorts([Cohort(tuple(asks))])

@@ -17,7 +17,7 @@ from sottovoce.oracles import Noise
 from sottovoce.schema import Label
 
 if TYPE_CHECKING:
-    from sottovoce.protocol.plan import Question
+    from sottovoce.questions.base import Question
 
 Floats = NDArray[np.float64]
 Cell = Label | tuple[Label, ...]  # of a table of one attribute, or of several

@@ -20,7 +20,7 @@ from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.protocol.reports import Report
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
 
 FORMAT = 1
 DIGEST_BYTES = 16

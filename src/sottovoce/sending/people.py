@@ -11,7 +11,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.protocol.reports import BATCH, Reports
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
     from sottovoce.sending.rounds import Membership
 
 PARQUET = (".parquet", ".pq")

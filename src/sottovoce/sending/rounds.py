@@ -18,7 +18,7 @@ from sottovoce.ground.files import replacing
 from sottovoce.sending.journal import is_at, is_locked, sync_folder
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
+    from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Reports
 
 KEY = b"sottovoce.series"

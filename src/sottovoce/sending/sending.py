@@ -17,8 +17,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.sending.journal import Drawn, Journal, Record, journal_beside, other_records
 
 if TYPE_CHECKING:
-    from sottovoce.api.planning import Plan
     from sottovoce.device.assignment import Assignment
+    from sottovoce.protocol.plan import Plan
     from sottovoce.sending.rounds import Membership
 
 Row = tuple[int, dict[str, Any]]  # (row of the file, record)

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from sottovoce.api.planning import Plan
 from sottovoce.api.surveys import LONGEST_TITLE
+from sottovoce.protocol.plan import Plan
 from sottovoce.service.problems import Problem
 from sottovoce.service.streams import file_stream
 from sottovoce.service.survey_service import Desk, Survey

@@ -6,7 +6,7 @@ from math import prod
 
 from sottovoce.api.surveys import POPULAR
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.plan import Question
+from sottovoce.questions.base import Question
 from sottovoce.questions.frequencies import Frequencies
 from sottovoce.questions.marginals import Marginals
 from sottovoce.schema import Schema

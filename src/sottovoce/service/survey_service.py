@@ -11,12 +11,12 @@ from typing import Any
 
 from anyio import CapacityLimiter
 
-from sottovoce.api.planning import Plan as ReadablePlan
 from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.api.surveys import Survey as Description
 from sottovoce.ground.errors import InvalidInput, MissingLibrary, UnknownPlan
 from sottovoce.ground.extras import has_extra
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.questions.base import Question
 from sottovoce.schema import Schema
 from sottovoce.service.concurrency import Turns
 from sottovoce.service.estimate_cache import FAILED, Snapshot, Snapshots
@@ -168,7 +168,7 @@ class Desk:
         people, text = within(self.answer(snapshot, next_text, survey.plan.text), WAIT)
         if people != survey.people:
             raise under_way()
-        following = ReadablePlan.from_json(text)
+        following = Plan.from_json(text)
         is_new = not self.has(following.id)
         return self._added(following, next_title(survey.entry.title, following)), is_new
 

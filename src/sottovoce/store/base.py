@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.api.planning import Plan as ReadablePlan
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError, UnknownPlan
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import BATCH, Reports
@@ -119,7 +118,7 @@ class Store(KeyStore):
         """The survey of a row; its plan's text, which may be long and never changes, is read once."""
         plan_id, title, created, closed = row
         if plan_id not in self._parsed:
-            self._parsed[plan_id] = ReadablePlan.from_json(self._plan_text(plan_id), id=plan_id)
+            self._parsed[plan_id] = Plan.from_json(self._plan_text(plan_id), id=plan_id)
         return Entry(self._parsed[plan_id], title, created, bool(closed))
 
     @abstractmethod

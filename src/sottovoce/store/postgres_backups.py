@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from sottovoce.api.planning import Plan
+from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store.base import ID_BYTES, Ids, new_version
 from sottovoce.store.checksums import checksums

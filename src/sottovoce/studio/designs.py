@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
 
-from sottovoce.api.planning import Plan
 from sottovoce.api.surveys import POPULAR, Survey
-from sottovoce.ground.arguments import LARGEST_INTEGER, whole
-from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals import Marginals
 from sottovoce.questions.marginals.planner import best_of, ranking
 from sottovoce.service.planning import Planning
@@ -58,8 +57,7 @@ def design(body: dict[str, Any]) -> Design:
             return _designed(plan, str(plan.question.to_json()["method"]), [_popular(plan)], [])
         return _designed(plan, ", ".join(_oracles(plan)), _each(plan), [])
     work = question.work(survey.schema)
-    people = whole("people", survey.people, 1, LARGEST_INTEGER)
-    choices = ranking(work, parse_epsilon(survey.epsilon), people)
+    choices = ranking(work, Terms.of(survey.epsilon, survey.people))
     cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
     ranked = [Prediction(choice.method.name, sqrt(choice.error / cells)) for choice in choices]
     named = Marginals(question.up_to, question.attributes, method=best_of(choices).method.name)

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sottovoce.api.planning import Plan
 from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.ground.errors import InvalidInput, SottovoceError
+from sottovoce.protocol.plan import Plan
 from sottovoce.service.problems import Problem
 from sottovoce.service.table_routes import LONGEST_WAIT, finished
 from sottovoce.studio.designs import Design, ask_design

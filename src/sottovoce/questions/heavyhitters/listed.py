@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,9 @@ from sottovoce.oracles.cohorts import DECODERS
 from sottovoce.oracles.decoding import MOST_CANDIDATES
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters.method import Method
 from sottovoce.results.findings import Findings
 from sottovoce.schema import OPEN
@@ -37,7 +38,7 @@ class _Listed(Method):
 
     spells: ClassVar[bool] = False
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         salt = str(self.given.get("salt", self._salt))
         return {**self.given, "salt": salt, "decoder": self.decoder}
 
@@ -54,12 +55,12 @@ class _Listed(Method):
         attribute = self.target.attribute
         return named_salt(attribute.kind, attribute.options(), self.target.name)
 
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Cohorts:
         name, size = self.target.name, self.target.attribute.size
         if size > OPEN:
             raise InvalidInput(f"attribute {name!r} has codes of more than 64 bits, which {self.name} does not take")
         options = {key: value for key, value in self.given.items() if key != "decoder"}
-        source = oracle(self.name, size=size, epsilon=epsilon, **{"salt": self._salt, **options})
+        source = oracle(self.name, size=size, epsilon=terms.epsilon, **{"salt": self._salt, **options})
         return Cohorts([Cohort((Ask(Cells((name,), (size,)), source),))])
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,9 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
 from sottovoce.protocol.cohorts import Cohorts
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Table
 from sottovoce.results.findings import Findings, Step
 from sottovoce.schema import Attribute
@@ -52,16 +53,16 @@ class Method(ABC):
         self.target = target
         self.given = dict(options)
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         """The options with every choice made that a plan must hold."""
         return self.given
 
-    def rounds(self, epsilon: Decimal, people: int) -> tuple[int, ...]:
+    def rounds(self, terms: Terms) -> tuple[int, ...]:
         """The shares of people of its rounds."""
         return (1,)
 
     @abstractmethod
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Cohorts:
         """Who is asked what."""
 
     @abstractmethod

@@ -23,7 +23,9 @@ from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import WideLocalHashing, best_hash_bits
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Window
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters.method import Method, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
 from sottovoce.results.findings import Findings, Step
@@ -57,12 +59,12 @@ class _Prefixes(Method):
     options: ClassVar[tuple[str, ...]] = ("lengths", "keep", "scramble")
 
     @abstractmethod
-    def lengths(self, epsilon: Decimal, people: int) -> list[int]:
+    def lengths(self, terms: Terms) -> list[int]:
         """The length of each group's prefix, if it was not given."""
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         lengths = self.given.get("lengths")
-        lengths = self.lengths(epsilon, people) if lengths is None else self._checked(lengths)
+        lengths = self.lengths(terms) if lengths is None else self._checked(lengths)
         scramble = self.given.get("scramble", False)
         if not isinstance(scramble, bool):
             raise InvalidInput(f"scramble ({scramble}) must be true or false")
@@ -89,10 +91,12 @@ class _Prefixes(Method):
         """The bits that each round adds."""
         return [longer - shorter for shorter, longer in pairwise([0, *self._lengths])]
 
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Cohorts:
         scrambled = self.given["scramble"]
         windows = [Window(self.target.name, self.target.bits, 0, each, scrambled=scrambled) for each in self._lengths]
-        return Cohorts([Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=epsilon)),)) for each in windows])
+        return Cohorts(
+            [Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=terms.epsilon)),)) for each in windows]
+        )
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float:
         """A value must pass all rounds, each by its own people."""
@@ -186,7 +190,7 @@ class PrefixExtending(_Prefixes):
     about: ClassVar[str] = "prefix extending, as few groups as the budget allows"
     options: ClassVar[tuple[str, ...]] = (*_Prefixes.options, "queries", "seconds")
 
-    def lengths(self, epsilon: Decimal, people: int) -> list[int]:
+    def lengths(self, terms: Terms) -> list[int]:
         bits, top = self.target.bits, self.target.top
         queries, seconds = self.given.get("queries"), self.given.get("seconds")
         if queries is not None and seconds is not None:
@@ -201,7 +205,7 @@ class PrefixExtending(_Prefixes):
             if max(added) > MOST_FRESH:
                 continue
             if seconds is not None:
-                if self._cost(added, people / groups, epsilon) <= budget:
+                if self._cost(added, terms.people / groups, terms.epsilon) <= budget:
                     return lengths
             # |D_i| = k 2^(s_i - s_(i-1)), in each of g groups                          wang2021thesis, eq. (4.3)
             elif groups * top << -(-(bits - _first(bits, top)) // groups) <= most:
@@ -235,7 +239,7 @@ class BitByBit(_Prefixes):
     name: ClassVar[str] = "pem1"
     about: ClassVar[str] = "prefix extending by one bit a group"
 
-    def lengths(self, epsilon: Decimal, people: int) -> list[int]:
+    def lengths(self, terms: Terms) -> list[int]:
         bits = self.target.bits
         return prefix_lengths(bits, self.target.top, bits - _first(bits, self.target.top))
 
@@ -246,6 +250,6 @@ class TreeHistogram(_Prefixes):
     name: ClassVar[str] = "tree-hist"
     about: ClassVar[str] = "prefix extending by 8 bits a group"
 
-    def lengths(self, epsilon: Decimal, people: int) -> list[int]:
+    def lengths(self, terms: Terms) -> list[int]:
         bits = self.target.bits
         return [*range(8, bits, 8), bits]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sottovoce.ground.arguments import plain_options, share, whole, written
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.cohorts import Cohorts
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters.method import Method, Target
 from sottovoce.questions.heavyhitters.methods import AUTO, DEFAULT, METHODS
 from sottovoce.results.findings import Findings
@@ -84,17 +85,15 @@ class HeavyHitters(Question):
         target = Target(self.attribute, attribute, top or 1, None if above is None else float(above))
         return self._method_class(target, self.options)
 
-    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> HeavyHitters:
+    def settled(self, schema: Schema, terms: Terms) -> HeavyHitters:
         method = self._method(schema)
-        return HeavyHitters(
-            self.attribute, top=self.top, above=self.above, method=method.name, **method.settled(epsilon, people)
-        )
+        return HeavyHitters(self.attribute, top=self.top, above=self.above, method=method.name, **method.settled(terms))
 
-    def rounds(self, schema: Schema, epsilon: Decimal, people: int) -> tuple[int, ...]:
-        return self._method(schema).rounds(epsilon, people)
+    def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
+        return self._method(schema).rounds(terms)
 
-    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        return self._method(schema).cohorts(epsilon, people)
+    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+        return self._method(schema).cohorts(terms)
 
     def estimate(self, aggregate: Aggregate, candidates: Sequence[Any] | None = None, **options: Any) -> Findings:
         """The popular values. ``candidates``: values that are likely, such as names; a list may come afterwards."""

@@ -25,7 +25,9 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families import Together
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters.method import Floats, Method, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import expected_false
 from sottovoce.results.findings import Findings
@@ -145,7 +147,7 @@ class SegmentPairs(_Tested):
     options: ClassVar[tuple[str, ...]] = ("split", "segment")
     told: ClassVar[int] = 2
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         return {"split": self.split, "segment": self.segment}
 
     @property
@@ -176,8 +178,8 @@ class SegmentPairs(_Tested):
         asks = [Ask(each, oracle("olh", size=each.size, epsilon=epsilon)) for each in self.windows]
         return [(asks[one], asks[other]) for one, other in self.pairs]
 
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
-        return Together(self.crowd(epsilon))
+    def cohorts(self, terms: Terms) -> Cohorts:
+        return Together(self.crowd(terms.epsilon))
 
     def explain(self, plan: Plan) -> list[str]:
         lengths = ", ".join(str(each.fresh) for each in self.windows)
@@ -313,7 +315,7 @@ class Channels(_Tested):
     options: ClassVar[tuple[str, ...]] = ("split", "block", "strict")
     told: ClassVar[int] = 1
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         return {"split": self.split, "block": self.block, "strict": self.strict}
 
     @property
@@ -347,8 +349,8 @@ class Channels(_Tested):
     def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
         return [(Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),) for each in self.windows]
 
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
-        return Cohorts(self.crowd(epsilon))
+    def cohorts(self, terms: Terms) -> Cohorts:
+        return Cohorts(self.crowd(terms.epsilon))
 
     def explain(self, plan: Plan) -> list[str]:
         lengths = ", ".join(str(each.fresh) for each in self.windows)

@@ -22,7 +22,9 @@ from sottovoce.oracles import PureOracle
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Extensions
 from sottovoce.protocol.families import CALM_RULE, oracle_by
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters.method import Method, Target
 from sottovoce.results.findings import Findings, Step
 from sottovoce.schema import Text
@@ -99,20 +101,20 @@ class PrivTrie(Method):
     about: ClassVar[str] = "a trie grown in rounds, each prefix tested until it is surely frequent"
     options: ClassVar[tuple[str, ...]] = ("batches", "factor", "known")
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         known = [node.to_json() for node in self.known]
-        return {"batches": self.batches(epsilon, people), "factor": str(self.factor), "known": known}
+        return {"batches": self.batches(terms), "factor": str(self.factor), "known": known}
 
-    def batches(self, epsilon: Decimal, people: int) -> int:
+    def batches(self, terms: Terms) -> int:
         """How many rounds: by default so many that a batch is not too small, but one for each character."""
         given = self.given.get("batches")
         if given is None:
             # at least 800 / epsilon^2 people a batch                             wang2021thesis, section 4.4.2
-            fitting = min(BATCHES, int(people * epsilon**2 / BATCH))
+            fitting = min(BATCHES, int(terms.people * terms.epsilon**2 / BATCH))
             given = max(fitting, -(-self.target.bits // self.step))
         batches = whole("batches", given, 1, MOST_BATCHES)
-        if people < batches:
-            raise InvalidInput(f"people ({people}) must be at least one for each of {batches} batches")
+        if terms.people < batches:
+            raise InvalidInput(f"people ({terms.people}) must be at least one for each of {batches} batches")
         return batches
 
     @property
@@ -133,8 +135,8 @@ class PrivTrie(Method):
             raise InvalidInput("known must be what the round before found")
         return [Node.from_json(each, self.target.bits) for each in given]
 
-    def rounds(self, epsilon: Decimal, people: int) -> tuple[int, ...]:
-        return (1,) * self.batches(epsilon, people)
+    def rounds(self, terms: Terms) -> tuple[int, ...]:
+        return (1,) * self.batches(terms)
 
     @property
     def step(self) -> int:
@@ -152,12 +154,12 @@ class PrivTrie(Method):
                 grown.setdefault(node.length, []).append(node.place)
         return {length: sorted(grown[length]) for length in sorted(grown)}
 
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Cohorts:
         listed = []
         for length, places in self.grown.items():
             fresh = min(self.step, self.target.bits - length)
             encoding = Extensions(self.target.name, self.target.bits, fresh, tuple(places))
-            source = oracle_by(CALM_RULE, encoding.size, epsilon)
+            source = oracle_by(CALM_RULE, encoding.size, terms.epsilon)
             listed.append(Cohort((Ask(encoding, source),), weight=self._weight(length)))
         return Cohorts(listed)
 

@@ -9,7 +9,6 @@ search goes from window to window with the best candidates, and ranks whole valu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from math import ceil, log, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +22,9 @@ from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import LocalHashing
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Window
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.heavyhitters.method import Floats, Method
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
 from sottovoce.results.findings import Findings
@@ -68,7 +69,7 @@ class Windows(Method):
     about: ClassVar[str] = "coded windows, one report each, everybody's evidence for every value"
     options: ClassVar[tuple[str, ...]] = ("fresh", "width")
 
-    def settled(self, epsilon: Decimal, people: int) -> Mapping[str, Any]:
+    def settled(self, terms: Terms) -> Mapping[str, Any]:
         return {"fresh": self.fresh, "width": self.width}
 
     @property
@@ -102,8 +103,10 @@ class Windows(Method):
             start += fresh
         return made
 
-    def cohorts(self, epsilon: Decimal, people: int) -> Cohorts:
-        return Cohorts([Cohort((Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),)) for each in self.windows])
+    def cohorts(self, terms: Terms) -> Cohorts:
+        return Cohorts(
+            [Cohort((Ask(each, oracle("olh", size=each.size, epsilon=terms.epsilon)),)) for each in self.windows]
+        )
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float:
         # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
 from statistics import NormalDist
@@ -12,6 +11,7 @@ from typing import Any
 from sottovoce.oracles import PureOracle
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Drawn, Padded
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.itemsets.methods import BEST, COUNT, FIND, FROM_SIZES, Setting, Step
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, padded_noise
 
@@ -50,14 +50,14 @@ def least_frequency(
         )
         # the share of candidates that noise may pass: 2k/d where candidates are sought, 0.05/2k where they are tested
         passing = options["candidates"] / count if is_finding else ALPHA / count
-        length, error = _error(attribute, step.name, options, count, held, epsilon, people)
+        length, error = _error(attribute, step.name, options, count, held, Terms(epsilon, people))
         quantile = -NormalDist().inv_cdf(min(passing, 0.5))
         limits.append(quantile * error * max(held, length) / length)
     return max(limits)
 
 
 def _error(
-    attribute: str, name: str, options: Mapping[str, Any], count: int, held: int, epsilon: Decimal, people: int
+    attribute: str, name: str, options: Mapping[str, Any], count: int, held: int, terms: Terms
 ) -> tuple[int, float]:
     """(the length that a round will take, the standard error of a rare candidate in it), if people hold so many."""
     phase = "first_" if name == FIND else "second_" if "second_length" in options else ""
@@ -67,7 +67,7 @@ def _error(
     elif isinstance(length, str):
         length = count
     if oracle == BEST:
-        return length, sqrt(best_oracle(count, length, epsilon)[1] / people)
+        return length, sqrt(best_oracle(count, length, terms.epsilon)[1] / terms.people)
     delta = options.get("delta")
-    ask = padded_ask(attribute, count, None, length, oracle, epsilon, None if delta is None else Fraction(delta))
-    return length, rare_error(ask, people)
+    ask = padded_ask(attribute, count, None, length, oracle, terms.epsilon, None if delta is None else Fraction(delta))
+    return length, rare_error(ask, terms.people)

@@ -16,7 +16,9 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Drawn, Held, Padded
 from sottovoce.protocol.encodings.sets import Candidates
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.itemsets import readings
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.guesses import guessed_sets
@@ -75,25 +77,27 @@ class Popular(Question):
         for name, value in zip(("attribute", "top", "method", "options", "round", "known"), values, strict=True):
             object.__setattr__(self, name, value)
 
-    def _setting(self, schema: Schema, epsilon: Decimal, people: int) -> Setting:
+    def _setting(self, schema: Schema, terms: Terms) -> Setting:
         attribute = schema[self.attribute]
         if not isinstance(attribute, Items):
             raise InvalidInput(f"attribute {self.attribute!r} is no set of items; this question is about sets")
         if not attribute.sensitive:
             raise InvalidInput(f"attribute {self.attribute!r} is public; only sensitive attributes are whispered")
-        return Setting(attribute.size, min(self.top, attribute.size), epsilon, people, self.sets)
+        return Setting(attribute.size, min(self.top, attribute.size), terms.epsilon, terms.people, self.sets)
 
-    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Self:
-        setting = self._setting(schema, epsilon, people)
+    def settled(self, schema: Schema, terms: Terms) -> Self:
+        setting = self._setting(schema, terms)
         method = self.method
         if method == AUTO:
             method = "wheel"
         options = settle(method, self.options, setting)
         made = self._with(method=method, options=options)
         planned = steps(method, options, setting)
-        if not self._is_split(options) and people < sum(step.share for step in planned):
+        if not self._is_split(options) and terms.people < sum(step.share for step in planned):
             least = sum(step.share for step in planned)
-            raise InvalidInput(f"people ({people}) must be at least {least} for the {len(planned)} rounds of {method}")
+            raise InvalidInput(
+                f"people ({terms.people}) must be at least {least} for the {len(planned)} rounds of {method}"
+            )
         return made
 
     def _with(self, **changes: Any) -> Self:
@@ -107,21 +111,20 @@ class Popular(Question):
         """Whether everybody answers both phases, each with half of epsilon."""
         return options.get("split") == "budget"
 
-    def rounds(self, schema: Schema, epsilon: Decimal, people: int) -> tuple[int, ...]:
-        made = self.settled(schema, epsilon, people)
+    def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
+        made = self.settled(schema, terms)
         if self._is_split(made.options):
             return (1,)
-        return tuple(step.share for step in made.steps(schema, epsilon, people))
+        return tuple(step.share for step in made.steps(schema, terms))
 
-    def steps(self, schema: Schema, epsilon: Decimal, people: int) -> tuple[Step, ...]:
+    def steps(self, schema: Schema, terms: Terms) -> tuple[Step, ...]:
         """The rounds there are."""
-        return steps(self.method, self.options, self._setting(schema, epsilon, people))
+        return steps(self.method, self.options, self._setting(schema, terms))
 
-    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        planned = self.steps(schema, epsilon, people)
+    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+        planned = self.steps(schema, terms)
         step = planned[whole("plan: round", self.round, 0, len(planned) - 1)]
-        if self._is_split(self.options):
-            epsilon = shared(epsilon, 2)
+        epsilon = shared(terms.epsilon, 2) if self._is_split(self.options) else terms.epsilon
         later = planned[self.round + 1].name if self.round + 1 < len(planned) else ""
         return Cohorts([Cohort((self._ask(step, later, schema[self.attribute].size, epsilon),))])
 
@@ -159,7 +162,7 @@ class Popular(Question):
             raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's: this question has none")
         aggregate.require_people()
         plan = aggregate.plan
-        planned = self.steps(plan.schema, plan.epsilon, plan.people)
+        planned = self.steps(plan.schema, plan.terms)
         known, found = self._read(planned, aggregate)
         if known is None:
             return found
@@ -221,7 +224,7 @@ class Popular(Question):
             length = finding_length(kept, count, plan.epsilon)
         else:
             people = max(1, plan.people * later.share // sum(plan.series.shares))
-            length = counting_length(kept, count, plan.epsilon, people, self._typical_square())
+            length = counting_length(kept, count, plan.terms.among(people), self._typical_square())
         return replace(known, sizes=kept, length=length)
 
     def _found(self, reading: readings.Reading, aggregate: Aggregate, notes: Sequence[str]) -> Findings:
@@ -245,7 +248,7 @@ class Popular(Question):
         return tuple(values[item] for item in candidate) if self.sets else values[candidate[0]]
 
     def explain(self, plan: Plan) -> list[str]:
-        setting = self._setting(plan.schema, plan.epsilon, plan.people)
+        setting = self._setting(plan.schema, plan.terms)
         planned = steps(self.method, self.options, setting)
         about, source = ABOUT[self.method]
         what = "sets of items" if self.sets else "items"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import Coverage
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -68,10 +69,10 @@ class Method(ABC):
     is_baseline: ClassVar[bool] = False  # whether it is here to be compared with, and never chosen
 
     @abstractmethod
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         """Why this method cannot answer; None if it can."""
 
-    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
+    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         """Every choice the plan must hold, as JSON without floats; by default there are none."""
         if options:
             raise InvalidInput(f"option {next(iter(options))!r} is not one of {self.name}'s (it has none)")
@@ -86,7 +87,7 @@ class Method(ABC):
         """What the aggregate says."""
 
     @abstractmethod
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         """The expected sum of squared errors of one of the workload's tables."""
 
     @abstractmethod
@@ -106,6 +107,6 @@ class Method(ABC):
         counts = tuple(self.coefficients(work, part) for part in work.parts)
         return Coverage(work.parts, tuple(self.shares(work, options, work.parts)), counts)
 
-    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
         """A few words that say what the predicted error is made of."""
         return self.about

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD
 from sottovoce.questions.marginals.method import Method
 from sottovoce.questions.marginals.methods import METHODS
@@ -28,14 +28,14 @@ class Choice:
     unheard: float  # the expected number of coefficients of others that nobody is heard on
 
 
-def ranking(work: Workload, epsilon: Decimal, people: int, methods: Sequence[Method] = METHODS) -> list[Choice]:
+def ranking(work: Workload, terms: Terms, methods: Sequence[Method] = METHODS) -> list[Choice]:
     """The methods that fit, by predicted error."""
     choices = []
     for method in methods:
-        if method.refuse(work, epsilon, people) is None:
+        if method.refuse(work, terms) is None:
             try:
-                options = method.settle(work, epsilon, people)
-                error = method.predict(work, epsilon, people, options)
+                options = method.settle(work, terms)
+                error = method.predict(work, terms, options)
             except InvalidInput:
                 continue  # it cannot be settled for these numbers, so it does not fit
             coverage = method.coverage(work, options)
@@ -44,18 +44,18 @@ def ranking(work: Workload, epsilon: Decimal, people: int, methods: Sequence[Met
                     method,
                     options,
                     error,
-                    method.reason(work, epsilon, people, options),
+                    method.reason(work, terms, options),
                     coverage.left_out,
-                    coverage.unheard(people),
+                    coverage.unheard(terms.people),
                 )
             )
     return sorted(choices, key=lambda choice: choice.error)
 
 
-def best(work: Workload, epsilon: Decimal, people: int) -> Choice:
+def best(work: Workload, terms: Terms) -> Choice:
     """The method to choose, with its settled options."""
     made_to_be_chosen = [method for method in METHODS if not method.is_baseline]
-    return best_of(ranking(work, epsilon, people, made_to_be_chosen))
+    return best_of(ranking(work, terms, made_to_be_chosen))
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:

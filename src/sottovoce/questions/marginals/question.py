@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.cohorts import Cohorts
-from sottovoce.protocol.plan import Plan, Question
+from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.terms import Terms
+from sottovoce.questions.base import Question
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
 from sottovoce.questions.marginals.methods import AUTO, method
@@ -76,7 +77,7 @@ class Marginals(Question):
         """The tables that matter."""
         return Workload.of(schema, self.attributes, self.up_to, self.workload)
 
-    def settled(self, schema: Schema, epsilon: Decimal, people: int) -> Marginals:
+    def settled(self, schema: Schema, terms: Terms) -> Marginals:
         work = self.work(schema)
         if max(work.cells(each) for each in work.sample) > MOST_CELLS:
             largest = max(work.cells(each) for each in work.sample)
@@ -84,19 +85,19 @@ class Marginals(Question):
         if self.method == AUTO:
             if self.options:
                 raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
-            choice = best(work, epsilon, people)
+            choice = best(work, terms)
             chosen, options = choice.method, choice.options
         else:
             chosen = method(self.method)
-            reason = chosen.refuse(work, epsilon, people)
+            reason = chosen.refuse(work, terms)
             if reason is not None:
-                fitting = ", ".join(each.method.name for each in ranking(work, epsilon, people))
+                fitting = ", ".join(each.method.name for each in ranking(work, terms))
                 raise InvalidInput(f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})")
-            options = chosen.settle(work, epsilon, people, **self.options)
+            options = chosen.settle(work, terms, **self.options)
         return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
 
-    def cohorts(self, schema: Schema, epsilon: Decimal, people: int) -> Cohorts:
-        return method(self.method).cohorts(schema, self.work(schema), epsilon, self.options)
+    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+        return method(self.method).cohorts(schema, self.work(schema), terms.epsilon, self.options)
 
     def estimate(self, aggregate: Aggregate, **options: Any) -> MarginalEstimate:
         """Tables of any attributes."""
@@ -110,7 +111,7 @@ class Marginals(Question):
     def explain(self, plan: Plan) -> list[str]:
         work = self.work(plan.schema)
         chosen = method(self.method)
-        predicted = chosen.predict(work, plan.epsilon, plan.round_people, self.options)
+        predicted = chosen.predict(work, plan.round_terms, self.options)
         cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
         tables = (
             f"{work.count:,} tables of {work.order} attributes" if self.workload is None else f"{work.count} tables"

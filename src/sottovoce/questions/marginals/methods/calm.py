@@ -19,6 +19,7 @@ from sottovoce.oracles import Oracle, oracle
 from sottovoce.postprocessing.consistency import Overlap
 from sottovoce.protocol.cohorts import Cohorts
 from sottovoce.protocol.encodings import Cells, Encoding, Parities
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
 from sottovoce.questions.marginals.method import Fit, Floats, Method
 from sottovoce.questions.marginals.methods.views import (
@@ -162,21 +163,21 @@ class Calm(Method):
 
     # -- the choice of views
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         domain = self.domain(work)
         least = -(-domain.points // 2)
-        if people < least:
-            return f"it needs at least {least} views, more than the {people} people"
+        if terms.people < least:
+            return f"it needs at least {least} views, more than the {terms.people} people"
         pair = min(2, domain.points)
         if domain.largest_view(pair) > MOST_CELLS:
             return f"a view of two attributes has {domain.largest_view(pair):,} cells, more than {MOST_CELLS:,}"
         try:
-            self.oracle(domain.largest_view(pair), epsilon)
+            self.oracle(domain.largest_view(pair), terms.epsilon)
         except InvalidInput as wrong:
             return str(wrong)
         return None
 
-    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
+    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         """``theta``: the error that noise or sampling alone may bring; ``views``: lists of places, to choose them."""
         unknown = [key for key in options if key not in ("theta", "views")]
         if unknown:
@@ -188,19 +189,19 @@ class Calm(Method):
         if "views" in options:
             views = checked_views(self.name, options["views"], domain.points)
         else:
-            views = self.choose(work, epsilon, people, theta)
-        if len(views) > people:
-            raise InvalidInput(f"views ({len(views)}) must not be more than the people ({people})")
+            views = self.choose(work, terms, theta)
+        if len(views) > terms.people:
+            raise InvalidInput(f"views ({len(views)}) must not be more than the people ({terms.people})")
         return {"theta": plain_option(options.get("theta", THETA)), "views": [list(view) for view in views]}
 
-    def choose(self, work: Workload, epsilon: Decimal, people: int, theta: Fraction) -> tuple[Places, ...]:
+    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> tuple[Places, ...]:
         """The views of zhang2018calm, algorithm 1: their number m and size l, then which ones."""
         domain = self.domain(work)
         d, k = domain.points, domain.order
-        bound, limit = float(theta), min(MOST_BLOCKS, int(theta * people))
+        bound, limit = float(theta), min(MOST_BLOCKS, int(theta * terms.people))
 
         def noise(size: int) -> float:
-            return k * self.noise(domain, epsilon, size, people)
+            return k * self.noise(domain, terms.epsilon, size, terms.people)
 
         upper = min(2, d)
         while upper < d and domain.largest_view(upper + 1) <= MOST_CELLS and noise(upper + 1) <= bound:
@@ -209,12 +210,12 @@ class Calm(Method):
         while lower > k and cover(d, lower - 1, k, limit) is not None:
             lower -= 1
         if upper < k or lower == upper:
-            return drawn(d, upper, min(limit, people))
+            return drawn(d, upper, min(limit, terms.people))
         best, views = 1.0, drawn(d, upper, limit)
         for size in range(lower, upper + 1):
             design = cover(d, size, k, limit)
             if design is not None:
-                error = max(len(design) / people, noise(size))  # sampling error m/n, eq. (8)
+                error = max(len(design) / terms.people, noise(size))  # sampling error m/n, eq. (8)
                 if error < best:
                     best, views = error, design
         return views
@@ -264,20 +265,20 @@ class Calm(Method):
         """The places of the domain that each attribute has, if they are not the attributes themselves."""
         return None
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
-        parts = self.expected(work, epsilon, people, self._views(work, options))
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+        parts = self.expected(work, terms, self._views(work, options))
         return parts.noise + parts.reconstruction
 
-    def expected(self, work: Workload, epsilon: Decimal, people: int, views: Sequence[Places]) -> Expected:
+    def expected(self, work: Workload, terms: Terms, views: Sequence[Places]) -> Expected:
         """What the error of a table is expected to be made of."""
         overlap = Overlap(self.domain(work).sizes, views)
-        crowd = max(1, people // len(views))
-        weights = view_weights(self._oracles(work, epsilon, views), [crowd] * len(views), people)
+        crowd = max(1, terms.people // len(views))
+        weights = view_weights(self._oracles(work, terms.epsilon, views), [crowd] * len(views), terms.people)
         return expected(work, overlap, weights, self.groups(work))
 
-    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
         views = options["views"]
-        return f"{len(views)} views of {len(views[0])} attributes, {max(1, people // len(views)):,} people each"
+        return f"{len(views)} views of {len(views[0])} attributes, {max(1, terms.people // len(views)):,} people each"
 
 
 class CalmPlus(Calm):
@@ -297,9 +298,9 @@ class CalmPlus(Calm):
     def oracle(self, size: int, epsilon: Decimal) -> Oracle:
         return half_sum_oracle(size, epsilon)
 
-    def choose(self, work: Workload, epsilon: Decimal, people: int, theta: Fraction) -> tuple[Places, ...]:
+    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> tuple[Places, ...]:
         """The same views, and as many more, or larger ones, as it takes to ask for every pair of the workload."""
-        chosen = super().choose(work, epsilon, people, theta)
+        chosen = super().choose(work, terms, theta)
         if not views_coverage(work, chosen).left_out:
             return chosen
         domain = self.domain(work)
@@ -308,8 +309,8 @@ class CalmPlus(Calm):
         while size < domain.points and domain.largest_view(size + 1) <= MOST_CELLS:
             size += 1
             designs.append(covering(work, size))
-        sure = (views for views in designs if is_sure(work, views, people))
-        return next(sure, None) or surest(work, designs, people) or chosen
+        sure = (views for views in designs if is_sure(work, views, terms.people))
+        return next(sure, None) or surest(work, designs, terms.people) or chosen
 
 
 class BitFit(CalmFit):
@@ -379,13 +380,13 @@ class CalmBinary(Calm):
     about: ClassVar[str] = "calm on the bits of the attributes' codes"
     source: ClassVar[str] = "zhang2018calm, section 5.3"
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         """At least calm's: the bits of one attribute are tied more than two attributes, which predictions leave out."""
         whole = Calm()
         usual = 0.0
-        if whole.refuse(work, epsilon, people) is None:
-            usual = whole.predict(work, epsilon, people, whole.settle(work, epsilon, people))
-        return max(usual, super().predict(work, epsilon, people, options))
+        if whole.refuse(work, terms) is None:
+            usual = whole.predict(work, terms, whole.settle(work, terms))
+        return max(usual, super().predict(work, terms, options))
 
     def groups(self, work: Workload) -> Mapping[int, Places]:
         return _bits_of(work.sizes)

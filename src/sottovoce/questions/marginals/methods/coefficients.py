@@ -17,6 +17,7 @@ from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.signs import hadamard, sign_count, sign_shares
@@ -270,8 +271,8 @@ class InputHadamard(Method):
     about: ClassVar[str] = "one Hadamard coefficient of the record each"
     source: ClassVar[str] = "cormode2018marginal, sections 4.2 and 6.3"
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
-        return too_many(work, people)
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
+        return too_many(work, terms.people)
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
         blocks = [Block("parity", order) for order in range(1, work.order + 1)]
@@ -287,20 +288,20 @@ class InputHadamard(Method):
     def coefficients(self, work: Workload, part: Places) -> int:
         return sign_count(work.sizes, part)
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
-        expected = people / sum(counts(work))
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+        expected = terms.people / sum(counts(work))
         inverse = inverse_mean(expected)
         unasked = exp(-expected)
-        single = debias(epsilon)
+        single = debias(terms.epsilon)
         total = 0.0
         for places in work.sample:
             # the sum over cells of 4^-b sum over a of (1 / kappa^2 - c_a^2) / n_a, less f (1 - f) / n
             cells, padded = work.cells(places), prod(orders(work.shape(places)))
             structure = spread(work, places)
             noise = inverse * (single * cells * (padded - 1) / padded**2 - structure)
-            total += noise + unasked * structure - (1 - squared_mass(work, places)) / people
+            total += noise + unasked * structure - (1 - squared_mass(work, places)) / terms.people
         return total / len(work.sample)
 
-    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
         total = sum(counts(work))
-        return f"{total:,} coefficients of {people / total:,.0f} people each"
+        return f"{total:,} coefficients of {terms.people / total:,.0f} people each"

@@ -34,6 +34,7 @@ import numpy as np
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.families import MOST_TICKETS, Block, Signs
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Floats, Method
 from sottovoce.questions.marginals.methods.coefficients import (
     Coefficients,
@@ -289,11 +290,11 @@ class EfronStein(Method):
     about: ClassVar[str] = "one sign each, decoded by orthogonal components"
     source: ClassVar[str] = "cormode2018marginal, section 6.3, the decomposition it conjectures"
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
-        return too_many(work, people)
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
+        return too_many(work, terms.people)
 
-    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
-        super().settle(work, epsilon, people, **options)
+    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
+        super().settle(work, terms, **options)
         allotment = Allotment(work)
         times, weights = allotment.best()
         for fineness in (FINENESS, 10, 5, 2, 1):
@@ -322,7 +323,7 @@ class EfronStein(Method):
     def coefficients(self, work: Workload, part: Places) -> int:
         return sign_count(work.sizes, part)
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         allotment = Allotment(work)
         times = np.array(options["times"], float)
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
@@ -331,16 +332,16 @@ class EfronStein(Method):
         # so many people for each character of an order, in the mean over its characters; some get nobody
         own = [weight * (order - 1) for weight, order in zip(options["weights"], orders(work.sizes), strict=True)]
         mean = [
-            each * tickets / number * people / total
+            each * tickets / number * terms.people / total
             for each, tickets, number in zip(times, elementary(own, work.order)[1:], counts(work), strict=True)
         ]
         heard = np.array([1 / (each * inverse_mean(each)) for each in mean])
         error = allotment.error(times * heard, weights) * total / allotment.tickets(times * heard, weights)
         structure = float(np.mean([spread(work, places) for places in work.sample]))
         mass = float(np.mean([squared_mass(work, places) for places in work.sample]))
-        return error * debias(epsilon) / people + exp(-mean[-1]) * structure - (1 - mass) / people
+        return error * debias(terms.epsilon) / terms.people + exp(-mean[-1]) * structure - (1 - mass) / terms.people
 
-    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
         shares = ", ".join(f"{share:.0%}" for share in people_shares(work, options))
         return f"{sum(counts(work)):,} signs; of the people {shares} tell one of 1, 2, ... attributes"
 

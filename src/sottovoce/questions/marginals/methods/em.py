@@ -21,6 +21,7 @@ from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.cohorts import Cohort
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Together
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, Method
 from sottovoce.questions.marginals.methods.coefficients import along
 from sottovoce.questions.marginals.models.structure import EVENNESS
@@ -322,16 +323,16 @@ class _Split(Method):
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         return [1.0] * len(parts)
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         """EM itself on a few typical tables: no formula is known for its error."""
-        channels = [Channel.of(each) for each in self.oracles(work, epsilon, options)]
+        channels = [Channel.of(each) for each in self.oracles(work, terms.epsilon, options)]
         draws = np.random.Generator(np.random.PCG64(1))
         total = 0.0
         picked = [work.sample[at] for at in np.linspace(0, len(work.sample) - 1, 2 * PICKED + 1).astype(int)[1::2]]
         for places in picked:
             own = [channels[place] for place in places]
             truths = np.stack([typical(work.shape(places), draws) for _ in range(TYPICAL)])
-            heard = np.concatenate([crowds(truth, own, people, 1, draws) for truth in truths])
+            heard = np.concatenate([crowds(truth, own, terms.people, 1, draws) for truth in truths])
             start = first_guess(heard, own, self.is_uniform_start)
             steps = PREDICTION_STEPS // max(len(own), 2)
             guesses, _ = climb(heard, [channel.law for channel in own], start, PREDICTION_WORK, steps)
@@ -358,10 +359,10 @@ class InputEM(_Split):
     is_baseline: ClassVar[bool] = True
     is_uniform_start: ClassVar[bool] = True
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         if work.order > 2:
             return f"it answers tables of at most 2 attributes, and up_to is {work.order}"
-        return self._fits(work, epsilon, {})
+        return self._fits(work, terms.epsilon, {})
 
     def oracles(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> list[PureOracle]:
         return [_pure("grr", size, shared(epsilon, len(work.names))) for size in work.sizes]
@@ -380,15 +381,15 @@ class SplitEM(_Split):
     is_baseline: ClassVar[bool] = True
     is_uniform_start: ClassVar[bool] = False
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         try:
-            return self._fits(work, epsilon, self.settle(work, epsilon, people))
+            return self._fits(work, terms.epsilon, self.settle(work, terms))
         except InvalidInput as wrong:
             return f"with epsilon/{len(work.names)} for each attribute, {wrong}"
 
-    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
-        super().settle(work, epsilon, people, **options)
-        return {"oracles": [_least(size, shared(epsilon, len(work.names))) for size in work.sizes]}
+    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
+        super().settle(work, terms, **options)
+        return {"oracles": [_least(size, shared(terms.epsilon, len(work.names))) for size in work.sizes]}
 
     def oracles(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> list[PureOracle]:
         part = shared(epsilon, len(work.names))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.methods.latent import SignMethod
 from sottovoce.questions.marginals.models.classes import Posterior
@@ -31,8 +31,8 @@ class Fourier(SignMethod):
     about: ClassVar[str] = "signs of few attributes, empirical Bayes, maximum entropy"
     source: ClassVar[str] = "docs/marginals.md"
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
-        return WITHOUT_CLASSES * super().predict(work, epsilon, people, options)
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+        return WITHOUT_CLASSES * super().predict(work, terms, options)
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Any) -> SignFit:
         heard = moments(work, aggregate)

@@ -20,6 +20,7 @@ from sottovoce.oracles.sketch import HadamardCountMeanSketch
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import CALM_RULE, oracle_by
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.models.structure import squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -110,11 +111,11 @@ class Full(Method):
     oracle_name: ClassVar[str]
     most: ClassVar[int]  # cells of the whole table
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         if _all_cells(work) > self.most:
             return f"the whole table has {_grouped(_all_cells(work))} cells, more than {self.most:,}"
         try:
-            self.oracle(work, epsilon, self.settle(work, epsilon, people))
+            self.oracle(work, terms.epsilon, self.settle(work, terms))
         except InvalidInput as wrong:
             return str(wrong)
         return None
@@ -135,16 +136,16 @@ class Full(Method):
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         return [1.0] * len(parts)
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
-        chosen = self.oracle(work, epsilon, options)
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+        chosen = self.oracle(work, terms.epsilon, options)
         errors: dict[int, float] = {}
         for cells in {work.cells(each) for each in work.sample}:
             # the sum over a table's cells of floor + slope f
-            noise = chosen.sum_noise(people, chosen.size // cells)
+            noise = chosen.sum_noise(terms.people, chosen.size // cells)
             errors[cells] = cells * noise.floor + noise.slope
         return float(np.mean([errors[work.cells(each)] for each in work.sample]))
 
-    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
         summed = _all_cells(work) // max(work.cells(each) for each in work.sample)
         return f"each cell of a table is the sum of {summed:,} or more noisy cells"
 
@@ -202,7 +203,7 @@ class InputSketch(Full):
     oracle_name: ClassVar[str] = "hcms"
     most: ClassVar[int] = MOST_SKETCHED
 
-    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
+    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         unknown = [key for key in options if key not in ("hashes", "width", "salt")]
         if unknown:
             raise InvalidInput(f"option {unknown[0]!r} is not one of {self.name}'s (hashes, width, salt)")
@@ -217,13 +218,13 @@ class InputSketch(Full):
         assert isinstance(made, HadamardCountMeanSketch)
         return made
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
-        chosen = self.oracle(work, epsilon, options)
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+        chosen = self.oracle(work, terms.epsilon, options)
         # the spread of a sum, added up over the cells of a table: all cells' squares, each table's own
         whole_mass = squared_mass(work, tuple(range(len(work.sizes))))
         tables = np.array([squared_mass(work, each) for each in work.sample])
         shared = chosen.collision_variance((chosen.size - 2) * whole_mass + tables)
-        return super().predict(work, epsilon, people, options) + float(shared.mean())
+        return super().predict(work, terms, options) + float(shared.mean())
 
 
 def _all_cells(work: Workload) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.extras import imported
 from sottovoce.oracles import Oracle
 from sottovoce.postprocessing.consistency import Overlap, contrasts
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.methods.calm import (
     MOST_CELLS,
@@ -266,13 +267,13 @@ class Joint(Calm):
     def oracle(self, size: int, epsilon: Decimal) -> Oracle:
         return half_sum_oracle(size, epsilon)
 
-    def choose(self, work: Workload, epsilon: Decimal, people: int, theta: Fraction) -> tuple[Places, ...]:
+    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> tuple[Places, ...]:
         """Of the views of every size, random or covering, those with the least predicted error.
 
         Every pair of the workload lies in one of them, and is all but sure to be heard of; or as nearly so as can be.
         """
         domain = self.domain(work)
-        limit = min(MOST_BLOCKS, people, max(1, int(theta * people)))
+        limit = min(MOST_BLOCKS, terms.people, max(1, int(theta * terms.people)))
         best = np.inf
         views: tuple[Places, ...] | None = None
         others: list[tuple[Places, ...]] = []  # designs of which some pairs may not be heard
@@ -281,16 +282,16 @@ class Joint(Calm):
                 break
             errors = {}
             for design in self._designs(work, size, limit):
-                if not is_sure(work, design, people):
+                if not is_sure(work, design, terms.people):
                     others.append(design)
                     continue
-                parts = self.expected(work, epsilon, people, design)
+                parts = self.expected(work, terms, design)
                 errors[parts.noise + parts.reconstruction] = design
             if errors and min(errors) > 2 * best:
                 break  # larger views only bring more noise
             if errors and min(errors) < best:
                 best, views = min(errors), errors[min(errors)]
-        return views or surest(work, others, people) or drawn(domain.points, min(2, domain.points), limit)
+        return views or surest(work, others, terms.people) or drawn(domain.points, min(2, domain.points), limit)
 
     def _designs(self, work: Workload, size: int, limit: int) -> list[tuple[Places, ...]]:
         """Views of a size that hold every pair of the workload: at random if that does, and by covering designs."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.protocol.cohorts import MOST_COHORTS, Cohorts
 from sottovoce.protocol.families import Block
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Method
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
 from sottovoce.questions.marginals.models.sharpness import predicted_error, triple_information
@@ -83,7 +84,7 @@ def _can_be_named(work: Workload, shares: Mapping[tuple[str, int], float]) -> bo
 class SignMethod(Method):
     """What methods that collect signs share: who is asked what, and how sharply it will be known."""
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         if len(work.names) < 2:
             return "there must be two attributes or more"
         count = SignSpace(work.sizes).count
@@ -91,14 +92,14 @@ class SignMethod(Method):
             return f"its attributes have {count:,} signs, more than {MOST_SIGNS}"
         return None
 
-    def settle(self, work: Workload, epsilon: Decimal, people: int, **options: Any) -> dict[str, Any]:
-        super().settle(work, epsilon, people, **options)
+    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
+        super().settle(work, terms, **options)
         weights = attribute_weights(work.sizes)
-        shares = collection(epsilon, work)
+        shares = collection(terms.epsilon, work)
         chosen = sign_options(weights, shared_out(work, weights, shares))
         asks_triples = any(shape == "corner" and order > 2 for shape, order in shares)
         if asks_triples and not (
-            _can_be_named(work, shares) and triple_information(work, epsilon, people, chosen) >= ENOUGH_FOR_TRIPLES
+            _can_be_named(work, shares) and triple_information(work, terms, chosen) >= ENOUGH_FOR_TRIPLES
         ):
             return sign_options(weights, shared_out(work, weights, plain(len(work.names))))
         return chosen
@@ -116,8 +117,8 @@ class SignMethod(Method):
     def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
         return len(places) <= 2
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
-        return predicted_error(work, epsilon, people, options)
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+        return predicted_error(work, terms, options)
 
 
 class Latent(SignMethod):

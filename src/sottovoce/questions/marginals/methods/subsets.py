@@ -18,6 +18,7 @@ from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
@@ -241,12 +242,12 @@ class PerTable(Method):
     oracle_name: ClassVar[str]
     most: ClassVar[int]  # cells of one table
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         count = comb(len(work.names), work.order) if work.sets is None else len(work.sets)
         if count > MOST_VIEWS:
             return f"there are {count:,} tables, more than {MOST_VIEWS:,}"
-        if count > people:
-            return f"there are {count:,} tables and {people:,} people, less than one for each"
+        if count > terms.people:
+            return f"there are {count:,} tables and {terms.people:,} people, less than one for each"
         sizes = {work.cells(each) for each in work.sets} if work.sets else {prod(sorted(work.sizes)[-work.order :])}
         largest = max(sizes)
         if largest > self.most or largest * count > MOST_NUMBERS:
@@ -255,7 +256,7 @@ class PerTable(Method):
                 f"{self.most:,}, all together {MOST_NUMBERS:,}"
             )
         try:
-            oracle_by(self.oracle_name, largest, epsilon)
+            oracle_by(self.oracle_name, largest, terms.epsilon)
         except InvalidInput as wrong:
             return str(wrong)
         return None
@@ -278,7 +279,7 @@ class PerTable(Method):
         inside = [comb(count - len(part), order - len(part)) if len(part) <= order else 0 for part in parts]
         return [holding / comb(count, order) for holding in inside]
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         views = None if work.sets is None else Views(work)
         oracles: dict[int, Oracle] = {}
         errors = []
@@ -288,14 +289,14 @@ class PerTable(Method):
             sources = []
             for size in map(work.cells, told):
                 if size not in oracles:
-                    oracles[size] = oracle_by(self.oracle_name, size, epsilon)
-                sources.append(source_of(oracles[size], people / work.count, cells))
-            noise, drawn = average_noise(sources, shares(sources, cells), people)
+                    oracles[size] = oracle_by(self.oracle_name, size, terms.epsilon)
+                sources.append(source_of(oracles[size], terms.people / work.count, cells))
+            noise, drawn = average_noise(sources, shares(sources, cells), terms.people)
             errors.append(cells * noise.floor + noise.slope + drawn * (1 - squared_mass(work, places)))
         return float(np.mean(errors))
 
-    def reason(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> str:
-        return f"each of {work.count:,} tables is told by {people // work.count:,} people"
+    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
+        return f"each of {work.count:,} tables is told by {terms.people // work.count:,} people"
 
 
 class MarginalRandomizedResponse(PerTable):

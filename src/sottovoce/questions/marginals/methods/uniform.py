@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce.oracles import oracle
 from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.models.structure import spread
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -49,7 +50,7 @@ class Uniform(Method):
     source: ClassVar[str] = "zhang2018calm, section 5.1"
     is_baseline: ClassVar[bool] = True
 
-    def refuse(self, work: Workload, epsilon: Decimal, people: int) -> str | None:
+    def refuse(self, work: Workload, terms: Terms) -> str | None:
         return None
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
@@ -65,5 +66,5 @@ class Uniform(Method):
     def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
         return False
 
-    def predict(self, work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         return float(np.mean([spread(work, each) for each in work.sample]))

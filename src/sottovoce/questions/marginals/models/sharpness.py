@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from itertools import combinations
 from math import comb, prod
 from typing import Any
 
 from sottovoce.protocol.families import Block, sign_noise, sign_oracle
+from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.models.signs import elementary
 from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, contrast_spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -17,22 +17,22 @@ TYPICAL_CLASSES = 3
 SIGN_SQUARE = 1 / (2 * EVENNESS + 1)  # expected square of a yes-or-no attribute's mean sign
 
 
-def predicted_error(work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+def predicted_error(work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
     """The expected squared error of one of the workload's tables, singles, pairs and triples each shrunk by evidence.
 
     A contrast that is off by e moves a table by e times the other attributes' frequencies, so that its squared error
     counts e^2 times their squared mass.
     """
     blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
-    information = _Information(work, epsilon, people, options["weights"], blocks)
+    information = _Information(work, terms, options["weights"], blocks)
     sample = work.sample[:: max(1, len(work.sample) // 50)]
     return sum(_table_error(work, places, information) for places in sample) / len(sample)
 
 
-def triple_information(work: Workload, epsilon: Decimal, people: int, options: Mapping[str, Any]) -> float:
+def triple_information(work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
     """What the reports will tell of three attributes at once: information on the average triple."""
     blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
-    information = _Information(work, epsilon, people, options["weights"], blocks)
+    information = _Information(work, terms, options["weights"], blocks)
     return information.told[2] / comb(len(work.names), 3)
 
 
@@ -49,9 +49,7 @@ def _table_error(work: Workload, places: Places, information: _Information) -> f
 class _Information:
     """What is expected to be known of the contrasts of up to three attributes."""
 
-    def __init__(
-        self, work: Workload, epsilon: Decimal, people: int, weights: Sequence[int], blocks: Sequence[Block]
-    ) -> None:
+    def __init__(self, work: Workload, terms: Terms, weights: Sequence[int], blocks: Sequence[Block]) -> None:
         self._work = work
         self._rows = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
         tickets = [weight * rows for weight, rows in zip(weights, self._rows, strict=True)]
@@ -59,7 +57,7 @@ class _Information:
         self.told = [0.0, 0.0, 0.0]  # information on singles, pairs and triples, over all of them
         totals = [block.times * elementary(tickets, block.order) for block in blocks]
         for block, total in zip(blocks, totals, strict=True):
-            each = people * total / sum(totals) / sign_noise(sign_oracle(len(block.products), epsilon))
+            each = terms.people * total / sum(totals) / sign_noise(sign_oracle(len(block.products), terms.epsilon))
             for size in (1, 2, 3):
                 self.told[size - 1] += each * _products_told(block, size)
         self._pairs = 1 - sum(share**2 for share in self._shares)

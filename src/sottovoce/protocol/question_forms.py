@@ -1,0 +1,75 @@
+"""Every question there is, by name: where its class lives, and what a plan holds of it.
+
+A device reads this table and loads none of the classes: what a question estimates is no business of a device.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from sottovoce.ground.arguments import plain_option, plain_options
+from sottovoce.ground.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class QuestionForm:
+    """How a question stands in a plan: its ``kind``, its ``keys`` in order; and ``home``, the class behind it."""
+
+    kind: str
+    keys: tuple[str, ...]
+    home: str  # module:class
+
+    def load(self) -> Any:
+        """The class, from its module."""
+        module, _, name = self.home.partition(":")
+        return getattr(import_module(module), name)
+
+
+NUMBERS = ("up_to", "top", "above", "round")  # keys whose values are numbers, or nothing
+_ITEMS = ("attribute", "top", "method", "options", "round", "known")
+
+# A new question is a folder of sottovoce.questions, a line here, and one in clients/js/src/plan.js.
+QUESTIONS: tuple[QuestionForm, ...] = (
+    QuestionForm(
+        "frequencies",
+        ("attributes", "oracle", "split", "options"),
+        "sottovoce.questions.frequencies:Frequencies",
+    ),
+    QuestionForm(
+        "marginals",
+        ("up_to", "attributes", "workload", "method", "options"),
+        "sottovoce.questions.marginals:Marginals",
+    ),
+    QuestionForm(
+        "heavy-hitters",
+        ("attribute", "top", "above", "method", "options"),
+        "sottovoce.questions.heavyhitters:HeavyHitters",
+    ),
+    QuestionForm("top-items", _ITEMS, "sottovoce.questions.itemsets:TopItems"),
+    QuestionForm("top-itemsets", _ITEMS, "sottovoce.questions.itemsets:TopItemsets"),
+)
+
+
+def form_of(kind: Any) -> QuestionForm:
+    """The form of a question of this kind."""
+    for form in QUESTIONS:
+        if form.kind == kind:
+            return form
+    raise InvalidInput(f"plan: question ({kind}) must be one of {', '.join(form.kind for form in QUESTIONS)}")
+
+
+def check_form(stored: Mapping[str, Any]) -> QuestionForm:
+    """Refuse a stored question with other keys than its kind has, or with numbers spelled as no plan spells them."""
+    form = form_of(stored["kind"])
+    if tuple(stored) != ("kind", *form.keys):
+        raise InvalidInput(f"plan: the keys of its question must be kind, {', '.join(form.keys)}")
+    options = stored.get("options", {})
+    numbers = [stored[key] for key in NUMBERS if key in stored]
+    plain = [plain_options(options), *map(plain_option, numbers)]
+    if list(options) != sorted(options) or json.dumps(plain) != json.dumps([options, *numbers]):
+        raise InvalidInput("plan: a part of its question is not written as plans write it")
+    return form
