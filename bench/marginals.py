@@ -165,10 +165,10 @@ def _measured(
         start = perf_counter()
         if cohorts not in heard:
             first = marginals.heard(made, asked, SEED, task.run)
-            heard[cohorts] = (first.ledger, perf_counter() - start)
-        ledger, listening = heard[cohorts]
+            heard[cohorts] = (first.counts, perf_counter() - start)
+        counts, listening = heard[cohorts]
         total = Aggregate(made)
-        total.ledger = ledger
+        total.counts = counts
         start = perf_counter()
         estimate: Any = total.estimate()
         estimating = perf_counter() - start

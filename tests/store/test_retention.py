@@ -199,10 +199,10 @@ def test_one_small_cohort_is_enough_to_refuse(store: Store) -> None:
 def test_the_smallest_cohort_is_that_of_a_count(method: str) -> None:
     asked = marginals(method)
     heard = sv.Aggregate(asked)
-    assert heard.ledger.fewest == 0
+    assert heard.counts.fewest == 0
     some = reports(300, of=asked)
     heard.add(some)
-    assert heard.ledger.fewest == np.unique(some.cohorts, return_counts=True)[1].min()
+    assert heard.counts.fewest == np.unique(some.cohorts, return_counts=True)[1].min()
 
 
 def test_nobodys_sums_may_be_kept(store: Store) -> None:
@@ -216,7 +216,7 @@ def test_a_tally_of_many_people_is_a_sum(store: Store) -> None:
     asked = sv.plan(
         sv.Schema(a=sv.Boolean(), b=sv.Boolean()), sv.Marginals(up_to=2, method="latent"), epsilon=1.0, people=1000
     )
-    assert asked.cohorts.ledger == "tally"
+    assert asked.cohorts.counted_by == "tally"
     store.add_plan(asked)
     store.append(asked, ids(2), reports(2, of=asked))
     with pytest.raises(InvalidInput, match="the reports themselves"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sottovoce.aggregation.tallies import ledger_of
+from sottovoce.aggregation.counts import counts_of
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles.base import Integers
 from sottovoce.protocol.cohorts import Batch
@@ -24,7 +24,7 @@ REPORTS_PER_BYTE = 4  # that compressed bytes may hold; real ones hold a random 
 
 
 class Aggregate:
-    """What a plan's reports add up to, in a ledger of integers.
+    """What a plan's reports add up to, in integers.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -35,16 +35,16 @@ class Aggregate:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.ledger = ledger_of(plan.cohorts)
+        self.counts = counts_of(plan.cohorts)
 
     @property
     def people(self) -> int:
         """How many reports it holds."""
-        return self.ledger.people
+        return self.counts.people
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         """People and states of one cohort; those of nobody if it was not heard from."""
-        return self.ledger.cohort(index)
+        return self.counts.cohort(index)
 
     def add(self, reports: Reports | Report | Iterable[Reports | Report]) -> Self:
         """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if bad, not at all."""
@@ -61,7 +61,7 @@ class Aggregate:
         for batch in batches:
             self._validate(batch, reports.payload[batch.rows])
         for batch in batches:
-            self.ledger.add(batch, reports.cohorts[batch.rows], reports.payload[batch.rows])
+            self.counts.add(batch, reports.cohorts[batch.rows], reports.payload[batch.rows])
         return self
 
     def _check(self, reports: Reports) -> None:
@@ -83,7 +83,7 @@ class Aggregate:
         if other.plan.id != self.plan.id:
             raise PlanMismatch("aggregates: only those of one plan can be merged")
         out = Aggregate(self.plan)
-        out.ledger = self.ledger.merge(other.ledger)
+        out.counts = self.counts.merge(other.counts)
         return out
 
     def estimate(self, **options: Any) -> Estimate:
@@ -92,7 +92,7 @@ class Aggregate:
 
     def to_bytes(self) -> bytes:
         """One form for equal aggregates, whatever the order of their reports."""
-        body = zlib.compress(self.ledger.to_bytes(), 1)
+        body = zlib.compress(self.counts.to_bytes(), 1)
         head = _MAGIC + bytes.fromhex(self.plan.id)
         return head + body + zlib.crc32(head + body).to_bytes(4, "little")
 
@@ -113,7 +113,7 @@ class Aggregate:
             out = cls(plan)
             if reports is None:
                 reports = max(MANY_TIMES * plan.people, REPORTS_PER_BYTE * len(data))
-            out.ledger.read(_inflated(data[36:-4], out.ledger.most_bytes(reports)))
+            out.counts.read(_inflated(data[36:-4], out.counts.most_bytes(reports)))
             return out
         except (zlib.error, ValueError, TypeError, IndexError, RecursionError, OverflowError) as wrong:
             if isinstance(wrong, SottovoceError):

@@ -119,7 +119,7 @@ class Cohorts(Sequence[Cohort]):
     """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
 
     kind: ClassVar[str] = "listed"
-    ledger: ClassVar[str] = "states"  # what an aggregate keeps of the reports, by the name of a Ledger
+    counted_by: ClassVar[str] = "states"  # what an aggregate keeps of the reports, by the name of a kind of Counts
 
     def __init__(self, listed: Sequence[Cohort]) -> None:
         if not listed:

@@ -314,7 +314,7 @@ class Signs(Cohorts):
     """
 
     kind: ClassVar[str] = "signs"
-    ledger: ClassVar[str] = "tally"
+    counted_by: ClassVar[str] = "tally"
 
     def __init__(
         self,
@@ -451,7 +451,7 @@ class Together(Cohorts):
     """Cohorts of several asks whose answers are kept together, person by person: their joint law is wanted."""
 
     kind: ClassVar[str] = "together"
-    ledger: ClassVar[str] = "joint"
+    counted_by: ClassVar[str] = "joint"
 
 
 # Every family there is. A new one is a class here and its name in docs/wire.md.

@@ -293,11 +293,11 @@ class Store(KeyStore):
 
 def require_sums(aggregate: Aggregate) -> None:
     """One clear error if an aggregate is the reports themselves, in another order, or those of a few people."""
-    if aggregate.ledger.holds_reports:
+    if aggregate.counts.holds_reports:
         raise InvalidInput(
             "keep: this survey's reports add up to the reports themselves; keep it as it is, or delete it whole"
         )
-    fewest = aggregate.ledger.fewest
+    fewest = aggregate.counts.fewest
     if 0 < fewest < FEWEST_PEOPLE:
         raise InvalidInput(
             f"keep: a cohort of this survey was heard from {fewest} people only, and must be from {FEWEST_PEOPLE}: "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.tallies import Joint
+from sottovoce.aggregation.counts import RowCounts
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
@@ -191,32 +191,32 @@ class SegmentPairs(_Tested):
 
     def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
         self.no_candidates(candidates)
-        ledger = aggregate.ledger
-        assert isinstance(ledger, Joint)
-        answers, told = self._answers(aggregate, ledger)
+        counts = aggregate.counts
+        assert isinstance(counts, RowCounts)
+        answers, told = self._answers(aggregate, counts)
         patterns = self._patterns(aggregate.plan, told)
         pairs = {pair: self._joint(aggregate.plan, pair, told[pair], patterns) for pair in self.pairs}
         numbers, notes = self._candidates(patterns, pairs)
         return self._tested(aggregate, numbers, answers, notes)
 
     def _answers(
-        self, aggregate: Aggregate, ledger: Joint
+        self, aggregate: Aggregate, counts: RowCounts
     ) -> tuple[list[Any], dict[tuple[int, int], tuple[Payload, Payload]]]:
         """The states of the whole values, and what the people of each pair told of its two segments."""
         source = _wide(aggregate.plan)
-        whole_values = [] if self.first == 0 else [self._repeated(ledger, 0)[0]]
+        whole_values = [] if self.first == 0 else [self._repeated(counts, 0)[0]]
         told = {}
         for index, (one, other) in enumerate(self.pairs, start=self.first):
-            payloads = self._repeated(ledger, index)
+            payloads = self._repeated(counts, index)
             self._heard(len(payloads[0]), f"segments {one + 1} and {other + 1}")
             told[one, other] = (payloads[self.place], payloads[self.place + 1])
             whole_values += payloads[: self.place]
         return [source.accumulate(source.empty(), each) for each in whole_values], told
 
     @staticmethod
-    def _repeated(ledger: Joint, index: int) -> list[Payload]:
+    def _repeated(counts: RowCounts, index: int) -> list[Payload]:
         """What each person of a cohort told, one row for each."""
-        payloads, people = ledger.told(index)
+        payloads, people = counts.told(index)
         if bool((people == 1).all()):
             return payloads
         return [np.repeat(payload, people, axis=0) for payload in payloads]

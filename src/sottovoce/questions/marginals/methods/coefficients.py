@@ -44,7 +44,7 @@ class Coefficients:
         assert isinstance(family, Signs)
         self.family = family
         self.people = aggregate.people
-        cohorts, answers, people = aggregate.ledger.answers  # type: ignore[attr-defined]
+        cohorts, answers, people = aggregate.counts.answers  # type: ignore[attr-defined]
         respondents = np.bincount(cohorts, people, len(family))
         sums = np.bincount(cohorts, people * (1 - 2 * answers), len(family))
         kappa = family.oracles[0].gap

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.tallies import Joint
+from sottovoce.aggregation.counts import RowCounts
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.oracles.thresholds import shared
@@ -149,11 +149,11 @@ class JointFit(Fit):
     errors: ClassVar[str] = BOOTSTRAP
 
     def __init__(self, work: Workload, aggregate: Aggregate, is_uniform_start: bool) -> None:
-        ledger = aggregate.ledger
-        assert isinstance(ledger, Joint)
+        counts = aggregate.counts
+        assert isinstance(counts, RowCounts)
         self._work = work
         self._people = aggregate.people
-        self._ledger = ledger
+        self._ledger = counts
         self._is_uniform_start = is_uniform_start
         oracles = aggregate.plan.cohorts[0].oracles
         self._channels = [Channel.of(each) for each in oracles]

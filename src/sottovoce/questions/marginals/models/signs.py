@@ -197,7 +197,7 @@ def moments(work: Workload, aggregate: Aggregate) -> Moments:
     """What the reports of a family of signs say of the means of signs and their products."""
     space = SignSpace(work.sizes)
     family: Any = aggregate.plan.cohorts
-    cohorts, answers, people = aggregate.ledger.answers  # type: ignore[attr-defined]
+    cohorts, answers, people = aggregate.counts.answers  # type: ignore[attr-defined]
     count = space.count
     has_thirds = count <= MOST_THIRDS and any(block.order > 2 and block.shape != "star" for block in family.blocks)
     totals = [np.zeros((2, count**order)) for order in (1, 2, 3)[: 3 if has_thirds else 2]]

@@ -1,4 +1,4 @@
-"""Families and ledgers: ranks invert, tickets give the weights, devices and columns agree, integers merge."""
+"""Families and counts: ranks invert, tickets give the weights, devices and columns agree, integers merge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.aggregation.tallies import LEDGERS, Joint, Tally, _summed_rows, ledger_of
+from sottovoce.aggregation.counts import COUNTS, RowCounts, AnswerCounts, _summed_rows, counts_of
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.protocol.cohorts import Cohort, Cohorts
@@ -222,12 +222,12 @@ def test_a_device_and_a_simulated_crowd_have_the_same_law(kind: str) -> None:
         assert (statistic < chi_limit(degrees, 9)) is is_right
 
 
-# -- ledgers
+# -- counts
 
 
 def test_families_choose_their_ledgers() -> None:
-    assert [type(ledger_of(plan_of(kind).cohorts)).name for kind in KINDS] == ["states", "states", "tally", "joint"]
-    assert {each.name for each in LEDGERS} == {"states", "tally", "joint"}
+    assert [type(counts_of(plan_of(kind).cohorts)).name for kind in KINDS] == ["states", "states", "tally", "joint"]
+    assert {each.name for each in COUNTS} == {"states", "tally", "joint"}
 
 
 @each_family
@@ -270,7 +270,7 @@ def test_bytes_survive_and_damage_is_refused(kind: str) -> None:
     assert again.add(more) == whole.merge(sv.Aggregate(plan).add(more))
     assert sv.Aggregate.from_bytes(plan, sv.Aggregate(plan).to_bytes()).people == 0
     with pytest.raises(CorruptReport):
-        ledger_of(plan.cohorts).read(whole.ledger.to_bytes() + bytes(16))
+        counts_of(plan.cohorts).read(whole.counts.to_bytes() + bytes(16))
 
 
 @each_family
@@ -295,15 +295,15 @@ def joint(rows: list[bytes], counts: list[int]) -> bytes:
 
 def test_a_joint_ledger_holds_each_report_once_in_order() -> None:
     plan = plan_of("together")
-    ledger = sv.Aggregate(plan).add(reports_of(plan, 5000)).ledger
-    assert isinstance(ledger, Joint)
-    rows, counts = ledger.rows
+    counts = sv.Aggregate(plan).add(reports_of(plan, 5000)).counts
+    assert isinstance(counts, RowCounts)
+    rows, counts = counts.rows
     listed_rows = [row.tobytes() for row in rows]
     assert listed_rows == sorted(set(listed_rows))
     assert int(counts.sum()) == 5000
     assert int(counts.max()) > 1
     first, second = listed_rows[:2]
-    fine = ledger_of(plan.cohorts)
+    fine = counts_of(plan.cohorts)
     fine.read(joint([first, second], [1, 2]))
     assert fine.people == 3
     for rows_, counts_ in (
@@ -316,7 +316,7 @@ def test_a_joint_ledger_holds_each_report_once_in_order() -> None:
         ([first + second], [1]),
     ):
         with pytest.raises(CorruptReport):
-            ledger_of(plan.cohorts).read(joint(rows_, counts_))
+            counts_of(plan.cohorts).read(joint(rows_, counts_))
 
 
 def test_rows_of_any_width_are_counted_in_the_order_of_their_bytes() -> None:
@@ -335,10 +335,10 @@ def test_rows_of_any_width_are_counted_in_the_order_of_their_bytes() -> None:
 def test_a_tally_refuses_answers_and_cohorts_that_cannot_be() -> None:
     plan = plan_of("signs")
     family = plan.cohorts
-    ledger = sv.Aggregate(plan).add(reports_of(plan)).ledger
-    assert isinstance(ledger, Tally)
+    counts = sv.Aggregate(plan).add(reports_of(plan)).counts
+    assert isinstance(counts, AnswerCounts)
     assert isinstance(family, Signs)
-    cohorts, _, counts = ledger.answers
+    cohorts, _, counts = counts.answers
     assert int(counts.sum()) == 400
     assert bool((np.diff(cohorts) >= 0).all())
     bits = family.answer_bits
@@ -352,11 +352,11 @@ def test_a_tally_refuses_answers_and_cohorts_that_cannot_be() -> None:
     ):
         body = np.array([*keys, *numbers], "<i8").tobytes()
         with pytest.raises(CorruptReport):
-            ledger_of(family).read(body)
+            counts_of(family).read(body)
 
 
 def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
-    """An aggregate leaves a lone ask to its ledger: a report with padding that is not zero must not slip in."""
+    """An aggregate leaves a lone ask to its counts: a report with padding that is not zero must not slip in."""
     alone = sv.Schema(a=sv.Boolean())
     cell = Cells.of(alone, "a")
     coin = sv.oracle("rr", size=2, epsilon=1.0)
@@ -366,13 +366,13 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
         Signs(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
     )
     for family in families:
-        ledger = ledger_of(family)
+        counts = counts_of(family)
         column = np.zeros(3, np.uint32)
         batch = next(iter(family.batches(column)))
-        ledger.add(batch, column, np.array([[0], [1], [1]], np.uint8))
+        counts.add(batch, column, np.array([[0], [1], [1]], np.uint8))
         with pytest.raises(CorruptReport):
-            ledger.add(batch, column, np.array([[0], [1], [2]], np.uint8))
-        assert ledger.people == 3
+            counts.add(batch, column, np.array([[0], [1], [2]], np.uint8))
+        assert counts.people == 3
 
 
 def test_answers_of_several_cohorts_are_kept_together() -> None:
@@ -383,24 +383,24 @@ def test_answers_of_several_cohorts_are_kept_together() -> None:
     cohorts = draws.integers(0, 2, 400).astype(np.uint32)
     payload = draws.integers(0, 2, (400, wide)).astype(np.uint8)
     payload[cohorts == 1, narrow:] = 0
-    ledger, other = ledger_of(family), ledger_of(family)
+    counts, other = counts_of(family), counts_of(family)
     order = draws.permutation(400)
     for batch in family.batches(cohorts):
-        ledger.add(batch, cohorts[batch.rows], payload[batch.rows])
+        counts.add(batch, cohorts[batch.rows], payload[batch.rows])
     for rows in np.array_split(order, 7):
         for batch in family.batches(cohorts[rows]):
             other.add(batch, cohorts[rows][batch.rows], payload[rows][batch.rows])
-    assert ledger.to_bytes() == other.to_bytes()
-    back = ledger_of(family)
-    back.read(ledger.to_bytes())
-    assert isinstance(back, Joint)
+    assert counts.to_bytes() == other.to_bytes()
+    back = counts_of(family)
+    back.read(counts.to_bytes())
+    assert isinstance(back, RowCounts)
     for index, cohort in enumerate(family):
         parts, people = back.told(index)
         seen = np.repeat(np.concatenate(parts, axis=1), people, axis=0)
         own = payload[cohorts == index, : cohort.bytes]
         assert sorted(map(bytes, seen)) == sorted(map(bytes, own))
         assert back.cohort(index)[0] == len(own)
-    beyond = bytearray(ledger.to_bytes())
+    beyond = bytearray(counts.to_bytes())
     beyond[-wide - 4 : -wide] = (7).to_bytes(4, "big")
     with pytest.raises(CorruptReport, match="cohort must be below 2"):
-        ledger_of(family).read(bytes(beyond))
+        counts_of(family).read(bytes(beyond))

@@ -24,7 +24,7 @@ _COHORT_LINE = 64  # at most: a cohort's number and people, as text
 _SHAPE_TEXT = 64  # at most: a state's shape, as text
 
 
-class Ledger(ABC):
+class Counts(ABC):
     """The integers of the reports heard under a family of cohorts. Two of them merge by addition."""
 
     name: ClassVar[str]  # by which a family chooses it
@@ -69,10 +69,10 @@ class Ledger(ABC):
 
     @abstractmethod
     def read(self, body: bytes) -> None:
-        """Fill an empty ledger with what :meth:`to_bytes` wrote."""
+        """Fill empty counts with what :meth:`to_bytes` wrote."""
 
 
-class States(Ledger):
+class StateCounts(Counts):
     """One state per ask for each cohort heard from."""
 
     name: ClassVar[str] = "states"
@@ -171,7 +171,7 @@ class States(Ledger):
             raise CorruptReport("aggregate: it has bytes to spare")
 
 
-class Tally(Ledger):
+class AnswerCounts(Counts):
     """How many people of each cohort gave each answer, for families whose oracles count answers."""
 
     name: ClassVar[str] = "tally"
@@ -276,12 +276,12 @@ def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]
 
 
 def _validate_only_ask(cohorts: Cohorts, payload: Payload) -> None:
-    """An aggregate leaves the only ask of an only cohort to the oracle's accumulate, which these ledgers never call."""
+    """An aggregate leaves the only ask of an only cohort to the oracle's accumulate, which these counts never call."""
     if len(cohorts) == 1 and len(cohorts[0].oracles) == 1:
         cohorts[0].oracles[0].validate(payload)
 
 
-class Joint(Ledger):
+class RowCounts(Counts):
     """Which reports were sent, and how often each: the columnar table of payloads, for asks that are kept together."""
 
     name: ClassVar[str] = "joint"
@@ -393,10 +393,10 @@ def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Intege
     return np.ascontiguousarray(rows[order[first]]), np.add.reduceat(counts, first)
 
 
-LEDGERS: tuple[type[Ledger], ...] = (States, Tally, Joint)
+COUNTS: tuple[type[Counts], ...] = (StateCounts, AnswerCounts, RowCounts)
 
 
-def ledger_of(cohorts: Cohorts) -> Ledger:
-    """An empty ledger for a family of cohorts."""
-    kind = next(each for each in LEDGERS if each.name == cohorts.ledger)
+def counts_of(cohorts: Cohorts) -> Counts:
+    """Empty counts for a family of cohorts."""
+    kind = next(each for each in COUNTS if each.name == cohorts.counted_by)
     return kind(cohorts)
