@@ -14,8 +14,8 @@ import sottovoce as sv
 from sottovoce.api.planning import next_plan
 from sottovoce.ground.entropy import Entropy, Seeded, exact_law
 from sottovoce.oracles.thresholds import exceeds, log_ratio
-from sottovoce.protocol.cohorts import Cohort
 from sottovoce.protocol.encodings import Ask
+from sottovoce.protocol.families.base import Cohort
 from tests.statistics import NO_COINS
 
 EPSILON = Decimal("1.2")

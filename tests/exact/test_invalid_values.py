@@ -17,8 +17,9 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.entropy import Tape, exact_law
 from sottovoce.oracles.thresholds import exceeds
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Window
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from tests.vectors.asks import asking
 
@@ -38,14 +39,14 @@ SILENT = b"nothing"
 def _asks(*encodings: Any) -> Plan:
     """A plan with a cohort for each encoding."""
 
-    def build(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
+    def build(schema: sv.Schema, epsilon: Decimal) -> Family:
         oracles = ["olh-sets" if isinstance(each, Drawn) else "grr" for each in encodings]
         options = [{"length": each.length} if isinstance(each, Drawn) else {} for each in encodings]
         made = [
             Ask(each, sv.oracle(name, size=each.size, epsilon=epsilon, **more))
             for each, name, more in zip(encodings, oracles, options, strict=True)
         ]
-        return Cohorts([Cohort((ask,)) for ask in made])
+        return Listed([Cohort((ask,)) for ask in made])
 
     return asking(f"invalid {[each.kind for each in encodings]}", SCHEMA, build, str(EPSILON))
 

@@ -14,8 +14,9 @@ from sottovoce.device.client import Client
 from sottovoce.ground.entropy import exact_law
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask
+from sottovoce.protocol.families import Family
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import METHODS, method
 from tests.statistics import NO_COINS
@@ -76,7 +77,7 @@ def worst_of(cohort: Cohort, people: list[dict[str, int]]) -> Fraction:
     return worst
 
 
-def worst_ratio(cohorts: Cohorts, schema: sv.Schema) -> Fraction:
+def worst_ratio(cohorts: Family, schema: sv.Schema) -> Fraction:
     people = records(schema)
     return max(worst_of(cohort, people) for cohort in cohorts)
 

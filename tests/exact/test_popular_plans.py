@@ -17,7 +17,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.entropy import Entropy, Stream, exact_law
 from sottovoce.oracles.thresholds import exceeds, log_ratio, parse_epsilon
-from sottovoce.protocol.cohorts import Cohort
+from sottovoce.protocol.families.base import Cohort
 
 EPSILON = "1.25"
 SEEDS = 6

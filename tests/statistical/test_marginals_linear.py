@@ -12,8 +12,8 @@ from scipy.stats import chi2
 
 import sottovoce as sv
 from sottovoce.oracles import oracle
+from sottovoce.oracles.rules import oracle_by
 from sottovoce.oracles.sketch import HadamardCountMeanSketch
-from sottovoce.protocol.families import oracle_by
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.full import FULL

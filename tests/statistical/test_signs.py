@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
-from sottovoce.protocol.families import sign_noise, sign_oracle
+from sottovoce.oracles.rules import sign_noise, sign_oracle
 from sottovoce.questions.marginals.methods import latent
 from sottovoce.questions.marginals.models.signs import Moments, moments
 from sottovoce.questions.marginals.workload import Workload

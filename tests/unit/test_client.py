@@ -14,7 +14,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.device.client import Membership
 from sottovoce.ground.entropy import Seeded
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Listed
 from tests.statistics import z_limit
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())
@@ -182,7 +182,7 @@ def test_devices_join_cohorts_by_their_weights() -> None:
     """A plan whose cohorts weigh 1 and 3, on devices and in simulation."""
     made = sv.plan(SCHEMA, sv.Frequencies("x", "y", oracle="grr"), epsilon=1.0, people=1000)
     one, two = made.cohorts
-    uneven = replace(made, cohorts=Cohorts([one, replace(two, weight=3)]))
+    uneven = replace(made, cohorts=Listed([one, replace(two, weight=3)]))
     entropy = Seeded(2)
     devices = [sv.Client(uneven, entropy=entropy).report({"x": 1, "y": True}).cohort for _ in range(4000)]
     crowd = sv.simulate(uneven, {"x": [1] * 4000, "y": [True] * 4000}, seed=3).cohorts

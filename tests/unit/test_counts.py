@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.aggregation.counts import COUNTS, RowCounts, AnswerCounts, _summed_rows, counts_of
+from sottovoce.aggregation.counts import COUNTS, AnswerCounts, RowCounts, _summed_rows, counts_of
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import CorruptReport, InvalidInput
-from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.oracles.rules import oracle_by
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families import FAMILIES, Block, Choices, Signs, Subsets, Together
+from sottovoce.protocol.families import FAMILIES, Block, Choices, Family, Listed, Signs, Subsets, Together
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
+from sottovoce.questions.marginals.models.signs import sign_family
 from sottovoce.schema import Schema
 from tests.statistics import NO_COINS, chi_limit, chi_squared
 
@@ -33,29 +35,29 @@ def ask(name: str, oracle: str, epsilon: float) -> Ask:
     return Ask(cells, sv.oracle(oracle, size=cells.size, epsilon=epsilon))
 
 
-def listed(epsilon: Decimal) -> Cohorts:
+def listed(epsilon: Decimal) -> Family:
     half = float(epsilon) / 2
     split = Cohort((ask("b", "grr", half), ask("c", "oue", half)), weight=2)
-    return Cohorts([split, Cohort((ask("d", "olh", float(epsilon)),), weight=3)])
+    return Listed([split, Cohort((ask("d", "olh", float(epsilon)),), weight=3)])
 
 
-def subsets(epsilon: Decimal) -> Cohorts:
-    return Subsets(SCHEMA, NAMES, 2, "grr", epsilon)
+def subsets(epsilon: Decimal) -> Family:
+    return Subsets(SCHEMA, NAMES, 2, "grr", epsilon, oracle_by)
 
 
-def signs(epsilon: Decimal) -> Cohorts:
+def signs(epsilon: Decimal) -> Family:
     blocks = [Block("parity", 1, 3), Block("parity", 3), Block("corner", 2, 2), Block("star", 3)]
-    return Signs(SCHEMA, NAMES, [3, 1, 2, 1], blocks, epsilon)
+    return sign_family(SCHEMA, NAMES, [3, 1, 2, 1], blocks, epsilon)
 
 
-def together(epsilon: Decimal) -> Cohorts:
+def together(epsilon: Decimal) -> Family:
     part = float(epsilon) / 4
     return Together(
         [Cohort((ask("a", "rr", part), ask("b", "grr", part), ask("d", "hr", part), ask("c", "oue", part)))]
     )
 
 
-KINDS: Mapping[str, Callable[[Decimal], Cohorts]] = {
+KINDS: Mapping[str, Callable[[Decimal], Family]] = {
     "listed": listed,
     "subsets": subsets,
     "signs": signs,
@@ -71,7 +73,7 @@ class Asks(Question):
     kind: ClassVar[str] = "asks"
     family: str
 
-    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return KINDS[self.family](terms.epsilon)
 
     def estimate(self, aggregate: Any, **options: Any) -> Any:
@@ -361,9 +363,9 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
     cell = Cells.of(alone, "a")
     coin = sv.oracle("rr", size=2, epsilon=1.0)
     families = (
-        Cohorts([Cohort((Ask(cell, coin),))]),
+        Listed([Cohort((Ask(cell, coin),))]),
         Together([Cohort((Ask(cell, coin),))]),
-        Signs(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
+        sign_family(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
     )
     for family in families:
         counts = counts_of(family)

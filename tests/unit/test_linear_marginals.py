@@ -10,8 +10,9 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.oracles import find
+from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
-from sottovoce.protocol.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.protocol.families import Subsets
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Method
 from sottovoce.questions.marginals.methods import method
@@ -62,7 +63,7 @@ def test_the_rule_of_the_papers() -> None:
     names = [oracle_by(CALM_RULE, size, ONE).names[0] for size in (2, 10, 11, 512, 513)]
     assert names == ["grr", "grr", "oue", "oue", "olh"]
     assert oracle_by("hrr", 5, ONE).names[0] == "hrr"
-    family = Subsets(SCHEMA, ("a", "b", "c", "d"), 3, CALM_RULE, ONE)
+    family = Subsets(SCHEMA, ("a", "b", "c", "d"), 3, CALM_RULE, ONE, oracle_by)
     assert {each.names[0]: size for size, each in family._oracles.items()} == {"grr": 8, "oue": 12}
     assert Subsets.from_json(family.to_json(), SCHEMA) == family
     assert method("fc").cohorts(SCHEMA, Workload(tuple("abcd"), SIZES, 2), ONE, {})[0].oracles[0].names[0] == "oue"

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from sottovoce.oracles import rules
 from sottovoce.protocol import families
+from sottovoce.protocol.families import subsets
+from sottovoce.questions.marginals.methods import subsets as marginal_subsets
 
 LETTERS = sv.Schema(x=sv.Categorical(list("abcdefgh")))
 WORDS = sv.Schema(x=sv.Text(bytes=4))
@@ -154,14 +157,20 @@ def tables(order: int) -> Any:
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the oracles that are built from now on: by a question's rule, or as a plan lists them."""
     built: list[int] = []
-    real = families.oracle_by
+    by_rule, by_list = rules.oracle_by, subsets.oracle_from_json
 
     def build(name: str, size: int, epsilon: Any) -> Any:
         built.append(size)
-        return real(name, size, epsilon)
+        return by_rule(name, size, epsilon)
 
-    monkeypatch.setattr(families, "oracle_by", build)
+    def read(data: Any) -> Any:
+        built.append(data["size"])
+        return by_list(data)
+
+    monkeypatch.setattr(marginal_subsets, "oracle_by", build)
+    monkeypatch.setattr(subsets, "oracle_from_json", read)
     return built
 
 
@@ -206,6 +215,6 @@ def test_tables_of_more_attributes_than_have_two_values_each_are_refused() -> No
     schema = sv.Schema(**{name: sv.Boolean() for name in names})
     for order in (199, 129):
         with pytest.raises(sv.InvalidInput, match="between 1 and 128"):
-            families.Subsets(schema, names, order, "grr", Decimal(1))
+            families.Subsets(schema, names, order, "grr", Decimal(1), rules.oracle_by)
     with pytest.raises(sv.InvalidInput, match="more than a report can name"):
-        families.Subsets(schema, names, 100, "grr", Decimal(1))
+        families.Subsets(schema, names, 100, "grr", Decimal(1), rules.oracle_by)

@@ -17,8 +17,9 @@ from sottovoce.ground.entropy import System
 from sottovoce.oracles import oracle
 from sottovoce.oracles.histogram import MOST
 from sottovoce.oracles.thresholds import shared
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import Listed
+from sottovoce.protocol.families.base import Cohort
 from tests.statistics import NO_COINS
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(5)), y=sv.Boolean(), z=sv.Categorical(range(40)))
@@ -70,7 +71,7 @@ def test_the_dearest_cohort_counts_wherever_it_stands() -> None:
         Cohort((Ask(Cells.of(SCHEMA, "x"), oracle("grr", size=5, epsilon=epsilon)),)) for epsilon in ("0.5", "2")
     )
     for order in ((cheap, dear), (dear, cheap)):
-        assert Cohorts(order).guarantee.per_report == pytest.approx(2.0)
+        assert Listed(order).guarantee.per_report == pytest.approx(2.0)
 
 
 def test_cells_of_several_attributes_are_numbered_in_mixed_radix() -> None:

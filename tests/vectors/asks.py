@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 
 import sottovoce as sv
 from sottovoce.protocol import question_forms
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
 
-Build = Callable[[sv.Schema, Decimal], Cohorts]
+Build = Callable[[sv.Schema, Decimal], Family]
 BUILDS: dict[str, Build] = {}  # filled when the plans of tests.vectors.popular are made
 
 
@@ -25,7 +25,7 @@ class Asks(Question):
     kind: ClassVar[str] = "asks"
     name: str
 
-    def cohorts(self, schema: sv.Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: sv.Schema, terms: Terms) -> Family:
         return BUILDS[self.name](schema, terms.epsilon)
 
     def estimate(self, aggregate: Any, **options: Any) -> Any:

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells, Drawn, Encoding, Extensions, Held, Padded, Window
-from sottovoce.protocol.families import Together
+from sottovoce.protocol.families import Family, Listed, Together
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.schema import Integer, Items, Text
@@ -76,8 +76,8 @@ def ask(encoding: Encoding, epsilon: Decimal | str, name: str = "grr", **options
 def listed(*encodings: tuple[Encoding, str]) -> Build:
     """A cohort for each encoding, through the oracle of that name."""
 
-    def build(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
-        return Cohorts(
+    def build(schema: sv.Schema, epsilon: Decimal) -> Family:
+        return Listed(
             [Cohort((ask(each, epsilon, name),), 1 + place % 2) for place, (each, name) in enumerate(encodings)]
         )
 
@@ -116,13 +116,13 @@ def _numbers() -> Iterator[Case]:
     plan = asking("windows of odd numbers of bits", NUMBERS, build, "6", "device")
     yield Case("windows of odd numbers of bits", plan, NUMBERS_RECORDS, 32)
 
-    def codes(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
+    def codes(schema: sv.Schema, epsilon: Decimal) -> Family:
         asks = [ask(Cells.of(schema, name), epsilon / 2, "olh-wide", hash_bits=12) for name in ("address", "bit")]
-        return Cohorts([Cohort(tuple(asks))])
+        return Listed([Cohort(tuple(asks))])
 
     yield from each_coin("codes of 128 bits", lambda coin: asking("codes", NUMBERS, codes, "3", coin), NUMBERS_RECORDS)
 
-    def pairs(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
+    def pairs(schema: sv.Schema, epsilon: Decimal) -> Family:
         hashed = ask(of("word", 0, 64, scrambled=True), epsilon / 2, "olh-wide")
         return Together(
             [
@@ -195,17 +195,17 @@ def _sets() -> Iterator[Case]:
     make = _maker("whole sets", _whole_sets, "1.5")
     yield from each_coin("whole sets", make, BASKETS_RECORDS, 36)
 
-    def both(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
+    def both(schema: sv.Schema, epsilon: Decimal) -> Family:
         half = epsilon / 2
         asks = ask(_padded(2, ITEMSETS), half), ask(Held("tags", 43, None, 6), half, "oue")
-        return Cohorts([Cohort(asks)])
+        return Listed([Cohort(asks)])
 
     yield from each_coin(
         "two asks of sets", lambda coin: asking("two asks", BASKETS, both, "2", coin), BASKETS_RECORDS, 6
     )
 
 
-def _whole_sets(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
+def _whole_sets(schema: sv.Schema, epsilon: Decimal) -> Family:
     """Sets that are whispered whole: shorter than their length, as long, and longer; of many and of few answers."""
     drawn = (
         (Drawn("basket", 7, None, 1), {}),
@@ -215,14 +215,14 @@ def _whole_sets(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
         (Drawn("tags", 43, None, 20), {}),
         (Drawn("tags", 43, None, 43), {"hash_size": 65_536}),
     )
-    return Cohorts([Cohort((ask(each, epsilon, "olh-sets", length=each.length, **more),)) for each, more in drawn])
+    return Listed([Cohort((ask(each, epsilon, "olh-sets", length=each.length, **more),)) for each, more in drawn])
 
 
 def _amplifying(*padded: Padded) -> Build:
     """A cohort for each, through the oracle that its epsilon amplifies to."""
 
-    def build(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
-        return Cohorts([Cohort((Ask(each, each.oracle(each.epsilon or epsilon)),)) for each in padded])
+    def build(schema: sv.Schema, epsilon: Decimal) -> Family:
+        return Listed([Cohort((Ask(each, each.oracle(each.epsilon or epsilon)),)) for each in padded])
 
     return build
 
@@ -240,10 +240,10 @@ def _amplified() -> Iterator[Case]:
     named = "amplified sets with a delta"  # which assigned coins are not for
     yield Case(named, asking(named, BASKETS, _amplifying(*asked), "1.2"), BASKETS_RECORDS, 108)
 
-    def two(schema: sv.Schema, epsilon: Decimal) -> Cohorts:
+    def two(schema: sv.Schema, epsilon: Decimal) -> Family:
         each = _padded(20, name="tags", epsilon=epsilon / 2, delta=Fraction(1, 10**6))
         other = _padded(3, epsilon=epsilon / 2)
-        return Cohorts([Cohort(tuple(Ask(one, one.oracle(epsilon / 2)) for one in (each, other)))])
+        return Listed([Cohort(tuple(Ask(one, one.oracle(epsilon / 2)) for one in (each, other)))])
 
     yield Case("two amplified sets", asking("two amplified sets", BASKETS, two, "1.2"), BASKETS_RECORDS, 6)
 

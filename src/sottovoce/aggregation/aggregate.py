@@ -11,7 +11,7 @@ import numpy as np
 from sottovoce.aggregation.counts import counts_of
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles.base import Integers
-from sottovoce.protocol.cohorts import Batch
+from sottovoce.protocol.families.base import Batch
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 

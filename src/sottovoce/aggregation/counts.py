@@ -16,8 +16,8 @@ from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
-from sottovoce.protocol.cohorts import Batch, Cohorts, rows_by
-from sottovoce.protocol.families import Signs
+from sottovoce.protocol.families import Family, Signs
+from sottovoce.protocol.families.base import Batch, rows_by
 
 _WORD = 8  # bytes of an integer
 _COHORT_LINE = 64  # at most: a cohort's number and people, as text
@@ -29,7 +29,7 @@ class Counts(ABC):
 
     name: ClassVar[str]  # by which a family chooses it
 
-    def __init__(self, cohorts: Cohorts) -> None:
+    def __init__(self, cohorts: Family) -> None:
         self.cohorts = cohorts
 
     @property
@@ -77,7 +77,7 @@ class StateCounts(Counts):
 
     name: ClassVar[str] = "states"
 
-    def __init__(self, cohorts: Cohorts) -> None:
+    def __init__(self, cohorts: Family) -> None:
         super().__init__(cohorts)
         self._heard: dict[int, tuple[int, list[Integers]]] = {}
 
@@ -176,7 +176,7 @@ class AnswerCounts(Counts):
 
     name: ClassVar[str] = "tally"
 
-    def __init__(self, cohorts: Cohorts) -> None:
+    def __init__(self, cohorts: Family) -> None:
         super().__init__(cohorts)
         assert isinstance(cohorts, Signs)
         self._bits = cohorts.answer_bits
@@ -275,7 +275,7 @@ def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]
     return keys[first], np.add.reduceat(counts, first)
 
 
-def _validate_only_ask(cohorts: Cohorts, payload: Payload) -> None:
+def _validate_only_ask(cohorts: Family, payload: Payload) -> None:
     """An aggregate leaves the only ask of an only cohort to the oracle's accumulate, which these counts never call."""
     if len(cohorts) == 1 and len(cohorts[0].oracles) == 1:
         cohorts[0].oracles[0].validate(payload)
@@ -286,7 +286,7 @@ class RowCounts(Counts):
 
     name: ClassVar[str] = "joint"
 
-    def __init__(self, cohorts: Cohorts) -> None:
+    def __init__(self, cohorts: Family) -> None:
         super().__init__(cohorts)
         self._sorted = (np.zeros((0, _COHORT_BYTES + cohorts.bytes), np.uint8), np.zeros(0, np.int64))
         self._pending: list[tuple[Payload, Integers]] = []  # not yet sorted in, and never more than what is
@@ -396,7 +396,7 @@ def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Intege
 COUNTS: tuple[type[Counts], ...] = (StateCounts, AnswerCounts, RowCounts)
 
 
-def counts_of(cohorts: Cohorts) -> Counts:
+def counts_of(cohorts: Family) -> Counts:
     """Empty counts for a family of cohorts."""
     kind = next(each for each in COUNTS if each.name == cohorts.counted_by)
     return kind(cohorts)

@@ -11,7 +11,8 @@ from typing import Any
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import BudgetExceeded, InvalidInput
-from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.protocol.families import Family
+from sottovoce.protocol.families.base import Cohort
 
 UNITS = 10**9  # what is spent is counted in billionths, rounded up, so that every language adds it up alike
 DEFAULT_CAP = "10"
@@ -36,7 +37,7 @@ class Spent:
         return cls(*(whole(name, data[name], 0, LARGEST_INTEGER) for name in ("epsilon", "delta")))
 
 
-def cost_of(cohorts: Cohorts) -> Spent:
+def cost_of(cohorts: Family) -> Spent:
     """The most that answering costs: of the cohorts that a device may be in, the one whose asks cost most together."""
     costs = [_cost(cohort) for cohort in cohorts.kinds]
     return Spent(max(cost.epsilon for cost in costs), max(cost.delta for cost in costs))

@@ -23,7 +23,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure.populations import Population
 from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.marginals import Marginals
 from sottovoce.questions.marginals.estimate import MOST_CELLS
@@ -328,10 +328,10 @@ def _refused(name: str, epsilon: Any, k: int, reason: str) -> MarginalsCompariso
     return MarginalsComparison(name, float(parse_epsilon(epsilon)), k, reason=reason)
 
 
-def view_size(cohorts: Cohorts) -> int:
+def view_size(cohorts: Family) -> int:
     """How many attributes an ask reads, at most; of a large family some cohorts are looked at, ends included."""
     some = np.unique(np.linspace(0, len(cohorts) - 1, min(len(cohorts), MOST_LOOKED_AT)).astype(np.int64))
-    listed = cohorts if type(cohorts) is Cohorts else [cohorts[index] for index in some.tolist()]
+    listed = cohorts if type(cohorts) is Listed else [cohorts[index] for index in some.tolist()]
     return max(len(ask.encoding.attributes) for cohort in listed for ask in cohort.asks)
 
 

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
-from sottovoce.protocol.cohorts import Cohorts
 from sottovoce.protocol.encodings import of_kind
-from sottovoce.protocol.families import FAMILIES
+from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
 from sottovoce.protocol.question_forms import check_form, form_of
 from sottovoce.protocol.series import Series
@@ -45,7 +44,7 @@ class Plan:
     text: str
     schema: Schema = field(compare=False, repr=False)
     terms: Terms = field(compare=False, repr=False)
-    cohorts: Cohorts = field(compare=False, repr=False)
+    cohorts: Family = field(compare=False, repr=False)
     series: Series = field(compare=False, repr=False)
     coin: str = field(compare=False, repr=False)  # who draws cohorts and hashes
     asked: Mapping[str, Any] = field(compare=False, repr=False)  # the question, as JSON
@@ -120,7 +119,7 @@ class Plan:
 
     @classmethod
     def write(
-        cls, schema: Schema, asked: Mapping[str, Any], terms: Terms, cohorts: Cohorts, series: Series, coin: str
+        cls, schema: Schema, asked: Mapping[str, Any], terms: Terms, cohorts: Family, series: Series, coin: str
     ) -> Plan:
         """Freeze the parts into a plan: its one text, if what it asks is what it promises."""
         unwritten = cls("", schema, terms, cohorts, series, coin, asked)
@@ -207,7 +206,7 @@ def _check_coin(coin: Any) -> None:
         raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
 
 
-def _check_cost(cohorts: Cohorts, epsilon: Decimal) -> None:
+def _check_cost(cohorts: Family, epsilon: Decimal) -> None:
     """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked for."""
     cost = cohorts.requested
     if cost > Fraction(epsilon):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.cohorts import share_of
+from sottovoce.protocol.families.base import share_of
 
 _ID = re.compile("[0-9a-f]{64}")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.results.estimate import Estimate
@@ -29,7 +29,7 @@ class Question(ABC):
         return (1,)
 
     @abstractmethod
-    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: Schema, terms: Terms) -> Family:
         """Who is asked what."""
 
     @abstractmethod

@@ -16,8 +16,9 @@ from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle,
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -61,12 +62,12 @@ class Frequencies(Question):
         ):
             object.__setattr__(self, name, value)
 
-    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: Schema, terms: Terms) -> Family:
         share = terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
         asks = [self._ask(schema, name, share) for name in self.attributes]
         if self.split == "budget":
-            return Cohorts([Cohort(tuple(asks))])
-        return Cohorts([Cohort((ask,)) for ask in asks])
+            return Listed([Cohort(tuple(asks))])
+        return Listed([Cohort((ask,)) for ask in asks])
 
     def _ask(self, schema: Schema, name: str, epsilon: Decimal) -> Ask:
         attribute = schema[name]

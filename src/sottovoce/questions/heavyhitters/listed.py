@@ -17,8 +17,9 @@ from sottovoce.ground.extras import imported
 from sottovoce.oracles import CohortOracle, oracle
 from sottovoce.oracles.cohorts import DECODERS
 from sottovoce.oracles.decoding import MOST_CANDIDATES
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -55,13 +56,13 @@ class _Listed(Method):
         attribute = self.target.attribute
         return named_salt(attribute.kind, attribute.options(), self.target.name)
 
-    def cohorts(self, terms: Terms) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Family:
         name, size = self.target.name, self.target.attribute.size
         if size > OPEN:
             raise InvalidInput(f"attribute {name!r} has codes of more than 64 bits, which {self.name} does not take")
         options = {key: value for key, value in self.given.items() if key != "decoder"}
         source = oracle(self.name, size=size, epsilon=terms.epsilon, **{"salt": self._salt, **options})
-        return Cohorts([Cohort((Ask(Cells((name,), (size,)), source),))])
+        return Listed([Cohort((Ask(Cells((name,), (size,)), source),))])
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
         return None  # it depends on the list

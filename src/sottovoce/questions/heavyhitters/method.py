@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -62,7 +62,7 @@ class Method(ABC):
         return (1,)
 
     @abstractmethod
-    def cohorts(self, terms: Terms) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Family:
         """Who is asked what."""
 
     @abstractmethod

@@ -21,8 +21,9 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.hashes import unpermuted
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import WideLocalHashing, best_hash_bits
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Window
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -91,10 +92,10 @@ class _Prefixes(Method):
         """The bits that each round adds."""
         return [longer - shorter for shorter, longer in pairwise([0, *self._lengths])]
 
-    def cohorts(self, terms: Terms) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Family:
         scrambled = self.given["scramble"]
         windows = [Window(self.target.name, self.target.bits, 0, each, scrambled=scrambled) for each in self._lengths]
-        return Cohorts(
+        return Listed(
             [Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=terms.epsilon)),)) for each in windows]
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sottovoce.ground.arguments import plain_options, share, whole, written
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -92,7 +92,7 @@ class HeavyHitters(Question):
     def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
         return self._method(schema).rounds(terms)
 
-    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return self._method(schema).cohorts(terms)
 
     def estimate(self, aggregate: Aggregate, candidates: Sequence[Any] | None = None, **options: Any) -> Findings:

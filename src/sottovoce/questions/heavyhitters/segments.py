@@ -22,9 +22,9 @@ from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.thresholds import shared
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Window
-from sottovoce.protocol.families import Together
+from sottovoce.protocol.families import Family, Listed, Together
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -178,7 +178,7 @@ class SegmentPairs(_Tested):
         asks = [Ask(each, oracle("olh", size=each.size, epsilon=epsilon)) for each in self.windows]
         return [(asks[one], asks[other]) for one, other in self.pairs]
 
-    def cohorts(self, terms: Terms) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Family:
         return Together(self.crowd(terms.epsilon))
 
     def explain(self, plan: Plan) -> list[str]:
@@ -349,8 +349,8 @@ class Channels(_Tested):
     def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
         return [(Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),) for each in self.windows]
 
-    def cohorts(self, terms: Terms) -> Cohorts:
-        return Cohorts(self.crowd(terms.epsilon))
+    def cohorts(self, terms: Terms) -> Family:
+        return Listed(self.crowd(terms.epsilon))
 
     def explain(self, plan: Plan) -> list[str]:
         lengths = ", ".join(str(each.fresh) for each in self.windows)

@@ -19,9 +19,10 @@ import numpy as np
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import PureOracle
-from sottovoce.protocol.cohorts import Cohort, Cohorts
+from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.protocol.encodings import Ask, Extensions
-from sottovoce.protocol.families import CALM_RULE, oracle_by
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -154,14 +155,14 @@ class PrivTrie(Method):
                 grown.setdefault(node.length, []).append(node.place)
         return {length: sorted(grown[length]) for length in sorted(grown)}
 
-    def cohorts(self, terms: Terms) -> Cohorts:
+    def cohorts(self, terms: Terms) -> Family:
         listed = []
         for length, places in self.grown.items():
             fresh = min(self.step, self.target.bits - length)
             encoding = Extensions(self.target.name, self.target.bits, fresh, tuple(places))
             source = oracle_by(CALM_RULE, encoding.size, terms.epsilon)
             listed.append(Cohort((Ask(encoding, source),), weight=self._weight(length)))
-        return Cohorts(listed)
+        return Listed(listed)
 
     def _weight(self, length: int) -> int:
         """Short prefixes are frequent ones, for which fewer people suffice: half as many a step up."""

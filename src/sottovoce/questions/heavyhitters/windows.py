@@ -20,8 +20,9 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.hashes import unpermuted
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import LocalHashing
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Window
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -103,8 +104,8 @@ class Windows(Method):
             start += fresh
         return made
 
-    def cohorts(self, terms: Terms) -> Cohorts:
-        return Cohorts(
+    def cohorts(self, terms: Terms) -> Family:
+        return Listed(
             [Cohort((Ask(each, oracle("olh", size=each.size, epsilon=terms.epsilon)),)) for each in self.windows]
         )
 

@@ -13,9 +13,10 @@ from sottovoce.ground.arguments import fraction, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
 from sottovoce.oracles.thresholds import shared
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Drawn, Held, Padded
 from sottovoce.protocol.encodings.sets import Candidates
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -121,12 +122,12 @@ class Popular(Question):
         """The rounds there are."""
         return steps(self.method, self.options, self._setting(schema, terms))
 
-    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: Schema, terms: Terms) -> Family:
         planned = self.steps(schema, terms)
         step = planned[whole("plan: round", self.round, 0, len(planned) - 1)]
         epsilon = shared(terms.epsilon, 2) if self._is_split(self.options) else terms.epsilon
         later = planned[self.round + 1].name if self.round + 1 < len(planned) else ""
-        return Cohorts([Cohort((self._ask(step, later, schema[self.attribute].size, epsilon),))])
+        return Listed([Cohort((self._ask(step, later, schema[self.attribute].size, epsilon),))])
 
     def _wanted_length(self, later: str) -> Any:
         """What the round after a round of sizes takes for its length."""

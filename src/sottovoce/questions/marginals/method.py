@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import Coverage
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -79,7 +79,7 @@ class Method(ABC):
         return {}
 
     @abstractmethod
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
         """Who is asked what, from the settled options alone."""
 
     @abstractmethod

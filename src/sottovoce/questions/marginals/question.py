@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.cohorts import Cohorts
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
@@ -96,7 +96,7 @@ class Marginals(Question):
             options = chosen.settle(work, terms, **self.options)
         return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
 
-    def cohorts(self, schema: Schema, terms: Terms) -> Cohorts:
+    def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return method(self.method).cohorts(schema, self.work(schema), terms.epsilon, self.options)
 
     def estimate(self, aggregate: Aggregate, **options: Any) -> MarginalEstimate:

@@ -17,8 +17,8 @@ from sottovoce.ground.arguments import plain_option, share
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle, oracle
 from sottovoce.postprocessing.consistency import Overlap
-from sottovoce.protocol.cohorts import Cohorts
 from sottovoce.protocol.encodings import Cells, Encoding, Parities
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
 from sottovoce.questions.marginals.method import Fit, Floats, Method
@@ -240,7 +240,7 @@ class Calm(Method):
                 made[cells] = self.oracle(cells, epsilon)
         return [made[prod(sizes[place] for place in view)] for view in views]
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
         views = self._views(work, options)
         encodings = [self.encoding(schema, work, view) for view in views]
         return listed(encodings, self._oracles(work, epsilon, views))

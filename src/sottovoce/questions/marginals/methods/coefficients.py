@@ -20,7 +20,7 @@ from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.methods.views import unknown_variances
-from sottovoce.questions.marginals.models.signs import hadamard, sign_count, sign_shares
+from sottovoce.questions.marginals.models.signs import hadamard, sign_count, sign_family, sign_shares
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -276,7 +276,7 @@ class InputHadamard(Method):
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
         blocks = [Block("parity", order) for order in range(1, work.order + 1)]
-        return Signs(schema, work.names, [1] * len(work.names), blocks, epsilon)
+        return sign_family(schema, work.names, [1] * len(work.names), blocks, epsilon)
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> HadamardFit:
         return HadamardFit(work, Coefficients(aggregate))

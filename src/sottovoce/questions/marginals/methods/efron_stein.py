@@ -48,7 +48,7 @@ from sottovoce.questions.marginals.methods.coefficients import (
     parts,
     too_many,
 )
-from sottovoce.questions.marginals.models.signs import hadamard, sign_count, sign_shares
+from sottovoce.questions.marginals.models.signs import hadamard, sign_count, sign_family, sign_shares
 from sottovoce.questions.marginals.models.structure import spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -311,7 +311,7 @@ class EfronStein(Method):
         if len(options["times"]) != work.order:
             raise InvalidInput(f"times must be {work.order} numbers, one for each order")
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
-        return Signs(schema, work.names, options["weights"], blocks, epsilon)
+        return sign_family(schema, work.names, options["weights"], blocks, epsilon)
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> EfronSteinFit:
         return EfronSteinFit(work, Coefficients(aggregate), options)

@@ -18,9 +18,9 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.oracles.thresholds import shared
 from sottovoce.postprocessing.simplex import norm_sub
-from sottovoce.protocol.cohorts import Cohort
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Together
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, Method
 from sottovoce.questions.marginals.methods.coefficients import along

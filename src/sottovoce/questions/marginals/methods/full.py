@@ -16,10 +16,11 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.oracles.sketch import HadamardCountMeanSketch
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families import CALM_RULE, oracle_by
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.models.structure import squared_mass
@@ -126,8 +127,8 @@ class Full(Method):
         assert isinstance(made, PureOracle)
         return made
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
-        return Cohorts([Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))])
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
+        return Listed([Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))])
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         people, (state,) = aggregate.cohort(0)

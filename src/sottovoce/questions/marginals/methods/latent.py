@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sottovoce.protocol.cohorts import MOST_COHORTS, Cohorts
-from sottovoce.protocol.families import Block
+from sottovoce.protocol.families import Block, Family
+from sottovoce.protocol.families.base import MOST_COHORTS
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Method
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
@@ -104,7 +104,7 @@ class SignMethod(Method):
             return sign_options(weights, shared_out(work, weights, plain(len(work.names))))
         return chosen
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
         return sign_cohorts(schema, work, epsilon, options)
 
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:

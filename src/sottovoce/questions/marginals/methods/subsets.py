@@ -13,11 +13,12 @@ import numpy as np
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise, Oracle
+from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.postprocessing.maximum_entropy import ROUNDS, maximal, proportional_fits
 from sottovoce.postprocessing.simplex import norm_sub
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families import CALM_RULE, Subsets, oracle_by
+from sottovoce.protocol.families import Family, Listed, Subsets
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
@@ -261,12 +262,12 @@ class PerTable(Method):
             return str(wrong)
         return None
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
         if work.sets is None:
-            return Subsets(schema, work.names, work.order, self.oracle_name, epsilon)
+            return Subsets(schema, work.names, work.order, self.oracle_name, epsilon, oracle_by)
         encodings = [Cells.of(schema, *work.attributes(each)) for each in work.sets]
         asks = [Ask(each, oracle_by(self.oracle_name, each.size, epsilon)) for each in encodings]
-        return Cohorts([Cohort((ask,)) for ask in asks])
+        return Listed([Cohort((ask,)) for ask in asks])
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return SubsetsFit(work, Views(work), aggregate)

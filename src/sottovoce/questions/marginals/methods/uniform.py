@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sottovoce.oracles import oracle
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
 from sottovoce.questions.marginals.models.structure import spread
@@ -53,9 +54,9 @@ class Uniform(Method):
     def refuse(self, work: Workload, terms: Terms) -> str | None:
         return None
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Cohorts:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
         first = Cells.of(schema, work.names[0])
-        return Cohorts([Cohort((Ask(first, oracle("adaptive", size=first.size, epsilon=epsilon)),))])
+        return Listed([Cohort((Ask(first, oracle("adaptive", size=first.size, epsilon=epsilon)),))])
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return UniformFit(work)

@@ -22,8 +22,9 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle
 from sottovoce.postprocessing.consistency import Overlap, norm_subs
 from sottovoce.postprocessing.maximum_entropy import fit_cells, proportional_fits
-from sottovoce.protocol.cohorts import Cohort, Cohorts
 from sottovoce.protocol.encodings import Ask, Encoding
+from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families.base import Cohort
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats
 from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, UNKNOWN_TIE
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -39,9 +40,9 @@ SMALLEST_VARIANCE = 1e-15  # epsilon may be so large that nothing is noisy
 SEED = 20_240_229
 
 
-def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Cohorts:
+def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Family:
     """One cohort per view, all of the same weight."""
-    return Cohorts([Cohort((Ask(each, oracle),)) for each, oracle in zip(encodings, oracles, strict=True)])
+    return Listed([Cohort((Ask(each, oracle),)) for each, oracle in zip(encodings, oracles, strict=True)])
 
 
 def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:

@@ -7,7 +7,8 @@ from itertools import combinations
 from math import comb, prod
 from typing import Any
 
-from sottovoce.protocol.families import Block, sign_noise, sign_oracle
+from sottovoce.oracles.rules import sign_noise, sign_oracle
+from sottovoce.protocol.families import Block
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.models.signs import elementary
 from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, contrast_spread, squared_mass

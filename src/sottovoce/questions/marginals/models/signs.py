@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.protocol.families import Block, Signs, sign_noise
+from sottovoce.oracles.rules import sign_noise, sign_oracle
+from sottovoce.protocol.families import Block, Signs
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -163,10 +164,18 @@ def _tells(block: Block, count: int) -> bool:
     return count == 2  # a star: the products of its first sign with others, and of two such products
 
 
+def sign_family(
+    schema: Schema, names: Sequence[str], weights: Sequence[int], blocks: Sequence[Block], epsilon: Decimal
+) -> Signs:
+    """The family of signs of these blocks, each told through the oracle that tells most about its products."""
+    oracles = [sign_oracle(len(block.products), epsilon) for block in blocks]
+    return Signs(schema, names, weights, blocks, epsilon, oracles)
+
+
 def sign_cohorts(schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
     """The family that settled options describe."""
     blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
-    return Signs(schema, work.names, options["weights"], blocks, epsilon)
+    return sign_family(schema, work.names, options["weights"], blocks, epsilon)
 
 
 def sign_options(weights: Sequence[int], blocks: Sequence[Block]) -> dict[str, Any]:

@@ -1,19 +1,19 @@
-"""Cohorts: who gets which asks. A family maps an index to a cohort, by a list or by a rule."""
+"""What a family of cohorts is: who gets which asks, by a list or by a rule. An index gives a cohort."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
-from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.guarantee import Guarantee
@@ -115,60 +115,76 @@ class Batch:
         return slices_of(self.oracles)
 
 
-class Cohorts(Sequence[Cohort]):
-    """A family of cohorts: index -> asks. This one lists them; a family with a rule is a subclass of its own kind."""
+class Family(ABC):
+    """A family of cohorts: index -> asks. It says how people are shared out, and what stands for all that is asked."""
 
-    kind: ClassVar[str] = "listed"
+    kind: ClassVar[str]
     counted_by: ClassVar[str] = "states"  # what an aggregate keeps of the reports, by the name of a kind of Counts
 
-    def __init__(self, listed: Sequence[Cohort]) -> None:
-        if not listed:
-            raise InvalidInput("a plan must have at least one cohort")
-        if len({ask.encoding.form for cohort in listed for ask in cohort.asks}) > 1:
-            raise InvalidInput("plan: all of its asks must read attributes in the same form")
-        self._listed = tuple(listed)
+    # -- cohorts by index
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._listed[index]
+    @abstractmethod
+    def __len__(self) -> int: ...
 
-    def __len__(self) -> int:
-        return len(self._listed)
+    @abstractmethod
+    def __getitem__(self, index: int) -> Cohort: ...
+
+    def __iter__(self) -> Iterator[Cohort]:
+        return (self[index] for index in range(len(self)))
+
+    @property
+    @abstractmethod
+    def kinds(self) -> tuple[Cohort, ...]:
+        """Cohorts that stand for all: whatever a cohort costs or weighs, one of these does."""
+
+    @property
+    @abstractmethod
+    def attributes(self) -> tuple[str, ...]:
+        """What any cohort is asked about."""
+
+    # -- who is in which
+
+    @property
+    @abstractmethod
+    def weight(self) -> int:
+        """The tickets that there are: a cohort has a share of them."""
+
+    @abstractmethod
+    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """The cohorts of many uniform tickets of ``range(weight)``."""
+
+    def at(self, ticket: int) -> int:
+        """The cohort of one ticket."""
+        return int(self.at_column(np.array([ticket]))[0])
+
+    # -- many people at once
+
+    @abstractmethod
+    def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
+        """The people of a column of cohorts, in batches whose oracles are the same."""
+
+    @abstractmethod
+    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Any]:
+        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings that draw."""
+
+    # -- as JSON
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What a device needs to know."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Self:
+        """The inverse of :meth:`to_json`."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cohorts) and self.to_json() == other.to_json()
+        return isinstance(other, Family) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash((self.kind, len(self), self.weight))
 
-    @cached_property
-    def kinds(self) -> tuple[Cohort, ...]:
-        """Cohorts that stand for all: whatever a cohort costs or weighs, one of these does."""
-        return self._listed
-
-    @cached_property
-    def weight(self) -> int:
-        return sum(cohort.weight for cohort in self._listed)
-
-    def at(self, ticket: int) -> int:
-        """The cohort of a uniform ticket of ``range(weight)``."""
-        return int(self.at_column(np.array([ticket]))[0])
-
-    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """The cohorts of many tickets."""
-        return share_of(tickets, [cohort.weight for cohort in self._listed])
-
-    def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
-        """The people of a column of cohorts, in batches."""
-        for index, rows in rows_by(column, len(self)):
-            yield Batch(index, rows, self[index].oracles)
-
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Any]:
-        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings that draw."""
-        encodings = [ask.encoding for ask in self[batch.number].asks]
-        return [
-            each.encode_columns({name: codes[name][batch.rows] for name in each.attributes}, seed + place)
-            for place, each in enumerate(encodings)
-        ]
+    # -- what follows from the cohorts that stand for all
 
     @cached_property
     def form(self) -> str:
@@ -194,17 +210,6 @@ class Cohorts(Sequence[Cohort]):
         return max(cohort.delta for cohort in self.kinds)
 
     @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for cohort in self._listed for name in cohort.attributes))
-
-    @cached_property
     def bytes(self) -> int:
         """The widest payload."""
         return max(cohort.bytes for cohort in self.kinds)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"family": self.kind, "cohorts": [cohort.to_json() for cohort in self._listed]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Cohorts:
-        return cls([Cohort.from_json(cohort, schema) for cohort in data["cohorts"]])

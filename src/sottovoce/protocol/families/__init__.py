@@ -1,0 +1,17 @@
+"""Families of cohorts: who is asked what, by a list or by a rule."""
+
+from __future__ import annotations
+
+from sottovoce.protocol.families.base import Batch, Cohort, Family, rows_by, share_of
+from sottovoce.protocol.families.choices import Choices, Places
+from sottovoce.protocol.families.listed import Listed, Together
+from sottovoce.protocol.families.signs import MOST_TICKETS, SHAPES, Block, Signs
+from sottovoce.protocol.families.subsets import Subsets, products_of
+
+__all__ = [
+    "FAMILIES", "MOST_TICKETS", "SHAPES", "Batch", "Block", "Choices", "Cohort", "Family", "Listed", "Places", "Signs",
+    "Subsets", "Together", "products_of", "rows_by", "share_of",
+]  # fmt: skip
+
+# Every family there is. A new one is a class in a file of this folder, a line here, and its name in docs/wire.md.
+FAMILIES: tuple[type[Family], ...] = (Listed, Subsets, Signs, Together)

@@ -1,0 +1,149 @@
+"""The family of every set of so many attributes: each cohort reports its set's cell. Millions of cohorts, a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from math import comb
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import Oracle
+from sottovoce.oracles import from_json as oracle_from_json
+from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.protocol.encodings import Ask, Cells
+from sottovoce.protocol.families.base import MOST_COHORTS, Batch, Cohort, Family, rows_by
+from sottovoce.protocol.families.choices import Choices, Places
+from sottovoce.schema import MOST_SPELLED, Codes, Schema
+
+
+class Subsets(Family):
+    """One cohort for every set of ``order`` attributes, which reports the set's cell.
+
+    ``build`` gives the oracle for the size of a set's table; ``name`` says what it is called, or by which rule it was
+    chosen, and is no more than a word here.
+    """
+
+    kind: ClassVar[str] = "subsets"
+
+    def __init__(
+        self,
+        schema: Schema,
+        attributes: Sequence[str],
+        order: int,
+        name: str,
+        epsilon: Decimal,
+        build: Callable[[str, int, Decimal], Oracle],
+    ) -> None:
+        self._names = tuple(attributes)
+        self._sizes = tuple(schema[each].size for each in attributes)
+        self._order, self._oracle_name, self._epsilon, self._build = order, name, epsilon, build
+        whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))  # a table has at most 2^128 cells
+        total = comb(len(self._names), order)
+        if total >= MOST_COHORTS:
+            raise InvalidInput(f"plan: {total} cohorts are more than a report can name")
+        self._choices = Choices([1] * len(self._names), order)
+
+    @cached_property
+    def _oracles(self) -> dict[int, Oracle]:
+        sizes = products_of(self._sizes, self._order, MOST_COHORTS)
+        return {size: self._build(self._oracle_name, size, self._epsilon) for size in sorted(sizes)}
+
+    def __eq__(self, other: object) -> bool:
+        """By what says which oracles there are, and then by the oracles: none is built in vain."""
+        return isinstance(other, Subsets) and self._rule == other._rule and self._oracles == other._oracles
+
+    __hash__ = Family.__hash__
+
+    @property
+    def _rule(self) -> tuple[Any, ...]:
+        return self._names, self._sizes, self._order, self._oracle_name, str(self._epsilon)
+
+    def __len__(self) -> int:
+        return self._choices.total
+
+    def __getitem__(self, index: int) -> Cohort:
+        members, _ = self._choices.unrank(whole("cohort", index, 0, len(self) - 1))
+        cells = Cells(tuple(self._names[i] for i in members), tuple(self._sizes[i] for i in members))
+        return Cohort((Ask(cells, self._oracles[cells.size]),))
+
+    @cached_property
+    def kinds(self) -> tuple[Cohort, ...]:
+        return tuple(Cohort((Ask(Cells(self._names, (each.size,)), each),)) for each in self._oracles.values())
+
+    @property
+    def weight(self) -> int:
+        return len(self)
+
+    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
+        return tickets.astype(np.uint32)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return self._names
+
+    def _table_sizes(self, column: NDArray[np.uint32]) -> tuple[Places, Places]:
+        members, _ = self._choices.unrank_column(column.astype(np.int64))
+        return members, np.array(self._sizes, np.int64)[members].prod(axis=1)
+
+    def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
+        known = np.array(sorted(self._oracles), np.int64)
+        labels = np.searchsorted(known, self._table_sizes(column)[1])
+        for number, rows in rows_by(labels, len(known)):
+            yield Batch(number, rows, (self._oracles[int(known[number])],))
+
+    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Codes]:
+        members, _ = self._choices.unrank_column(column[batch.rows].astype(np.int64))
+        table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)
+        sizes = np.array(self._sizes, np.uint64)
+        cell = np.zeros(len(members), np.uint64)
+        for place in range(self._order):
+            cell = cell * sizes[members[:, place]] + np.take_along_axis(table, members[:, place, None], 1)[:, 0]
+        return [cell]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "family": self.kind,
+            "attributes": list(self._names),
+            "order": self._order,
+            "oracle": self._oracle_name,
+            "epsilon": str(self._epsilon),
+            "oracles": [each.to_json() for each in self._oracles.values()],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Subsets:
+        if not isinstance(data["oracle"], str):
+            raise InvalidInput("plan: the name of its cohorts' oracles must be text")
+        epsilon = parse_epsilon(data["epsilon"])
+        listed: dict[int, Oracle] = {}
+        made = cls(schema, data["attributes"], data["order"], data["oracle"], epsilon, lambda _, size, __: listed[size])
+        # a few lines may stand for millions of tables: their sizes are counted no further than oracles are listed
+        sizes = products_of(made._sizes, made._order, len(data["oracles"]))
+        if len(sizes) == len(data["oracles"]):
+            oracles = [oracle_from_json(each) for each in data["oracles"]]
+            listed |= {each.size: each for each in oracles}
+        if sizes != listed.keys() or any(each.requested != epsilon for each in listed.values()):
+            raise InvalidInput("plan: the oracles of its cohorts are not those of their tables and their epsilon")
+        return made
+
+
+def products_of(sizes: Sequence[int], order: int, most: int) -> set[int]:
+    """The products of any ``order`` of the sizes; as soon as there are more than ``most``, some of them.
+
+    >>> sorted(products_of((2, 3, 3), 2, 10)), len(products_of((2, 3, 5, 7, 11), 2, 3)) > 3
+    ([6, 9], True)
+    """
+    products: list[set[int]] = [{1}, *(set() for _ in range(order))]  # of so many of the sizes seen so far
+    for seen, size in enumerate(sizes, start=1):
+        needed = max(0, order - 1 - (len(sizes) - seen))  # fewer factors than that cannot become enough any more
+        for count in reversed(range(needed, order)):
+            products[count + 1] |= {product * size for product in products[count]}
+            if len(products[count + 1]) > most:  # times any sizes that follow they stay as many
+                return products[count + 1]
+    return products[order]
