@@ -297,6 +297,9 @@ class _Line:
     def is_closing(self) -> bool:
         return self.is_closed
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def close(self) -> None:
         self.is_closed = True
 

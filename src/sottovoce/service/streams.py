@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from starlette.responses import StreamingResponse
 
-PIECE = 1 << 18  # bytes that are read at once
+PIECE = 1 << 16  # bytes that are read at once
 
 
 def file_stream(path: Path, media_type: str, headers: Mapping[str, str] | None = None) -> StreamingResponse:
