@@ -72,14 +72,18 @@ class Connection(HttpToolsProtocol):
                 return
         self._has_body = False
         super().data_received(data)
+        self._count_pieces(len(data), was_in_head, was_in_body)
+
+    def _count_pieces(self, size: int, was_in_head: bool, was_in_body: bool) -> None:
+        """Count what the parser may hold of a head or of trailers that have not ended."""
         if self._is_refused:
             return
         if self._is_in_head:
             self._start_timer(HEAD_SECONDS)
             is_all_head = self._begun == 0 if was_in_head else self._begun == 1 and not was_in_body
-            self._pieces += len(data) if is_all_head else 0
+            self._pieces += size if is_all_head else 0
         elif self._is_in_body and was_in_body and self._begun == 0 and not self._has_body:
-            self._pieces += len(data)  # trailers, perhaps, which the parser holds
+            self._pieces += size
         if self._pieces > MOST_HEAD:
             self._refuse(_too_large())
 

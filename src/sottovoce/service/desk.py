@@ -22,6 +22,7 @@ from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.shelf import Shelf
 from sottovoce.service.snapshots import FAILED, Snapshot, Snapshots
+from sottovoce.service.streams import Download
 from sottovoce.service.turns import Turns
 from sottovoce.store import Entry, Kept, Store
 from sottovoce.surveys import LONGEST_TITLE
@@ -204,10 +205,18 @@ class Desk:
         """What a function of :mod:`sottovoce.service.answers` says of an estimate, made in another process."""
         return self._snapshots.answer(snapshot, work, *args)
 
-    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Path, Future[Any]]:
+    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Download, Future[Any]]:
         """(a file, its writing): the same for an answer that may be large."""
-        out = self.new_file()
-        return out, self.downloads.taken(lambda: self._snapshots.submit(work, snapshot.file, *args, out))
+        return self.download(lambda out: self._snapshots.submit(work, snapshot.file, *args, out))
+
+    def download(self, start: Callable[[Path], Future[Any]]) -> tuple[Download, Future[Any]]:
+        """(a file, its writing), which has a turn until it is sent or dropped; a problem if too many are under way."""
+        download = Download(self.new_file(), self.downloads.take())
+        try:
+            return download, start(download.path)
+        except BaseException:
+            download.drop()
+            raise
 
     def new_file(self) -> Path:
         """A place for a file that another process writes."""
