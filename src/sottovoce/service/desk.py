@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,14 @@ from sottovoce.front import Plan as ReadablePlan
 from sottovoce.plans import Plan, Question
 from sottovoce.schema import Schema
 from sottovoce.service.answers import next_text, planned_text
-from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES, check_attributes, check_values
+from sottovoce.service.limits import (
+    MOST_ATTRIBUTES,
+    MOST_TABLE_CELLS,
+    MOST_VALUES,
+    check_attributes,
+    check_table,
+    check_values,
+)
 from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.shelf import Shelf
@@ -85,6 +92,7 @@ class Desk:
     ) -> None:
         self.store = store
         self._most_values, self._most_attributes = most_values, most_attributes
+        self.most_cells = MOST_TABLE_CELLS  # of a table of several attributes that is asked for
         self.planning = Planning()
         self.downloads = Turns(MOST_DOWNLOADS)
         self.waiting = CapacityLimiter(4)  # threads for what waits, apart from those in which participants are served
@@ -135,6 +143,10 @@ class Desk:
         """The same for a survey as people describe it."""
         described = Description.parse(body)
         self.check(described.schema, described.question)
+
+    def check_table(self, survey: Survey, names: Sequence[str]) -> None:
+        """Refuse a table that would take too long or too much memory, before anything is asked to make it."""
+        check_table(survey.plan, names, self.most_cells, self._most_values)
 
     def planned(self, body: Mapping[str, Any]) -> Future[str]:
         """The text of the plan of such a survey; it is made in another process, since it may take long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -48,9 +49,10 @@ class Rows:
 def table_routes(router: APIRouter, desk: Desk) -> None:
     """Add the routes of estimates to those of a survey."""
 
-    async def ready(id: str) -> Snapshot:
-        """An estimate of now, or the last one; the problem if there is none."""
+    async def ready(id: str, names: Sequence[str] = ()) -> Snapshot:
+        """An estimate of now, or the last one; the problem if there is none, or these attributes are too many."""
         survey = await run_in_threadpool(desk.survey, id)
+        desk.check_table(survey, names)
         asked = await run_in_threadpool(desk.ask, survey)
         if asked is not None:
             await asyncio.wait([waited(asked)], timeout=WAIT)
@@ -73,7 +75,7 @@ def table_routes(router: APIRouter, desk: Desk) -> None:
     ) -> Response:
         """The table of these attributes together."""
         names = attributes if len(attributes) > 1 else [name.strip() for name in attributes[0].split(",")]
-        snapshot = await ready(id)
+        snapshot = await ready(id, names)
         if format == "csv":
             download, writing = await run_in_threadpool(desk.write, snapshot, write_table, names, level, rows.order)
             await finished(writing, LONGEST_WRITING, download)

@@ -31,6 +31,7 @@ def routes(studio: Studio) -> list[Route]:
         kind, names = _asked(request)
         if kind not in TYPES or not names:
             raise InvalidInput(f"table: ask for attributes, and for one of {', '.join(TYPES)}")
+        studio.desk.check_table(survey, names)
         snapshot = checked(studio.desk.snapshot(survey), survey.people)
         work = (figures.of_file, snapshot.file, figures.write_download, names, kind)
         return studio.desk.download(lambda out: studio.artist.submit(*work, out))
