@@ -22,6 +22,7 @@ from sottovoce.ground.errors import BadAssignment, CorruptReport, InvalidInput
 from sottovoce.protocol.reports import Report
 from sottovoce.service import connections
 from sottovoce.service.problems import Problem
+from sottovoce.service.remembered import Remembered
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
 from sottovoce.service.wire import check_assignments, most_together, read_binary, read_json
@@ -146,12 +147,12 @@ def test_signatures_come_before_anything_dear(monkeypatch: pytest.MonkeyPatch) -
     made = coins(bytes(32), 5)
     bodies = [write_json(each.id, report, each) for each, report in made]
     envelope = read_json(as_json(bodies), SHELF, small())
-    check_assignments(envelope, [bytes(32)], time.time())
+    check_assignments(envelope, [bytes(32)], time.time(), Remembered())
     checked: list[int] = []
     monkeypatch.setattr(Assignment, "check", lambda *_: checked.append(1))
     forged = read_json(as_json([*bodies[:4], bodies[4] | {"signature": "00" * 32}]), SHELF, small())
     with pytest.raises(BadAssignment, match="sign"):
-        check_assignments(forged, [bytes(32)], time.time())
+        check_assignments(forged, [bytes(32)], time.time(), Remembered())
     assert not checked
 
 
@@ -290,6 +291,9 @@ class _Line:
 
     def is_closing(self) -> bool:
         return self.is_closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
 
     def close(self) -> None:
         self.is_closed = True

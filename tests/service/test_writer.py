@@ -80,7 +80,7 @@ class Sent:
         made = envelope(*self._assignments)
         self._alive.append(weakref.ref(made))
         try:
-            return await writer.write(made)
+            return await writer.write(made, f"household {len(self._alive)}")
         except Problem as wrong:
             return wrong.name
 

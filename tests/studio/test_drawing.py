@@ -13,8 +13,9 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.service.problems import Problem
 from sottovoce.studio import figures
-from sottovoce.studio.background_jobs import Artist
+from sottovoce.studio.background_jobs import LONGEST_DRAWING, TOO_LONG, Artist
 from sottovoce.studio.charts import MOST_BARS
 from sottovoce.studio.designs import design
 from tests.known import chain, known
@@ -44,7 +45,7 @@ class Here:
             future.set_exception(wrong)
         return future
 
-    def shutdown(self, **_: Any) -> None: ...
+    def stop(self) -> None: ...
 
 
 @pytest.fixture
@@ -83,6 +84,26 @@ def test_the_latest_is_shown_until_a_newer_one_is_due(
     assert artist.latest("key", 3.0, sum, [3]) == (2.0, 2)  # and is not tried again at once
     now[0] += 10
     assert artist.latest("key", 3.0, sum, [3]) == (3.0, 3)
+
+
+def test_a_drawing_that_takes_too_long_says_so(here: tuple[Artist, Here], monkeypatch: pytest.MonkeyPatch) -> None:
+    artist, pool = here
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    assert Artist()._pool._seconds == LONGEST_DRAWING
+
+    def too_long(*_: Any) -> Any:
+        raise Problem("busy", TOO_LONG)
+
+    version, result = artist.latest("key", 1.0, too_long, late=TOO_LONG)
+    assert (version != 0.0, result) == (True, TOO_LONG)
+    now[0] += 10
+    assert artist.latest("key", 1.0, sum, [1], late=TOO_LONG) == (version, TOO_LONG)  # not tried again at once
+    assert pool.calls == 1
+    now[0] += 5 * LONGEST_DRAWING
+    assert artist.latest("key", 1.0, sum, [1], late=TOO_LONG) == (1.0, 1)
+    now[0] += 10
+    assert artist.latest("key", 2.0, too_long, late=TOO_LONG)[1] == 1  # the old one stays
 
 
 def test_a_design_is_the_plan_that_auto_gives() -> None:

@@ -81,6 +81,23 @@ def test_the_form_plans_where_plans_are_ended(studio: Collector, monkeypatch: py
     assert "planning takes too long" in page.text.lower()
 
 
+def test_large_tables_are_refused_before_they_are_drawn(studio: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = studio.survey(sv.Marginals(up_to=1))
+
+    def never(*_: object, **__: object) -> Any:
+        raise AssertionError("it is drawn")
+
+    for name in ("latest", "submit"):
+        monkeypatch.setattr(Artist, name, never)
+    monkeypatch.setattr(studio.desk, "snapshot", lambda _: Snapshot(1, Path("none")))
+    monkeypatch.setattr(studio.desk, "most_cells", 3)
+    names = "&".join(f"attribute={name}" for name in plan.cohorts.attributes)
+    for kind in ("", ".csv", ".parquet", ".png"):
+        page = httpx.get(f"{studio.studio}/watch/{plan.id}/table{kind}?{names}", timeout=HANG)
+        assert page.status_code == 422
+        assert "ask about fewer attributes" in page.text
+
+
 def test_a_page_is_rendered_once_for_all(studio: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = studio.survey(sv.Frequencies("smoker"), title="Once")
     calls: list[str] = []

@@ -102,7 +102,7 @@ def test_forged_plans_are_refused(change: object, message: str) -> None:
     body = json.loads(make().to_json())
     change(body)  # type: ignore[operator]
     with pytest.raises(sv.InvalidInput, match=message):
-        sv.Plan.from_json(json.dumps(body))
+        _ = sv.Plan.from_json(json.dumps(body, indent=1) + "\n").question  # a device looks no question up
 
 
 def test_a_changed_plan_does_not_match_its_id() -> None:

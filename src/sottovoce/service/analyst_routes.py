@@ -14,8 +14,9 @@ from starlette.requests import Request
 
 from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.protocol.plan import Plan
+from sottovoce.service.concurrency import Turn
 from sottovoce.service.problems import Problem
-from sottovoce.service.streams import file_stream
+from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import Desk, Survey
 from sottovoce.service.table_routes import LONGEST_WAIT, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
@@ -97,22 +98,26 @@ def analyst_routes(desk: Desk) -> APIRouter:
 
     table_routes(router, desk)
 
-    def exported(id: str) -> StreamingResponse:
+    def exported(id: str, turn: Turn) -> StreamingResponse:
         plan = desk.survey(id).plan
-        path = desk.new_file()
+        download = Download(desk.new_file(), turn)
         try:
-            export_file(desk.store, plan, path)
+            export_file(desk.store, plan, download.path)
         except BaseException:
-            path.unlink(missing_ok=True)
+            download.drop()
             raise
         named = {"Content-Disposition": f'attachment; filename="{plan.id[:16]}.parquet"'}
-        return file_stream(path, "application/vnd.apache.parquet", named)
+        return file_stream(download, "application/vnd.apache.parquet", named)
 
     @router.get("/{id}/export", response_class=StreamingResponse)
     async def export(id: SurveyId) -> StreamingResponse:
         """All reports so far, as one Parquet file."""
-        with desk.downloads.one():
-            return await to_thread.run_sync(exported, id, limiter=desk.waiting)
+        turn = desk.downloads.take()  # until all of it is sent: its bytes are on the disk for so long
+        try:
+            return await to_thread.run_sync(exported, id, turn, limiter=desk.waiting)
+        except BaseException:
+            turn.end()
+            raise
 
     taking = APIRouter(prefix="/v1/plans", dependencies=[Depends(check)], tags=["analyst"])
 

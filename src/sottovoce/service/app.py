@@ -42,6 +42,7 @@ _BY_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "met
 def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
     """A collector on a desk. Closing it writes what waits; the store stays open."""
     settings = settings or Settings()
+    desk.most_cells = settings.most_cells
     metrics = Metrics()
     writer = Writer(desk.store, metrics, settings)
 

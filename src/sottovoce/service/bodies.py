@@ -103,11 +103,18 @@ class WholeBodies:
             except HungUp:
                 return
             except Problem as wrong:
+                held.release()
                 await refuse(wrong, send)
                 return
             messages: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
+            del data
 
             async def replay() -> Message:
                 return messages.pop() if messages else await receive()
 
-            await self._app(scope, replay, send)
+            async def release_and_send(message: Message) -> None:
+                messages.clear()
+                held.release()  # the application is done with it; sending takes as long as its client wants
+                await send(message)
+
+            await self._app(scope, replay, release_and_send)

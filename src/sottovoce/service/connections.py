@@ -1,7 +1,8 @@
 """Connections of the web server: the head of a request within a size and a time, and nothing said of who hangs up.
 
 A body is read within its limits by the application (:mod:`sottovoce.service.bodies`). If a request was answered before
-all of it came, the rest is dropped here, within a size and a time too; then the connection ends.
+all of it came, the rest is dropped here, within a size and a time too; then the connection ends. So does one whose
+client does not read what it asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ MOST_HEAD = 64 << 10  # bytes of a request's first line and headers
 HEAD_SECONDS = 10.0  # to send them
 MOST_UNREAD = 8 << 20  # bytes of a body that are dropped after the answer, so that its sender gets to read that
 UNREAD_SECONDS = 10.0  # to send them
+READ_SECONDS = 30.0  # in which a client reads so much of an answer that waits for it, or is gone:
+LEAST_READ = 32 << 10  # bytes
 _APART = 4  # bytes between a header and its value, and after it
 
 
@@ -30,11 +33,14 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head = 0  # bytes of it that were understood
-        self._pieces = 0  # bytes that came since it began, understood or not
+        self._pieces = 0  # bytes that came since it began, or since the last of a body, understood or not
         self._begun = 0  # requests that began in one piece of data
         self._is_in_head = self._is_in_body = self._is_refused = False
+        self._has_body = False  # whether the last piece of data held some of one
         self._unread = 0  # bytes of a body that came after the answer
         self._timer: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None  # of a client that has not read its answer
+        self._left = 0  # bytes of it when that timer was started
         self._answering: Any = None  # the request that is answered now, while those behind it wait
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -43,6 +49,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._stop_reading()
         waiting = [cycle for cycle, _ in self.pipeline]
         self.pipeline.clear()
         for cycle in (self._answering, *waiting):
@@ -63,13 +70,22 @@ class Connection(HttpToolsProtocol):
             if self._unread > MOST_UNREAD:
                 self._end()
                 return
+        self._has_body = False
         super().data_received(data)
-        if self._is_in_head and not self._is_refused:
+        self._count_pieces(len(data), was_in_head, was_in_body)
+
+    def _count_pieces(self, size: int, was_in_head: bool, was_in_body: bool) -> None:
+        """Count what the parser may hold of a head or of trailers that have not ended."""
+        if self._is_refused:
+            return
+        if self._is_in_head:
             self._start_timer(HEAD_SECONDS)
             is_all_head = self._begun == 0 if was_in_head else self._begun == 1 and not was_in_body
-            self._pieces += len(data) if is_all_head else 0
-            if self._pieces > MOST_HEAD:
-                self._refuse(_too_large())
+            self._pieces += size if is_all_head else 0
+        elif self._is_in_body and was_in_body and self._begun == 0 and not self._has_body:
+            self._pieces += size
+        if self._pieces > MOST_HEAD:
+            self._refuse(_too_large())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -83,12 +99,18 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value) + _APART)
-        super().on_header(name, value)
+        if not self._is_in_body:  # a trailer is no header: no proxy has looked at it
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
+        self._pieces = 0
         self._is_in_head, self._is_in_body = False, True
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._has_body, self._pieces = True, 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         if self._is_unread:
@@ -98,13 +120,55 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self._is_unread or self.transport.is_closing():
+        if self.transport.is_closing():
+            self._start_reading()
+            return
+        if not self._is_unread:
             return
         if self.expect_100_continue:  # what comes next may be this body or another request
             self._end()
         else:
             self._unread = 0
             self._start_timer(UNREAD_SECONDS)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_reading()
+
+    def resume_writing(self) -> None:
+        self._stop_reading()
+        super().resume_writing()
+        if self.transport.is_closing():  # what is left of the last answer
+            self._start_reading()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._start_reading()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.transport.is_closing():
+            self._start_reading()
+
+    def _start_reading(self) -> None:
+        """Give a client time to read; a connection that is closed lasts until all of an answer is read, too."""
+        unread = self.transport.get_write_buffer_size()
+        if self._reading is None and unread:
+            self._left = unread
+            self._reading = self.loop.call_later(READ_SECONDS, self._end_reading)
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _end_reading(self) -> None:
+        """Drop a client that has read too little, and with it all that it was to be sent."""
+        self._reading = None
+        if self._left - self.transport.get_write_buffer_size() < LEAST_READ:
+            self.transport.abort()
+        else:
+            self._start_reading()
 
     @property
     def _is_unread(self) -> bool:
@@ -152,8 +216,13 @@ class Connection(HttpToolsProtocol):
         self._is_refused = True
         self._stop_timer()
         self.transport.close()
+        self._start_reading()
 
     def _refuse(self, problem: Problem) -> None:
+        answering = self._answering
+        if answering is not None and answering.response_started and not answering.response_complete:
+            self._end()  # one answer cannot stand within another
+            return
         body = problem.body()
         lines = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[problem.status] + lines.encode() + body)

@@ -20,19 +20,22 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sottovoce.api import planning
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
+from sottovoce.service.kept import KeptAnswers
 from sottovoce.service.limits import values_of
 from sottovoce.service.logs import log_mistake
 from sottovoce.service.serialized import Kept, keep
 from sottovoce.service.temporary_folders import WorkFolder
+from sottovoce.service.timed import TimedWorkers
 from sottovoce.service.workers import Workers
 from sottovoce.store import Store, open_store
 
 PATIENCE = 10  # times as long as the last one took, before the next one is made
 LONGEST_WAIT = 60.0  # seconds, however long that was
 LONGEST_ESTIMATE = 900.0  # seconds, after which an estimate is given up
+LONGEST_ANSWER = 50.0  # seconds, after which the making of an answer is ended
+TOO_LONG = "the answer takes too long to make; ask about fewer attributes"
 ANSWERING = 2  # processes that make answers; the second is started only if something is asked for meanwhile
 KEPT_VALUES = 1 << 20  # of plans whose aggregates the estimating process keeps in memory between two estimates
 FAILED = "estimate: it could not be made; the collector's log says why"
@@ -61,7 +64,7 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
     """Runs in the estimating process."""
     if url not in _stores:
         _stores[url] = open_store(url)
-    store, plan = _stores[url], planning.Plan.from_json(plan_text)
+    store, plan = _stores[url], Plan.from_json(plan_text)
     start = time.perf_counter()
     try:
         heard = store.aggregate(plan)
@@ -86,7 +89,9 @@ class Snapshots:
     def __init__(self, url: str, refresh_seconds: float) -> None:
         self._url, self._refresh = url, refresh_seconds
         self._lock = threading.Lock()
-        self._estimating, self._answering = Workers(1), Workers(ANSWERING)
+        self._estimating = Workers(1)
+        self._answering = TimedWorkers(ANSWERING, LONGEST_ANSWER, TOO_LONG, "answering")
+        self._answers = KeptAnswers()
         self._is_closed = False
         self._folder: WorkFolder | None = None
         self._numbers = count(1)
@@ -139,6 +144,7 @@ class Snapshots:
             gone = [each for each in {*self._latest, *self._asked} if each not in keys]
             if not gone:
                 return
+            self._answers.clear()
             self._estimating.stop()  # it holds what it has folded of them, perhaps their reports
             self._asked.clear()  # what else was under way is asked for again
             for key in gone:
@@ -148,8 +154,12 @@ class Snapshots:
                 self._estimate_file(key).unlink(missing_ok=True)
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
-        """What a function of :mod:`sottovoce.service.serialized` makes of an estimate, once for all who ask for it now."""
-        return self._answering.shared((snapshot.number, work, *args), work, snapshot.file, *args)
+        """What a function of :mod:`sottovoce.service.serialized` makes of an estimate, once for all who ask for it.
+
+        One that takes too long is ended, and is a problem.
+        """
+        key = (snapshot.number, work, *args)
+        return self._answers.ask(key, lambda: self._answering.submit(work, snapshot.file, *args))
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
         """The same for work that writes into a file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.types import Receive, Scope, Send
 
+from sottovoce.service.addresses import household
 from sottovoce.service.bodies import HungUp, answer, read_body, refuse, within
 from sottovoce.service.logs import log_problem
 from sottovoce.service.memory import Held
@@ -29,7 +30,8 @@ class Ingest:
             if scope["method"] != "POST":
                 raise Problem("method-not-allowed", "reports are sent by POST", {"Allow": "POST"})
             envelope = await self._read(dict(scope["headers"]), receive)
-            receipt = await self._writer.write(envelope)
+            sender = household(str((scope.get("client") or ("",))[0])) if envelope.assignments else ""
+            receipt = await self._writer.write(envelope, sender)
         except HungUp:
             return
         except Exception as wrong:

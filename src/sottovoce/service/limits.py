@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from sottovoce.api.surveys import POPULAR
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.plan import Plan
 from sottovoce.questions.base import Question
 from sottovoce.questions.frequencies import Frequencies
 from sottovoce.questions.marginals import Marginals
@@ -13,6 +15,7 @@ from sottovoce.schema import Schema
 
 MOST_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
 MOST_ATTRIBUTES = 64  # the same
+MOST_TABLE_CELLS = 1 << 16  # of a table of several attributes that somebody asks for, if its plan does not
 
 
 def values_of(schema: Schema, question: Question) -> int:
@@ -52,3 +55,31 @@ def check_values(schema: Schema, question: Question, most: int) -> None:
             f"values ({values:,}) must be at most {most:,} in a survey that is made over HTTP; "
             "give a larger plan to the command that starts the collector"
         )
+
+
+def check_table(plan: Plan, names: Sequence[str], most_cells: int, most_values: int) -> None:
+    """Refuse a table that is too large to be made for whoever asks.
+
+    Of several attributes it may have ``most_cells``. One attribute by itself, and a table that the plan itself asks
+    for, may have ``most_values``: a survey of more is not made over HTTP.
+    """
+    asked = [plan.schema[name] for name in dict.fromkeys(names) if name in plan.schema]
+    cells = prod(each.size for each in asked if not each.is_open)
+    most = most_values if len(asked) == 1 or _is_planned(plan, names) else most_cells
+    if cells > most:
+        raise InvalidInput(
+            f"attributes: their table would have {cells:,} cells, and must have at most {most:,} here; ask about fewer "
+            "attributes, or make it with `sottovoce estimate --marginal`"
+        )
+
+
+def _is_planned(plan: Plan, names: Sequence[str]) -> bool:
+    """Whether a plan's question asks for the table of these attributes, or for one that holds it."""
+    if not isinstance(plan.question, Marginals):
+        return False
+    work = plan.question.work(plan.schema)
+    if not set(names) <= set(work.names):
+        return False
+    if work.sets is None:
+        return len(set(names)) <= work.order
+    return any(set(names) <= set(work.attributes(each)) for each in work.sets)

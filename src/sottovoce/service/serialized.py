@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.api import planning
+from sottovoce.api.planning import next_plan
 from sottovoce.api.surveys import Survey
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.files import write_csv
+from sottovoce.protocol.plan import Plan
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.results.findings import Findings
 
@@ -111,7 +112,7 @@ def write_table(path: Path, names: Sequence[str], level: float, order: str, out:
 def next_text(path: Path, plan_text: str) -> tuple[int, str | None]:
     """(people heard, the plan of the next round if there is one)"""
     kept = kept_in(path)
-    following = planning.next_plan(planning.Plan.from_json(plan_text), kept.estimate)
+    following = next_plan(Plan.from_json(plan_text), kept.estimate)
     return kept.people, None if following is None else following.to_json()
 
 

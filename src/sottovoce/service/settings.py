@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.addresses import is_origin, networks
-from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES
+from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_TABLE_CELLS, MOST_VALUES
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
 MOST_ANALYST_BYTES = 1 << 20  # of a request's body that is no report, if reports may have more
@@ -21,6 +21,7 @@ POSITIVE = (
     "assignment_seconds",
     "most_values",
     "most_attributes",
+    "most_cells",
 )
 METRICS = ("token", "public", "off")
 
@@ -45,6 +46,7 @@ class Settings:
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
     most_values: int = MOST_VALUES  # of a survey that is made over HTTP
     most_attributes: int = MOST_ATTRIBUTES  # the same
+    most_cells: int = MOST_TABLE_CELLS  # of a table of several attributes that is asked for, if its plan does not
 
     def __post_init__(self) -> None:
         for name in POSITIVE:

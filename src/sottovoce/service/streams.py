@@ -4,23 +4,60 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from weakref import finalize
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-PIECE = 1 << 18  # bytes that are read at once
+from sottovoce.service.concurrency import Turn
+
+PIECE = 1 << 16  # bytes that are read at once
 
 
-def file_stream(path: Path, media_type: str, headers: Mapping[str, str] | None = None) -> StreamingResponse:
+@dataclass(frozen=True)
+class Download:
+    """A file that is written to be sent, and the turn of whoever asked for it."""
+
+    path: Path
+    turn: Turn
+
+    def drop(self) -> None:
+        """Nobody will send it."""
+        self.path.unlink(missing_ok=True)
+        self.turn.end()
+
+
+class FileStream(StreamingResponse):
+    """An answer of a file's bytes. The file is closed, and its turn ends, however the answer does."""
+
+    def __init__(self, file: BinaryIO, turn: Turn, media_type: str, headers: Mapping[str, str]) -> None:
+        super().__init__(_pieces(file), media_type=media_type, headers=headers)
+        self._file = file
+        self._end_turn = finalize(self, turn.end)  # also if it is never sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+            self._end_turn()
+
+
+def file_stream(download: Download, media_type: str, headers: Mapping[str, str] | None = None) -> FileStream:
     """An answer of a file's bytes. The file has no name from now on, so it is gone however the answer ends."""
-    file = path.open("rb")
-    path.unlink()
+    try:
+        file = download.path.open("rb")
+        download.path.unlink()
+    except BaseException:
+        download.drop()
+        raise
     length = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
-    return StreamingResponse(_pieces(file), media_type=media_type, headers={**length, **(headers or {})})
+    return FileStream(file, download.turn, media_type, {**length, **(headers or {})})
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(PIECE):
-            yield piece
+    while piece := file.read(PIECE):
+        yield piece

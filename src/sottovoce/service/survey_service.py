@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +20,19 @@ from sottovoce.questions.base import Question
 from sottovoce.schema import Schema
 from sottovoce.service.concurrency import Turns
 from sottovoce.service.estimate_cache import FAILED, Snapshot, Snapshots
-from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_VALUES, check_attributes, check_values
+from sottovoce.service.limits import (
+    MOST_ATTRIBUTES,
+    MOST_TABLE_CELLS,
+    MOST_VALUES,
+    check_attributes,
+    check_table,
+    check_values,
+)
 from sottovoce.service.plan_cache import Shelf
 from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.serialized import next_text, planned_text
+from sottovoce.service.streams import Download
 from sottovoce.store import Entry, Kept, Store
 
 _PREFIX = re.compile("[0-9a-f]{8,64}")
@@ -84,6 +92,7 @@ class Desk:
     ) -> None:
         self.store = store
         self._most_values, self._most_attributes = most_values, most_attributes
+        self.most_cells = MOST_TABLE_CELLS  # of a table of several attributes that is asked for
         self.planning = Planning()
         self.downloads = Turns(MOST_DOWNLOADS)
         self.waiting = CapacityLimiter(4)  # threads for what waits, apart from those in which participants are served
@@ -134,6 +143,10 @@ class Desk:
         """The same for a survey as people describe it."""
         described = Description.parse(body)
         self.check(described.schema, described.question)
+
+    def check_table(self, survey: Survey, names: Sequence[str]) -> None:
+        """Refuse a table that would take too long or too much memory, before anything is asked to make it."""
+        check_table(survey.plan, names, self.most_cells, self._most_values)
 
     def planned(self, body: Mapping[str, Any]) -> Future[str]:
         """The text of the plan of such a survey; it is made in another process, since it may take long."""
@@ -204,10 +217,18 @@ class Desk:
         """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in another process."""
         return self._snapshots.answer(snapshot, work, *args)
 
-    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Path, Future[Any]]:
+    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Download, Future[Any]]:
         """(a file, its writing): the same for an answer that may be large."""
-        out = self.new_file()
-        return out, self.downloads.taken(lambda: self._snapshots.submit(work, snapshot.file, *args, out))
+        return self.download(lambda out: self._snapshots.submit(work, snapshot.file, *args, out))
+
+    def download(self, start: Callable[[Path], Future[Any]]) -> tuple[Download, Future[Any]]:
+        """(a file, its writing), which has a turn until it is sent or dropped; a problem if too many are under way."""
+        download = Download(self.new_file(), self.downloads.take())
+        try:
+            return download, start(download.path)
+        except BaseException:
+            download.drop()
+            raise
 
     def new_file(self) -> Path:
         """A place for a file that another process writes."""

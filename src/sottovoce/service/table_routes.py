@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.problems import Problem
 from sottovoce.service.serialized import Page, estimates_page, marginal_page, write_table
-from sottovoce.service.streams import file_stream
+from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import WAIT, Desk, checked
 
 SurveyId = Annotated[str, InPath(description="A plan's id, or enough of its first digits.", max_length=64)]
@@ -49,9 +49,10 @@ class Rows:
 def table_routes(router: APIRouter, desk: Desk) -> None:
     """Add the routes of estimates to those of a survey."""
 
-    async def ready(id: str) -> Snapshot:
-        """An estimate of now, or the last one; the problem if there is none."""
+    async def ready(id: str, names: Sequence[str] = ()) -> Snapshot:
+        """An estimate of now, or the last one; the problem if there is none, or these attributes are too many."""
         survey = await run_in_threadpool(desk.survey, id)
+        desk.check_table(survey, names)
         asked = await run_in_threadpool(desk.ask, survey)
         if asked is not None:
             await asyncio.wait([waited(asked)], timeout=WAIT)
@@ -74,11 +75,11 @@ def table_routes(router: APIRouter, desk: Desk) -> None:
     ) -> Response:
         """The table of these attributes together."""
         names = attributes if len(attributes) > 1 else [name.strip() for name in attributes[0].split(",")]
-        snapshot = await ready(id)
+        snapshot = await ready(id, names)
         if format == "csv":
-            out, writing = await run_in_threadpool(desk.write, snapshot, write_table, names, level, rows.order)
-            await finished(writing, LONGEST_WRITING, out)
-            return file_stream(out, "text/csv")
+            download, writing = await run_in_threadpool(desk.write, snapshot, write_table, names, level, rows.order)
+            await finished(writing, LONGEST_WRITING, download)
+            return await run_in_threadpool(file_stream, download, "text/csv")
         made = await run_in_threadpool(desk.answer, snapshot, marginal_page, tuple(names), level, rows.page())
         return Response(await finished(made), media_type="application/json")
 
@@ -90,14 +91,14 @@ def waited(future: Future[Any]) -> asyncio.Future[Any]:
     return wrapped
 
 
-async def finished(future: Future[Any], seconds: float = WAIT, out: Path | None = None) -> Any:
-    """What a process makes, if it takes no longer; ``out``, which it writes, is removed if nobody will send it."""
+async def finished(future: Future[Any], seconds: float = WAIT, download: Download | None = None) -> Any:
+    """What a process makes, if it takes no longer; a ``download`` is dropped, when it is written, if not sent."""
     done = waited(future)
     await asyncio.wait([done], timeout=seconds)
     if done.done() and not done.cancelled() and done.exception() is None:
         return done.result()
-    if out is not None:
-        future.add_done_callback(lambda _: out.unlink(missing_ok=True))
+    if download is not None:
+        future.add_done_callback(lambda _: download.drop())
     if done.done() and not done.cancelled():
         return done.result()  # raises
     future.cancel()  # if it has not begun, nobody needs it

@@ -20,6 +20,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import WIRE_VERSION, Report, Reports, read_leb128
 from sottovoce.service.plan_cache import Shelf
 from sottovoce.service.problems import Problem
+from sottovoce.service.remembered import Remembered, digest_of
 from sottovoce.service.settings import Settings
 
 Ids = NDArray[np.uint8]
@@ -84,16 +85,24 @@ def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:
     return ids, Reports(plan.id, cohorts, _payload(plan, cohorts, payloads)).checked(plan)
 
 
-def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float) -> None:
+def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float, remembered: Remembered) -> None:
     """Refuse a request with an assignment that does not hold, or that its report did not use.
 
-    All signatures first: that is quick, and a forged one costs no more.
+    All signatures first: that is quick, and a forged one costs no more. A report that the request has many times, or
+    that was checked lately, is not derived again.
     """
     plan = envelope.plan
-    for assignment in envelope.assignments:
+    rows = zip(envelope.assignments, envelope.cohorts, envelope.payloads, strict=True)
+    distinct = list(dict.fromkeys(rows))
+    for assignment, _, _ in distinct:
         assignment.verify(keys[0], now, keys[1:])
-    for assignment, cohort, payload in zip(envelope.assignments, envelope.cohorts, envelope.payloads, strict=True):
-        assignment.check(Report(plan.id, cohort, payload).checked(plan), plan)
+    if len({assignment.id for assignment, _, _ in distinct}) < len(distinct):
+        raise Problem("assignment-used", "two reports of this request have one id; nothing of it was stored")
+    for assignment, cohort, payload in distinct:
+        digest = digest_of(assignment, cohort, payload)
+        if not remembered.has(digest):
+            assignment.check(Report(plan.id, cohort, payload).checked(plan), plan)
+            remembered.add(digest)
 
 
 def read_json(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -19,7 +19,6 @@ class Workers:
         self._processes, self._nice = processes, niceness()
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
-        self._under_way: dict[Hashable, Future[Any]] = {}
 
     def submit(self, work: Callable[..., Any], *args: Any, folder: str | None = None) -> Future[Any]:
         """Have it done. ``folder``: where the processes keep files, which go with them if the collector is killed."""
@@ -29,14 +28,6 @@ class Workers:
             except BrokenProcessPool:  # a process died; another one may live
                 self._pool = None
                 return self._started(folder).submit(work, *args)
-
-    def shared(self, key: Hashable, work: Callable[..., Any], *args: Any) -> Future[Any]:
-        """The same, once for all who ask for it under one key while it is under way."""
-        known = self._under_way.get(key)
-        if known is None:
-            known = self._under_way[key] = self.submit(work, *args)
-            known.add_done_callback(lambda _: self._under_way.pop(key, None))
-        return known
 
     def _started(self, folder: str | None) -> ProcessPoolExecutor:
         if self._pool is None:

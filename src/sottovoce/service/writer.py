@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import SottovoceError, StoreError
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
+from sottovoce.service.concurrency import HouseholdTurns
 from sottovoce.service.logs import log_mistake
 from sottovoce.service.memory import Held, Memory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.service.queues import Receipt, Waiting, WriteQueue
+from sottovoce.service.remembered import Remembered
 from sottovoce.service.settings import Settings
 from sottovoce.service.wire import Envelope, Ids, check_assignments, gathered
 from sottovoce.store import Outcome, Store
@@ -28,6 +30,8 @@ from sottovoce.store import Outcome, Store
 MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait
 MOST_BYTES_AT_ONCE = 32 << 20
 CHECKERS = 2  # threads that check assignments
+MOST_CHECKS = 2  # requests of one household that are checked or wait for it at once,
+MOST_SMALL_CHECKS = 64  # or reports of all its requests, if they are small
 LOOK = 0.5  # seconds between two looks for those who have waited too long
 CROWDED = 4  # requests written at once, from which the next ones are worth waiting for
 GATHERING = 0.001  # seconds to wait for them: fewer and larger transactions, and the event loop undisturbed meanwhile
@@ -46,6 +50,8 @@ class Writer:
         self.memory = Memory(settings.most_waiting)  # also of bodies that are being read
         self._checkers = ThreadPoolExecutor(CHECKERS, "sottovoce-checker")
         self._free_checkers = asyncio.Semaphore(CHECKERS)
+        self._checks = HouseholdTurns(MOST_CHECKS, MOST_SMALL_CHECKS)
+        self._remembered = Remembered()
         self._thread = threading.Thread(target=self._run, name="sottovoce-writer")
         self._thread.start()
 
@@ -63,25 +69,32 @@ class Writer:
         """Whether it takes more: it lives, is not told to stop, and what waits is not too much."""
         return self.is_alive and not self._is_closing and self.memory.has_room(self._settings.most_bytes)
 
-    async def write(self, envelope: Envelope) -> Receipt:
+    async def write(self, envelope: Envelope, household: str = "") -> Receipt:
         """Returns when the reports are durable; raises if none of them was taken.
 
+        ``household``: whose they are, as limits count them.
         What a request holds is given back when nothing has it any longer, also if its sender was sent away before.
         """
         with Held(self.memory) as held:
             if not held.take(envelope.bytes):
                 raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
             if envelope.assignments:
-                await self._check(envelope, held)
+                await self._check(envelope, held, household)
             return await self._queued(envelope, held)
 
-    async def _check(self, envelope: Envelope, held: Held) -> None:
-        """Its assignments, which takes long: before it is queued, so that nobody else's reports wait for it."""
+    async def _check(self, envelope: Envelope, held: Held, household: str) -> None:
+        """Its assignments, which takes long: before it is queued, so that nobody else's reports wait for it.
+
+        One household has few turns at once, which last until its checks have ended: others wait for no more of it.
+        """
+        turn = self._checks.take(household, len(envelope))
+        checking: asyncio.Future[None] | None = None
         try:
             async with asyncio.timeout(self._settings.answer_seconds):
                 await self._free_checkers.acquire()  # those who wait for it wait here, where they can be sent away
                 checking = asyncio.get_running_loop().run_in_executor(self._checkers, self._check_now, envelope)
                 checking.add_done_callback(self._checked_one)
+                checking.add_done_callback(lambda _: turn.end())
                 try:
                     await asyncio.shield(checking)
                 except asyncio.CancelledError:
@@ -89,6 +102,9 @@ class Writer:
                     raise
         except TimeoutError:
             raise _too_late() from None
+        finally:
+            if checking is None:
+                turn.end()
 
     def _checked_one(self, checking: asyncio.Future[None]) -> None:
         self._free_checkers.release()
@@ -97,7 +113,8 @@ class Writer:
 
     def _check_now(self, envelope: Envelope) -> None:
         keys = self._to.accepted_keys()  # each time, since they may be replaced
-        check_assignments(envelope, keys, time.time())  # read once, so that one request is all early or all late
+        now = time.time()  # read once, so that one request is all early or all late
+        check_assignments(envelope, keys, now, self._remembered)
 
     async def _queued(self, envelope: Envelope, held: Held) -> Receipt:
         loop = asyncio.get_running_loop()

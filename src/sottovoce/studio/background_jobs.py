@@ -6,19 +6,20 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
-from sottovoce.service.niceness import niceness, step_back
+from sottovoce.service.problems import Problem
+from sottovoce.service.timed import TimedWorkers
 
 PROCESSES = 2  # one draws; the second is started only if something is asked for meanwhile
 KEPT = 128  # results that are remembered
 PAUSE = 3.0  # seconds between two drawings of one thing, at least
 PATIENCE = 4  # times as long as the last drawing took, before the next one
+LONGEST_DRAWING = 120.0  # seconds, after which it is ended
+TOO_LONG = "it takes too long to draw; ask about fewer attributes"
 
 
 @dataclass
@@ -38,8 +39,7 @@ class Artist:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._nice = niceness()
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool = TimedWorkers(PROCESSES, LONGEST_DRAWING, TOO_LONG, "drawing")
         self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._drawings: OrderedDict[Hashable, _Drawing] = OrderedDict()
 
@@ -64,18 +64,24 @@ class Artist:
             return self._submit(work, *args)
 
     def latest(
-        self, key: Hashable, version: float, work: Callable[..., Any], *args: Any, patience: float = 0.0
+        self,
+        key: Hashable,
+        version: float,
+        work: Callable[..., Any],
+        *args: Any,
+        patience: float = 0.0,
+        late: Any = None,
     ) -> tuple[float, Any]:
         """(version, result) of the last one made; one of this version is made behind it when it is due.
 
-        ``patience``: seconds to wait for that one.
+        ``patience``: seconds to wait for that one. ``late``: the result if there is none because it takes too long.
         """
         with self._lock:
             drawing = self._drawings.pop(key, None) or _Drawing()
             self._drawings[key] = drawing
             while len(self._drawings) > KEPT:
                 self._drawings.popitem(last=False)
-            self._collect(drawing)
+            self._collect(drawing, late)
             due = time.monotonic() - drawing.ended > max(PAUSE, PATIENCE * drawing.seconds)
             if drawing.next is None and version != drawing.version and due:
                 drawing.next_version = version
@@ -84,38 +90,29 @@ class Artist:
         if under_way is not None and patience:
             wait_for([under_way], patience)
         with self._lock:
-            self._collect(drawing)
+            self._collect(drawing, late)
             return drawing.version, drawing.result
 
     @staticmethod
-    def _collect(drawing: _Drawing) -> None:
+    def _collect(drawing: _Drawing, late: Any) -> None:
         if drawing.next is None or not drawing.next.done():
             return
         drawing.ended = time.monotonic()
         if not _is_lost(drawing.next):
             drawing.version = drawing.next_version
             drawing.seconds, drawing.result = drawing.next.result()
+        elif not drawing.next.cancelled() and isinstance(drawing.next.exception(), Problem):  # it took too long
+            drawing.version = -drawing.next_version  # no estimate's, so that it is tried again when it is due
+            drawing.seconds = LONGEST_DRAWING
+            drawing.result = late if drawing.result is None else drawing.result
         drawing.next = None
 
     def _submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
-        try:
-            return self._started().submit(work, *args)
-        except BrokenProcessPool:  # a process died: start anew
-            self._pool = None
-            return self._started().submit(work, *args)
-
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            spawn = get_context("spawn")
-            self._pool = ProcessPoolExecutor(PROCESSES, spawn, initializer=step_back, initargs=(self._nice,))
-        return self._pool
+        return self._pool.submit(work, *args)
 
     def close(self) -> None:
         """Stop the processes."""
-        with self._lock:
-            if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
-                self._pool = None
+        self._pool.stop()
 
 
 def _timed(work: Callable[..., Any], *args: Any) -> tuple[float, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -13,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.service.streams import file_stream
+from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import checked
 from sottovoce.service.table_routes import finished
 from sottovoce.studio import figures
@@ -27,23 +26,23 @@ LONGEST = 58.0  # seconds that a download may take to be made
 def routes(studio: Studio) -> list[Route]:
     """Any table in any of the formats."""
 
-    def started(request: Request) -> tuple[Path, Future[Any]]:
+    def started(request: Request) -> tuple[Download, Future[Any]]:
         survey = studio.desk.survey(request.path_params["id"])
         kind, names = _asked(request)
         if kind not in TYPES or not names:
             raise InvalidInput(f"table: ask for attributes, and for one of {', '.join(TYPES)}")
+        studio.desk.check_table(survey, names)
         snapshot = checked(studio.desk.snapshot(survey), survey.people)
-        out = studio.desk.new_file()
-        work = (figures.of_file, snapshot.file, figures.write_download, names, kind, out)
-        return out, studio.desk.downloads.taken(lambda: studio.artist.submit(*work))
+        work = (figures.of_file, snapshot.file, figures.write_download, names, kind)
+        return studio.desk.download(lambda out: studio.artist.submit(*work, out))
 
     async def download(request: Request) -> Response:
-        out, drawing = await run_in_threadpool(started, request)
-        await finished(drawing, LONGEST, out)
+        made, drawing = await run_in_threadpool(started, request)
+        await finished(drawing, LONGEST, made)
         kind, names = _asked(request)
         name = "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_") or "table" for part in names)[:80]
         headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"', "Cache-Control": "no-store"}
-        return await run_in_threadpool(file_stream, out, TYPES[kind], headers)
+        return await run_in_threadpool(file_stream, made, TYPES[kind], headers)
 
     return [Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"])]
 

@@ -10,9 +10,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.survey_service import Survey
 from sottovoce.studio import figures
+from sottovoce.studio.background_jobs import TOO_LONG
 from sottovoce.studio.figures import Picture, Relations
 from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
@@ -45,7 +47,8 @@ def view_of(studio: Studio, plan_id: str) -> View:
     if snapshot.file is not None:
         for part, work in (("singles", figures.singles), ("relations", figures.relations)):
             key, of_file = (survey.plan.id, survey.kept.version, part), (figures.of_file, snapshot.file)
-            drawn[part] = studio.artist.latest(key, snapshot.number, *of_file, work)
+            late = TOO_LONG if part == "relations" else None
+            drawn[part] = studio.artist.latest(key, snapshot.number, *of_file, work, late=late)
     versions = {part: f"{part}-{version}-{snapshot.problem is not None}" for part, (version, _) in drawn.items()}
     versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.number}"
     return View(survey, snapshot, drawn["singles"][1], drawn["relations"][1], versions)
@@ -104,11 +107,16 @@ def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | 
     wrong = next((f"attribute {name!r} is not one of this survey's" for name in names if name not in known), "")
     if not names or wrong:
         return None, wrong or "choose at least one attribute"
+    try:
+        studio.desk.check_table(survey, names)
+    except InvalidInput as refused:
+        return None, str(refused)
     snapshot = studio.desk.snapshot(survey)
     if snapshot.file is None:
         return None, snapshot.problem or ""
     key, of_file = (survey.plan.id, survey.kept.version, "table", *names), (figures.of_file, snapshot.file)
-    _, found = studio.artist.latest(key, snapshot.number, *of_file, figures.table_of, names, patience=A_MOMENT)
+    work = (*of_file, figures.table_of, names)
+    _, found = studio.artist.latest(key, snapshot.number, *work, patience=A_MOMENT, late=TOO_LONG)
     return (None, found) if isinstance(found, str) else (found, "")
 
 

@@ -1,0 +1,50 @@
+"""Work in processes beside the collector that takes so long and no longer: what takes longer is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from queue import LifoQueue
+from typing import Any
+
+from sottovoce.service.problems import Problem
+from sottovoce.service.workers import Workers
+
+
+class TimedWorkers:
+    """So many processes, each of which does one thing at a time; one that takes too long is ended, and replaced.
+
+    ``late`` is what whoever waits for that is told.
+    """
+
+    def __init__(self, processes: int, seconds: float, late: str, name: str) -> None:
+        self._seconds, self._late = seconds, late
+        self._threads = ThreadPoolExecutor(processes, name)  # each waits for one process
+        self._workers = [Workers(1) for _ in range(processes)]
+        self._free: LifoQueue[Workers] = LifoQueue()  # the last that worked, first: others are started if needed
+        self._is_stopped = False
+        for workers in self._workers:
+            self._free.put(workers)
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Have it done; if all processes are at work, when one is free."""
+        return self._threads.submit(self._made, work, *args)
+
+    def _made(self, work: Callable[..., Any], *args: Any) -> Any:
+        if self._is_stopped:
+            raise CancelledError
+        workers = self._free.get()  # there are as many as threads
+        try:
+            return workers.submit(work, *args).result(self._seconds)
+        except TimeoutError:
+            workers.stop()  # nobody waits for it any longer; the next work starts a new process
+            raise Problem("busy", self._late, {"Retry-After": "10"}) from None
+        finally:
+            self._free.put(workers)
+
+    def stop(self) -> None:
+        """End the processes, whatever they are at."""
+        self._is_stopped = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for workers in self._workers:
+            workers.stop()
