@@ -48,4 +48,4 @@ def test_people_who_answer_twice_are_counted_once(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout) == {plan.id: [PEOPLE, PEOPLE] for plan in plans}
-        assert [running.desk.store.count(plan) for plan in plans] == [PEOPLE] * 3
+        assert [running.service.store.count(plan) for plan in plans] == [PEOPLE] * 3

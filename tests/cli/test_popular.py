@@ -373,7 +373,7 @@ def test_sending_keeps_rounds_too(baskets: Path, sottovoce: Command) -> None:
         assert first.out == f"{mine} reports acknowledged\n"
         assert 0 < mine < 60
         assert sottovoce(*send).out == f"0 reports acknowledged, {mine} before\n"
-        assert collector.desk.survey(read_plan(plan).id).people == mine
+        assert collector.service.survey(read_plan(plan).id).people == mine
 
 
 # -- comparing

@@ -302,7 +302,7 @@ def test_an_assignment_that_came_to_nothing_is_lost_and_said_so(
         lost = "10 lost (rows 1, 2, 3, 4, 5 and 5 more)"
         assert outcome.out.startswith(f"4 reports acknowledged, {lost}: the collector no longer takes")
         assert sottovoce(*send, collector.url).out.startswith(f"0 reports acknowledged, 4 before, {lost}")
-        assert collector.desk.survey(ASSIGNED.id).people == 4
+        assert collector.service.survey(ASSIGNED.id).people == 4
     assert before.items() <= journalled(here, ASSIGNED).items()
 
 
@@ -329,7 +329,7 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
         assert table["answered"].to_pylist() == [number == 0 for number in rounds]
         mine = [row for row, number in enumerate(rounds, start=1) if number == 0]
         assert sorted(journalled(here, plan)) == mine
-        assert collector.desk.survey(plan.id).people == len(mine)
+        assert collector.service.survey(plan.id).people == len(mine)
 
 
 def test_an_interrupted_write_leaves_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

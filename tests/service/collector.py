@@ -18,7 +18,7 @@ from sottovoce.device.messages import write_json
 from sottovoce.service.app import make_app
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
-from sottovoce.service.survey_service import Desk
+from sottovoce.service.survey_service import SurveyService
 from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from tests.waiting import HANG
@@ -55,7 +55,7 @@ class Answer:
 class Collector:
     """A collector that runs, and ways to talk to it."""
 
-    desk: Desk
+    service: SurveyService
     port: int
     token: str = field(repr=False)
     app: Any = field(default=None, repr=False)  # in this process, if it runs here
@@ -99,8 +99,8 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
     for plan in plans:
         store.add_plan(plan, plan.question.kind)
     chosen = Settings(**({"refresh_seconds": 0.2} | settings))
-    desk = Desk(store, chosen.refresh_seconds)
-    app = make_app(desk, chosen)
+    service = SurveyService(store, chosen.refresh_seconds)
+    app = make_app(service, chosen)
     server = uvicorn.Server(make_config(app, "127.0.0.1", 0))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -109,7 +109,7 @@ def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **
             thread.join(0.01)
             assert thread.is_alive()
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Collector(desk, port, new_token(store, "tests"), app)
+        yield Collector(service, port, new_token(store, "tests"), app)
     finally:
         server.should_exit = True
         thread.join()

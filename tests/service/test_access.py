@@ -30,7 +30,7 @@ def requests(collector: Collector) -> list[tuple[str, str]]:
 
 
 def test_a_token_to_read_changes_nothing(collector: Collector) -> None:
-    token = new_token(collector.desk.store, "reader", "read")
+    token = new_token(collector.service.store, "reader", "read")
     assert ask(collector, token, "GET", "/v1/surveys").status == 200
     assert ask(collector, token, "GET", f"/v1/surveys/{PLAN.id}").status == 200
     changing = [(method, path) for method, path in requests(collector) if method != "GET"]
@@ -41,7 +41,7 @@ def test_a_token_to_read_changes_nothing(collector: Collector) -> None:
         assert (answer.status, answer.problem) == (403, "forbidden")
         assert answer.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="manage"'
         assert "manage" in answer.json["detail"]
-    assert not collector.desk.survey(PLAN.id).entry.closed
+    assert not collector.service.survey(PLAN.id).entry.closed
 
 
 def test_every_route_of_analysts_needs_a_token(collector: Collector) -> None:
@@ -54,7 +54,7 @@ def test_every_route_of_analysts_needs_a_token(collector: Collector) -> None:
 
 def test_nothing_is_read_of_a_body_before_the_token(collector: Collector) -> None:
     """Whoever has none cannot make the collector parse what she sends."""
-    reader = new_token(collector.desk.store, "curious", "read")
+    reader = new_token(collector.service.store, "curious", "read")
     sending = [(method, path) for method, path in requests(collector) if method != "GET"]
     assert ("POST", "/v1/surveys") in sending
     for method, path in sending:
@@ -78,7 +78,7 @@ def test_what_analysts_send_has_a_smaller_limit_than_reports(collector: Collecto
 
 
 def test_a_token_expires(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    token = new_token(collector.desk.store, "guest", "read", days=30)
+    token = new_token(collector.service.store, "guest", "read", days=30)
     assert ask(collector, token, "GET", "/v1/surveys").status == 200
     later = time.time() + 30 * 86_400 + 1
     monkeypatch.setattr("sottovoce.service.tokens.time.time", lambda: later)
@@ -90,7 +90,7 @@ def test_a_token_expires(collector: Collector, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("days", [0, -1, 4000, float("nan"), float("inf")])
 def test_days_that_cannot_be(collector: Collector, days: float) -> None:
     with pytest.raises(InvalidInput, match="days"):
-        new_token(collector.desk.store, "guest", days=days)
+        new_token(collector.service.store, "guest", days=days)
 
 
 # -- the counters
@@ -99,7 +99,7 @@ def test_days_that_cannot_be(collector: Collector, days: float) -> None:
 def test_the_counters_are_closed_to_strangers(tmp_path: Path) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db") as collector:
         assert collector.ask("GET", "/metrics").problem == "unauthorized"
-        reader = new_token(collector.desk.store, "prometheus", "read")
+        reader = new_token(collector.service.store, "prometheus", "read")
         assert "sottovoce_waiting_bytes 0" in ask(collector, reader, "GET", "/metrics").data.decode()
 
 
@@ -123,7 +123,7 @@ def test_settings_that_cannot_be() -> None:
 def test_a_running_collector_takes_the_new_key(tmp_path: Path) -> None:
     """What the former key signed is taken until it expires, unless the key was stolen."""
     with collecting(f"sqlite:///{tmp_path}/s.db") as collector:
-        store = collector.desk.store
+        store = collector.service.store
         former = store.signing_key()
         given, body = assigned(collector)
         late_given, late_body = assigned(collector)
@@ -149,7 +149,7 @@ def test_a_store_that_cannot_say_its_keys_is_no_fault_of_the_sender(
         def lost() -> list[bytes]:
             raise StoreError("store (postgresql://secret.example/x) cannot be reached")
 
-        monkeypatch.setattr(collector.desk.store, "accepted_keys", lost)
+        monkeypatch.setattr(collector.service.store, "accepted_keys", lost)
         answer = collector.post(body)
         assert (answer.status, answer.problem) == (503, "busy")
         assert b"secret" not in answer.data

@@ -41,7 +41,7 @@ def test_a_wrong_token_is_refused(collector: Collector, header: str | None) -> N
 
 
 def test_the_store_holds_no_token(collector: Collector) -> None:
-    path = Path(collector.desk.store.url.removeprefix("sqlite:///"))
+    path = Path(collector.service.store.url.removeprefix("sqlite:///"))
     for file in path.parent.iterdir():
         assert collector.token.encode() not in file.read_bytes()
 

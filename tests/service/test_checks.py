@@ -203,8 +203,8 @@ def test_a_household_is_counted_as_the_rate_limit_does() -> None:
     async def send(_: Any) -> None: ...
 
     writer: Any = SimpleNamespace(write=write, memory=SimpleNamespace(used=0, has_room=lambda _: True))
-    shelf: Any = _Shelf()
-    ingest = Ingest(shelf, writer, Metrics(), Settings())
+    plan_cache: Any = _Shelf()
+    ingest = Ingest(plan_cache, writer, Metrics(), Settings())
     for address in ("192.0.2.1", "2001:db8::1", "2001:db8::2"):
         headers = [(b"content-type", b"application/json")]
         scope = {"type": "http", "method": "POST", "headers": headers, "client": (address, 1)}

@@ -71,7 +71,7 @@ def test_an_unknown_plan_is_looked_for_by_its_key(crowded: Collector, told: list
 
 def test_a_plan_that_another_collector_added_is_found_at_once(crowded: Collector, told: list[str]) -> None:
     for more in (OTHER, sv.plan(SCHEMA, sv.Frequencies("smoker"), epsilon=1.0, people=78)):
-        with sqlite.SqliteStore(crowded.desk.store.url) as elsewhere:
+        with sqlite.SqliteStore(crowded.service.store.url) as elsewhere:
             elsewhere.add_plan(more)
         told.clear()
         assert crowded.post(device(more)).status == 200
@@ -103,6 +103,6 @@ def test_readiness_is_apart_from_liveness(tmp_path: Path, monkeypatch: pytest.Mo
         assert (stopping.problem, stopping.headers["retry-after"]) == ("not-ready", "1")
         assert collector.ask("GET", "/healthz").status == 200
         monkeypatch.undo()
-        collector.desk.store.close()
+        collector.service.store.close()
         assert collector.ask("GET", "/readyz").problem == "busy"
         assert collector.ask("GET", "/healthz").problem == "busy"

@@ -17,9 +17,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.results.estimate import Estimate, Table
-from sottovoce.service import estimate_cache, limits, table_routes
-from sottovoce.service import survey_service as desks
-from sottovoce.service.estimate_cache import Snapshots
+from sottovoce.service import estimate_cache, limits, survey_service, table_routes
+from sottovoce.service.estimate_cache import EstimateCache
 from sottovoce.store import open_store
 from tests.service.collector import SCHEMA, Answer, Collector, collecting, device
 from tests.service.test_analyst import fill
@@ -100,8 +99,8 @@ def test_the_collector_never_makes_a_table(filled: Filled, monkeypatch: pytest.M
     sheet = ask(collector, WIDE, "marginals?attributes=x&format=csv")
     assert sheet.data.count(b"\n") == 5001
     assert int(sheet.headers["content-length"]) == len(sheet.data)
-    snapshot = collector.desk.last(collector.desk.survey(WIDE.id))
-    made = collector.desk.answer(snapshot, table_routes.estimates_page, None, 0.95, table_routes.Page(5)).result()
+    snapshot = collector.service.last(collector.service.survey(WIDE.id))
+    made = collector.service.answer(snapshot, table_routes.estimates_page, None, 0.95, table_routes.Page(5)).result()
     assert isinstance(made, bytes)
     assert snapshot.file is not None
     assert [path.name for path in snapshot.file.parent.glob("*.out")] == []  # what was streamed is gone
@@ -148,8 +147,8 @@ def collector(tmp_path: Path) -> Any:
 def held(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Future[Any]:
     """Estimates that are never done, and nobody who waits for them."""
     future: Future[Any] = Future()
-    monkeypatch.setattr(collector.desk._snapshots._estimating, "submit", lambda *_, **__: future)
-    for module in (desks, table_routes):
+    monkeypatch.setattr(collector.service._estimates._estimating, "submit", lambda *_, **__: future)
+    for module in (survey_service, table_routes):
         monkeypatch.setattr(module, "WAIT", 0.0)
     return future
 
@@ -169,8 +168,8 @@ def test_a_clock_that_is_set_back_does_not_stop_estimates(tmp_path: Path, monkey
     url = f"sqlite:///{tmp_path}/s.db"
     with collecting(url, (BOTH,), refresh_seconds=10_000) as collector:
         fill(collector, BOTH, 100)
-        made = Snapshots(url, 0.0)
-        version = collector.desk.survey(BOTH.id).kept.version
+        made = EstimateCache(url, 0.0)
+        version = collector.service.survey(BOTH.id).kept.version
         try:
             made.latest(BOTH, 100, version)
             made._asked[BOTH.id, version].result()
@@ -187,13 +186,13 @@ def test_a_clock_that_is_set_back_does_not_stop_estimates(tmp_path: Path, monkey
 
 KILLED = """
 import os, sys
-from sottovoce.service.estimate_cache import Snapshots
+from sottovoce.service.estimate_cache import EstimateCache
 from sottovoce.store import open_store
 
 if __name__ == "__main__":
     with open_store(sys.argv[1]) as store:
         (entry,) = store.entries()
-        made = Snapshots(store.address, 1.0)
+        made = EstimateCache(store.address, 1.0)
         print(made.fresh(entry.plan, 50, store.kept(entry.plan).version, 600).file, flush=True)
         os._exit(9)
 """

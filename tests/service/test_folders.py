@@ -21,13 +21,13 @@ from tests.store.crowds import ids
 
 KILLED = """
 import os, signal, sys
-from sottovoce.service.estimate_cache import Snapshots
+from sottovoce.service.estimate_cache import EstimateCache
 from sottovoce.store import open_store
 
 if __name__ == "__main__":
     with open_store(sys.argv[1]) as store:
         (entry,) = store.entries()
-        made = Snapshots(store.address, 1.0)
+        made = EstimateCache(store.address, 1.0)
         print(made.fresh(entry.plan, 50, store.kept(entry.plan).version, 1800).file, flush=True)
         os.killpg(0, signal.SIGKILL)  # with the processes beside it, as systemd and container engines do
 """

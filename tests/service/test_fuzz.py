@@ -19,7 +19,7 @@ from sottovoce.device.assignment import Assignment
 from sottovoce.device.messages import BINARY, write_binary, write_json
 from sottovoce.ground.errors import SottovoceError, UnknownPlan
 from sottovoce.protocol.reports import leb128
-from sottovoce.service.plan_cache import Shelf
+from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
 from sottovoce.service.wire import Envelope, gathered, read_binary, read_json
@@ -31,11 +31,11 @@ LIMITS = Settings(most_reports=100)
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def plan_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/s.db")
     for plan in (PLAN, SEEDED, TABLES):
         store.add_plan(plan)
-    yield Shelf(store)
+    yield PlanCache(store)
     store.close()
 
 
@@ -78,10 +78,10 @@ def resealed(draws: random.Random) -> bytes:
     return ids[0] + leb128(len(data)) + data + tail
 
 
-def outcome(read: Any, data: bytes, shelf: Shelf) -> str:
+def outcome(read: Any, data: bytes, plan_cache: PlanCache) -> str:
     """How reading and checking end: taken, or refused by a name of ours; anything else is not caught."""
     try:
-        envelope: Envelope = read(data, shelf, LIMITS)
+        envelope: Envelope = read(data, plan_cache, LIMITS)
         gathered(envelope.plan, [envelope])
     except Problem as wrong:
         return wrong.name
@@ -90,35 +90,35 @@ def outcome(read: Any, data: bytes, shelf: Shelf) -> str:
     return "taken"
 
 
-def test_the_compact_form_survives_anything(shelf: Shelf) -> None:
+def test_the_compact_form_survives_anything(plan_cache: PlanCache) -> None:
     draws = random.Random(1)
     seeds = [write_binary(*whispers(draws)) for _ in range(300)]
-    seen = Counter(outcome(read_binary, mutated(draws.choice(seeds), draws), shelf) for _ in range(CASES))
+    seen = Counter(outcome(read_binary, mutated(draws.choice(seeds), draws), plan_cache) for _ in range(CASES))
     assert sum(seen.values()) == CASES
     assert {"taken", "malformed-body", "CorruptReport"} <= set(seen)
     assert seen["taken"] < CASES / 2  # an id may be anything; most else may not
 
 
-def test_reports_with_a_good_checksum_survive_anything(shelf: Shelf) -> None:
+def test_reports_with_a_good_checksum_survive_anything(plan_cache: PlanCache) -> None:
     draws = random.Random(5)
-    seen = Counter(outcome(read_binary, resealed(draws), shelf) for _ in range(10_000))
+    seen = Counter(outcome(read_binary, resealed(draws), plan_cache) for _ in range(10_000))
     assert {"taken", "CorruptReport", "UnknownPlan"} <= set(seen)
 
 
-def test_bytes_of_chance_are_never_taken(shelf: Shelf) -> None:
+def test_bytes_of_chance_are_never_taken(plan_cache: PlanCache) -> None:
     draws = random.Random(2)
-    seen = Counter(outcome(read_binary, draws.randbytes(draws.randint(0, 200)), shelf) for _ in range(20_000))
+    seen = Counter(outcome(read_binary, draws.randbytes(draws.randint(0, 200)), plan_cache) for _ in range(20_000))
     assert seen["taken"] == 0
 
 
-def test_json_survives_anything(shelf: Shelf) -> None:
+def test_json_survives_anything(plan_cache: PlanCache) -> None:
     draws = random.Random(3)
     seeds = []
     for _ in range(100):
         ids, reports, given = whispers(draws)
         rows = [write_json(*each) for each in zip(ids, reports, given or [None] * len(ids), strict=True)]
         seeds.append(json.dumps(rows[0] if len(rows) == 1 else {"reports": rows}).encode())
-    seen = Counter(outcome(read_json, mutated(draws.choice(seeds), draws), shelf) for _ in range(20_000))
+    seen = Counter(outcome(read_json, mutated(draws.choice(seeds), draws), plan_cache) for _ in range(20_000))
     assert {"taken", "malformed-body", "CorruptReport"} <= set(seen)
 
 

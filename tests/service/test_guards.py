@@ -85,7 +85,7 @@ def test_a_mistake_of_ours_is_not_told(collector: Collector, monkeypatch: pytest
     def broken(*_: object) -> None:
         raise RuntimeError("a person's answer was blue")
 
-    monkeypatch.setattr(collector.desk.store, "append_many", broken)
+    monkeypatch.setattr(collector.service.store, "append_many", broken)
     answer = collector.post(device())
     assert (answer.status, answer.problem) == (500, "internal")
     assert "blue" not in answer.data.decode()

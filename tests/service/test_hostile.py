@@ -30,8 +30,8 @@ def test_a_store_out_of_reach_is_no_fault_of_the_sender(collector: Collector, mo
     def lost(*_: object) -> Any:
         raise StoreError("store (postgresql://secret.example/x) cannot be reached")
 
-    monkeypatch.setattr(collector.desk.store, "append_many", lost)
-    monkeypatch.setattr(collector.desk.store, "ping", lost)
+    monkeypatch.setattr(collector.service.store, "append_many", lost)
+    monkeypatch.setattr(collector.service.store, "ping", lost)
     for answer in (collector.post(device()), collector.ask("GET", "/healthz")):
         assert (answer.status, answer.problem) == (503, "busy")
         assert answer.headers["retry-after"] == "1"
@@ -64,7 +64,7 @@ def test_estimates_on_a_postgresql_that_wants_more_than_a_name(tmp_path: Path) -
 
 def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", answer_seconds=0.3) as collector:
-        store = collector.desk.store
+        store = collector.service.store
         write = store.append_many
 
         begun, told = threading.Event(), threading.Event()
@@ -80,7 +80,7 @@ def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: p
             assert collector.post(body).problem == "busy"
         told.set()
         monkeypatch.undo()
-        until(lambda: collector.desk.survey(PLAN.id).people)
+        until(lambda: collector.service.survey(PLAN.id).people)
         again = until(lambda: (answer := collector.post(body)).status == 200 and answer)
         assert again.json == {"stored": 0, "duplicates": 1}  # it was written after all, and counts once
 
@@ -101,7 +101,7 @@ def test_a_mistake_while_writing_costs_one_group_only(collector: Collector, monk
 def test_an_assignment_that_expires_while_it_is_written(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is read once for a group, however often its parts are looked at."""
     monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)  # of devices, which draw in time
-    key, soon = collector.desk.store.signing_key(), int(time.time()) + 1
+    key, soon = collector.service.store.signing_key(), int(time.time()) + 1
     given = [Assignment.sign(key, SEEDED.id, new_id(), soon) for _ in range(200)]
     bodies = [write_json(each.id, sv.Client(SEEDED, assignment=each).report(RECORD), each) for each in given]
     first = bodies[0] | {"payload": f"{int(bodies[0]['payload'], 16) ^ 0x10:02x}"}

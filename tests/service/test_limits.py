@@ -36,7 +36,7 @@ MIB = 1 << 20
 
 
 class _Plans:
-    """A shelf without a store."""
+    """A cache of plans without a store."""
 
     def plan(self, id: str) -> sv.Plan:
         return {plan.id: plan for plan in (PLAN, SEEDED, UNEVEN)}[id]
@@ -45,7 +45,7 @@ class _Plans:
         return {bytes.fromhex(plan.id)[:8]: plan for plan in (PLAN, SEEDED, UNEVEN)}[start]
 
 
-SHELF: Any = _Plans()
+PLAN_CACHE: Any = _Plans()
 
 
 def small(**more: Any) -> Settings:
@@ -68,18 +68,18 @@ def test_short_reports_count_as_the_longest_of_their_plan() -> None:
         compact = write_binary([new_id() for _ in range(count)], [report] * count)
         for reader, data in ((read_json, bodies), (read_binary, compact)):
             if read:
-                envelope = reader(data, SHELF, small())
+                envelope = reader(data, PLAN_CACHE, small())
                 assert envelope.bytes >= count * (width + 1 + 16)
                 assert envelope.bytes <= small().most_waiting
                 continue
             with pytest.raises(Problem) as refused:
-                reader(data, SHELF, small())
+                reader(data, PLAN_CACHE, small())
             assert refused.value.name == "body-too-large"
 
 
 def test_payloads_of_no_cohorts_length_are_not_kept() -> None:
     with pytest.raises(CorruptReport, match="payload"):
-        read_json(as_json([write_json(new_id(), Report(UNEVEN.id, SHORT, b"\1" * 77))]), SHELF, small())
+        read_json(as_json([write_json(new_id(), Report(UNEVEN.id, SHORT, b"\1" * 77))]), PLAN_CACHE, small())
 
 
 def test_the_largest_request_must_fit() -> None:
@@ -134,10 +134,10 @@ def test_a_batch_of_assigned_coins_is_short() -> None:
         compact = write_binary([each.id for each, _ in made], [report for _, report in made], [a for a, _ in made])
         for reader, data in ((read_json, bodies), (read_binary, compact)):
             if count == 3:
-                assert len(reader(data, SHELF, small(most_assigned=3))) == 3
+                assert len(reader(data, PLAN_CACHE, small(most_assigned=3))) == 3
                 continue
             with pytest.raises(Problem, match="at most 3") as refused:
-                reader(data, SHELF, small(most_assigned=3))
+                reader(data, PLAN_CACHE, small(most_assigned=3))
             assert refused.value.name == "malformed-body"
     assert most_together(SEEDED, Settings()) == Settings().most_assigned
     assert most_together(UNEVEN, small()) == MIB // UNEVEN.cohorts.bytes
@@ -146,11 +146,11 @@ def test_a_batch_of_assigned_coins_is_short() -> None:
 def test_signatures_come_before_anything_dear(monkeypatch: pytest.MonkeyPatch) -> None:
     made = coins(bytes(32), 5)
     bodies = [write_json(each.id, report, each) for each, report in made]
-    envelope = read_json(as_json(bodies), SHELF, small())
+    envelope = read_json(as_json(bodies), PLAN_CACHE, small())
     check_assignments(envelope, [bytes(32)], time.time(), Remembered())
     checked: list[int] = []
     monkeypatch.setattr(Assignment, "check", lambda *_: checked.append(1))
-    forged = read_json(as_json([*bodies[:4], bodies[4] | {"signature": "00" * 32}]), SHELF, small())
+    forged = read_json(as_json([*bodies[:4], bodies[4] | {"signature": "00" * 32}]), PLAN_CACHE, small())
     with pytest.raises(BadAssignment, match="sign"):
         check_assignments(forged, [bytes(32)], time.time(), Remembered())
     assert not checked
@@ -166,7 +166,7 @@ def test_nobody_waits_while_assigned_coins_are_checked(tmp_path: Path, monkeypat
         check(self, *given)
 
     with collecting(f"sqlite:///{tmp_path}/s.db", answer_seconds=HANG) as collector:
-        made = coins(collector.desk.store.signing_key(), 2, int(time.time()) + 80_000)
+        made = coins(collector.service.store.signing_key(), 2, int(time.time()) + 80_000)
         batch = {"reports": [write_json(each.id, report, each) for each, report in made]}
         monkeypatch.setattr(Assignment, "check", slow)
         answers: list[Any] = []
@@ -250,14 +250,14 @@ def test_who_hangs_up_in_a_row_of_requests_leaves_no_line(
     collector: Collector, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, go_on = threading.Event(), threading.Event()
-    ping = collector.desk.store.ping
+    ping = collector.service.store.ping
 
     def slow() -> None:
         began.set()
         assert go_on.wait(HANG)
         ping()
 
-    monkeypatch.setattr(collector.desk.store, "ping", slow)
+    monkeypatch.setattr(collector.service.store, "ping", slow)
     with caplog.at_level(logging.INFO):
         gone = socket.create_connection(("127.0.0.1", collector.port), timeout=HANG)
         first = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

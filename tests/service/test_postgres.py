@@ -48,7 +48,7 @@ def test_two_collectors_count_once(cluster: Cluster) -> None:
         for thread in threads:
             thread.join()
         assert set(statuses) == {200}
-        assert one.desk.survey(PLAN.id).people == two.desk.survey(PLAN.id).people == senders * each
+        assert one.service.survey(PLAN.id).people == two.service.survey(PLAN.id).people == senders * each
         assert one.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").json["people"] == senders * each
     store = open_store(url)
     stored = sorted(row.tobytes() for _, ids, _ in store.read(PLAN) for row in ids)
@@ -59,8 +59,8 @@ def test_two_collectors_count_once(cluster: Cluster) -> None:
 def test_a_survey_made_at_one_collector_is_known_to_the_other(cluster: Cluster) -> None:
     url = cluster.fresh_url()
     with collecting(url, ()) as one, collecting(url, ()) as two:
-        one.desk.create(PLAN, "colours")
+        one.service.create(PLAN, "colours")
         assert two.ask("GET", f"/v1/plans/{PLAN.id}").data == PLAN.to_json().encode()
         assert two.post(write_json(new_id(), sv.Client(PLAN).report(RECORD))).status == 200
-        two.desk.close(PLAN.id)
+        two.service.close(PLAN.id)
         assert one.post(write_json(new_id(), sv.Client(PLAN).report(RECORD))).problem == "survey-closed"

@@ -18,7 +18,7 @@ from tests.waiting import HANG
 
 
 def people(collector: Collector, plan: sv.Plan = PLAN) -> int:
-    return collector.desk.survey(plan.id).people
+    return collector.service.survey(plan.id).people
 
 
 def test_a_report_is_stored_once(collector: Collector) -> None:
@@ -190,7 +190,7 @@ def test_forged_assignments_are_refused(collector: Collector, monkeypatch: pytes
     before = people(collector, SEEDED)
     given, body = assigned(collector)
     own_key = Assignment.sign(bytes(32), SEEDED.id, given.id, given.expires)
-    late = Assignment.sign(collector.desk.store.signing_key(), SEEDED.id, given.id, int(time.time()) - 5)
+    late = Assignment.sign(collector.service.store.signing_key(), SEEDED.id, given.id, int(time.time()) - 5)
     chosen = f"{int(body['payload'], 16) ^ 1:02x}"  # other rows of the hash than were assigned
     for forged in (
         body | {"signature": "00" * 32},

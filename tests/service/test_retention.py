@@ -12,7 +12,7 @@ from tests.store.damage import damage
 
 def _estimating(collector: Collector) -> set[int]:
     """The processes that estimate now."""
-    pool = collector.desk._snapshots._estimating._pool
+    pool = collector.service._estimates._estimating._pool
     return set() if pool is None else set(pool._processes)
 
 
@@ -28,15 +28,15 @@ def test_a_deleted_survey_is_unknown_at_once_and_forgotten(tmp_path: Path) -> No
         assert (answer.status, answer.problem) == (404, "unknown-plan")
         assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").problem == "unknown-plan"
         held = _estimating(collector)
-        collector.desk.refresh()  # as it does every few seconds
+        collector.service.refresh()  # as it does every few seconds
         assert not held & _estimating(collector)  # the process that held what it had folded of it
         assert collector.ask("GET", f"/v1/plans/{PLAN.id}").problem == "unknown-plan"
-        assert PLAN.id not in [plan_id for plan_id, _ in collector.desk._snapshots._latest]
-        assert not list(collector.desk._snapshots._place().glob(f"{PLAN.id}*"))
+        assert PLAN.id not in [plan_id for plan_id, _ in collector.service._estimates._latest]
+        assert not list(collector.service._estimates._place().glob(f"{PLAN.id}*"))
         assert collector.post(device(TABLES)).status == 200
-        assert collector.desk.survey(TABLES.id).people == kept.people + 1
-        collector.desk.create(PLAN)  # again, from nothing
-        assert collector.desk.survey(PLAN.id).people == 0
+        assert collector.service.survey(TABLES.id).people == kept.people + 1
+        collector.service.create(PLAN)  # again, from nothing
+        assert collector.service.survey(PLAN.id).people == 0
         assert collector.post(device(PLAN)).json == {"stored": 1, "duplicates": 0}
 
 
@@ -47,20 +47,20 @@ def test_a_survey_made_again_knows_nothing_of_the_deleted_one(tmp_path: Path) ->
         fill(collector, PLAN)
         estimates = f"/v1/surveys/{PLAN.id}/estimates"
         assert collector.patient(estimates).json["people"] == 400
-        (old,) = collector.desk._snapshots._place().glob("*.estimate")
+        (old,) = collector.service._estimates._place().glob("*.estimate")
         held = _estimating(collector)
         with open_store(url) as operator:
             operator.delete(PLAN)
         assert collector.analyst("POST", "/v1/plans", PLAN.to_json().encode()).status == 201
         assert collector.analyst("GET", estimates).problem == "no-reports"
-        assert collector.desk.snapshot(collector.desk.survey(PLAN.id)).file is None
-        collector.desk.refresh()
+        assert collector.service.snapshot(collector.service.survey(PLAN.id)).file is None
+        collector.service.refresh()
         assert not old.exists()
         assert not held & _estimating(collector)  # the process that held what it had folded of it
         assert collector.analyst("GET", estimates).problem == "no-reports"
         fill(collector, PLAN)  # as many as before
         assert collector.patient(estimates).json["people"] == 400
-        (new,) = collector.desk._snapshots._place().glob("*.estimate")
+        (new,) = collector.service._estimates._place().glob("*.estimate")
         assert new != old
 
 
@@ -68,17 +68,17 @@ def test_an_estimate_under_way_of_a_deleted_survey_is_not_its_successors(tmp_pat
     url = f"sqlite:///{tmp_path}/survey.db"
     with collecting(url, (PLAN,), refresh_seconds=10_000) as collector:
         fill(collector, PLAN)
-        survey = collector.desk.survey(PLAN.id)
-        asked = collector.desk.ask(survey)
+        survey = collector.service.survey(PLAN.id)
+        asked = collector.service.ask(survey)
         assert asked is not None
         asked.result()  # made, and not looked at yet
         with open_store(url) as operator:
             operator.delete(PLAN)
-        collector.desk.create(PLAN)
-        again = collector.desk.survey(PLAN.id)
-        assert collector.desk.last(again).file is None
-        assert collector.desk.snapshot(again).file is None
-        assert collector.desk.fresh(again).file is None
+        collector.service.create(PLAN)
+        again = collector.service.survey(PLAN.id)
+        assert collector.service.last(again).file is None
+        assert collector.service.snapshot(again).file is None
+        assert collector.service.fresh(again).file is None
 
 
 def test_sums_answer_as_before_and_nothing_more_is_taken(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service import kept, table_routes
 from sottovoce.service.concurrency import Turns
-from sottovoce.service.estimate_cache import LONGEST_ANSWER, TOO_LONG, Snapshot, Snapshots
+from sottovoce.service.estimate_cache import LONGEST_ANSWER, TOO_LONG, EstimateCache, Snapshot
 from sottovoce.service.kept import LATE_SECONDS, MOST_KEPT, KeptAnswers
 from sottovoce.service.limits import MOST_TABLE_CELLS, check_table
 from sottovoce.service.problems import Problem
@@ -64,7 +64,7 @@ def test_large_tables_are_refused_before_anything_is_asked_for(
     with collecting(f"sqlite:///{tmp_path}/s.db", (MANY,), most_cells=1 << 12) as collector:
         asked: list[str] = []
         for name in ("ask", "answer", "write"):
-            monkeypatch.setattr(collector.desk, name, lambda *_, name=name: asked.append(name))
+            monkeypatch.setattr(collector.service, name, lambda *_, name=name: asked.append(name))
         path = f"/v1/surveys/{MANY.id}/marginals?attributes={','.join(NAMES[:13])}{more}"
         answer = collector.analyst("GET", path)
         assert (answer.status, answer.problem) == (422, "invalid-input")
@@ -102,16 +102,16 @@ def test_one_process_serves_as_long_as_one_is_enough() -> None:
 def test_answers_have_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks hears that it takes too long; who asks again hears it at once, and nothing is started anew."""
     with collecting(f"sqlite:///{tmp_path}/s.db", (MANY,)) as collector:
-        desk: Any = collector.desk
-        assert desk._snapshots._answering._seconds == LONGEST_ANSWER
-        desk._snapshots._answering._seconds = 0.3
+        service: Any = collector.service
+        assert service._estimates._answering._seconds == LONGEST_ANSWER
+        service._estimates._answering._seconds = 0.3
         monkeypatch.setattr(table_routes, "marginal_page", never_page)
-        monkeypatch.setattr(desk, "ask", lambda _: None)
-        monkeypatch.setattr(desk, "last", lambda _: Snapshot(1, tmp_path, number=1))
+        monkeypatch.setattr(service, "ask", lambda _: None)
+        monkeypatch.setattr(service, "last", lambda _: Snapshot(1, tmp_path, number=1))
         started: list[Any] = []
-        submit = desk._snapshots._answering.submit
+        submit = service._estimates._answering.submit
         monkeypatch.setattr(
-            desk._snapshots._answering, "submit", lambda *given: started.append(given) or submit(*given)
+            service._estimates._answering, "submit", lambda *given: started.append(given) or submit(*given)
         )
         monkeypatch.setattr(kept, "LATE_SECONDS", HANG)
 
@@ -188,7 +188,7 @@ def test_so_many_answers_are_kept_and_no_more(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_answers_of_a_deleted_survey_are_let_go_of(tmp_path: Path) -> None:
-    snapshots = Snapshots(f"sqlite:///{tmp_path}/s.db", 1.0)
+    snapshots = EstimateCache(f"sqlite:///{tmp_path}/s.db", 1.0)
     try:
         snapshots._latest["id", 1] = Snapshot(1)
         snapshots._answers.ask("a", Future).set_result(b"rows")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.service import survey_service as desks
+from sottovoce.service import survey_service
 from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
@@ -59,8 +59,8 @@ def test_too_many_plans_at_once_are_refused() -> None:
 def test_planning_without_end_leaves_estimates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db") as collector:
         collector.post({"reports": [device() for _ in range(20)]})
-        monkeypatch.setattr(desks, "planned_text", never)
-        monkeypatch.setattr(collector.desk.planning, "_seconds", 0.3)
+        monkeypatch.setattr(survey_service, "planned_text", never)
+        monkeypatch.setattr(collector.service.planning, "_seconds", 0.3)
         with ThreadPoolExecutor(3) as threads:
             bodies = [ASKED | {"people": people} for people in (10, 20, 30)]
             answers = list(threads.map(lambda body: collector.analyst("POST", "/v1/surveys", body), bodies))
@@ -96,7 +96,7 @@ def test_devices_are_served_while_analysts_wait(
             assert end.wait(HANG)
             raise Problem("no-reports", "nobody")
 
-        monkeypatch.setattr(collector.desk, waits, slow)
+        monkeypatch.setattr(collector.service, waits, slow)
         with ThreadPoolExecutor(THREADS + 4) as threads:
             try:
                 url = f"/v1/surveys/{PLAN.id}/{path}"

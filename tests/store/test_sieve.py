@@ -1,11 +1,11 @@
-"""The sieve lets everything through that it must, and little else."""
+"""The filter lets everything through that it must, and little else."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.stats import binom
 
-from sottovoce.store.duplicate_filter import Hash, Probe, Sieve
+from sottovoce.store.duplicate_filter import DuplicateFilter, Hash, Probe
 
 FULL, ASKED = 1 << 15, 200_000
 RATE = 1 / 4000  # a little above what the law of its bits gives
@@ -14,11 +14,11 @@ RATE = 1 / 4000  # a little above what the law of its bits gives
 def test_all_that_was_added_passes_and_few_others() -> None:
     draws = np.random.default_rng(5)
     own, others = (draws.integers(0, 1 << 64, size, dtype=np.uint64) for size in (FULL, ASKED))
-    sieve = Sieve(FULL)
+    duplicate_filter = DuplicateFilter(FULL)
     for part in np.array_split(own, 7):
-        sieve.add(Probe(part))
-    assert np.array_equal(sieve.passed(Probe(own)), np.arange(FULL))
-    assert len(sieve.passed(Probe(others))) < binom.isf(1e-6, ASKED, RATE)
+        duplicate_filter.add(Probe(part))
+    assert np.array_equal(duplicate_filter.passed(Probe(own)), np.arange(FULL))
+    assert len(duplicate_filter.passed(Probe(others))) < binom.isf(1e-6, ASKED, RATE)
 
 
 def test_hashes_depend_on_every_byte_and_on_the_key() -> None:

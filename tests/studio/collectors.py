@@ -20,7 +20,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.service.app import make_app
 from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
-from sottovoce.service.survey_service import Desk
+from sottovoce.service.survey_service import SurveyService
 from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from sottovoce.studio.access import Access, cookie_name
@@ -40,7 +40,7 @@ class Collector:
     """A running collector."""
 
     url: str
-    desk: Desk
+    service: SurveyService
     access: Access
 
     @property
@@ -50,13 +50,13 @@ class Collector:
     def survey(self, question: Any, people: int = 1000, epsilon: float = 2.0, title: str = "", **options: Any) -> Plan:
         """A new survey over the usual attributes."""
         plan = sv.plan(options.pop("schema", SCHEMA), question, epsilon=epsilon, people=people, **options)
-        self.desk.create(plan, title)
+        self.service.create(plan, title)
         return plan
 
     def hear(self, plan: Plan, people: int, seed: int = 1) -> None:
         """Reports of so many people, who exist only here."""
         ids = np.frombuffer(b"".join(new_id() for _ in range(people)), np.uint8).reshape(-1, 16)
-        self.desk.store.append(plan, ids, sv.simulate(plan, crowd(people, seed), seed))
+        self.service.store.append(plan, ids, sv.simulate(plan, crowd(people, seed), seed))
 
 
 def crowd(people: int, seed: int) -> dict[str, Any]:
@@ -74,10 +74,10 @@ def crowd(people: int, seed: int) -> dict[str, Any]:
 def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterator[Collector]:
     """A collector that is there for so long, and takes every visitor for an analyst who has logged in, or nobody."""
     with open_store(f"sqlite:///{folder}/survey.db") as store:
-        desk = Desk(store, refresh_seconds=0.2)
+        service = SurveyService(store, refresh_seconds=0.2)
         chosen = Settings(**({"refresh_seconds": 0.5} | settings))
-        app = make_app(desk, chosen)
-        access = add_studio(app, desk, chosen.address)
+        app = make_app(service, chosen)
+        access = add_studio(app, service, chosen.address)
         served = as_analyst(app, new_token(store, "tests")) if logged_in else app
         server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, daemon=True)
@@ -85,7 +85,7 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
         until(lambda: server.started, thread.is_alive)
         port = server.servers[0].sockets[0].getsockname()[1]
         try:
-            yield Collector(f"http://127.0.0.1:{port}", desk, access)
+            yield Collector(f"http://127.0.0.1:{port}", service, access)
         finally:
             server.should_exit = True
             thread.join()

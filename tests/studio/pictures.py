@@ -71,7 +71,7 @@ def surveyed(collector: Collector) -> Any:
     )
     people = {**crowd(PEOPLE, 1), "region": np.random.default_rng(1).choice(REGIONS, PEOPLE, p=[0.35, 0.3, 0.2, 0.15])}
     ids = np.frombuffer(b"".join(new_id() for _ in range(PEOPLE)), np.uint8).reshape(-1, 16)
-    collector.desk.store.append(plan, ids, sv.simulate(plan, people, 1))
+    collector.service.store.append(plan, ids, sv.simulate(plan, people, 1))
     return plan
 
 

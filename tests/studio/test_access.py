@@ -51,7 +51,7 @@ def test_without_a_token_only_participants_are_served(locked: Collector, plan: P
     for path in ACTIONS:
         refused = httpx.post(locked.studio + path.format(id=plan.id), headers={"Origin": locked.url})
         assert refused.status_code == 401
-    assert not locked.desk.survey(plan.id).entry.closed
+    assert not locked.service.survey(plan.id).entry.closed
     assert httpx.get(f"{locked.studio}/take/{plan.id}").status_code == 200
     assert httpx.get(f"{locked.studio}/static/take.js").status_code == 200
     assert httpx.get(f"{locked.studio}/client/index.js").headers["content-type"].startswith("text/javascript")
@@ -64,7 +64,7 @@ def test_no_form_is_read_before_its_sender_is_known(locked: Collector, plan: Pla
 
 
 def test_a_token_lets_in_and_is_forgotten(locked: Collector, plan: Plan) -> None:
-    token = new_token(locked.desk.store, "ada")
+    token = new_token(locked.service.store, "ada")
     with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:
         wrong = client.post("/login", data={"token": token[:-1], "next": ""})
         assert wrong.status_code == 401
@@ -100,7 +100,7 @@ def test_forms_of_other_sites_are_refused(unlocked: Collector, path: str) -> Non
     ):
         answer = httpx.post(unlocked.studio + path.format(id=plan.id), data={"title": "x"}, headers=headers)
         assert answer.status_code == 403
-    assert not unlocked.desk.survey(plan.id).entry.closed
+    assert not unlocked.service.survey(plan.id).entry.closed
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "evil.example"])
@@ -186,7 +186,7 @@ def test_a_code_is_spent_once_however_many_come_at_once(locked: Collector) -> No
 
 
 def test_neither_code_nor_session_is_kept_as_it_is(locked: Collector) -> None:
-    access = Access(locked.desk.store)
+    access = Access(locked.service.store)
     code = access.new_code()
     assert len(code) >= 43  # 256 bits
     assert code not in repr(vars(access))
@@ -199,7 +199,7 @@ def test_neither_code_nor_session_is_kept_as_it_is(locked: Collector) -> None:
 
 
 def test_whoever_may_read_changes_nothing(locked: Collector, plan: Plan) -> None:
-    token = new_token(locked.desk.store, "reader", "read")
+    token = new_token(locked.service.store, "reader", "read")
     with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:
         assert client.post("/login", data={"token": token, "next": ""}).status_code == 303
         for path in ANALYSTS:
@@ -208,11 +208,11 @@ def test_whoever_may_read_changes_nothing(locked: Collector, plan: Plan) -> None
             refused = client.post(path.format(id=plan.id), data={"title": "x"})
             assert refused.status_code == 403
             assert "scope manage" in refused.text
-    assert not locked.desk.survey(plan.id).entry.closed
+    assert not locked.service.survey(plan.id).entry.closed
 
 
 def test_a_token_that_has_expired_lets_nobody_in(locked: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    token = new_token(locked.desk.store, "guest", days=1)
+    token = new_token(locked.service.store, "guest", days=1)
     cookies = {cookie_of(locked): token}
     assert httpx.get(f"{locked.studio}/", cookies=cookies).status_code == 200
     later = time.time() + 86_401
@@ -225,7 +225,7 @@ def test_a_token_that_has_expired_lets_nobody_in(locked: Collector, monkeypatch:
 
 def test_two_studios_on_one_computer_have_cookies_of_their_own(locked: Collector, unlocked: Collector) -> None:
     assert cookie_of(locked) != cookie_of(unlocked)
-    token = new_token(locked.desk.store, "ada")
+    token = new_token(locked.service.store, "ada")
     assert httpx.get(f"{locked.studio}/", cookies={cookie_of(locked): token}).status_code == 200
     assert httpx.get(f"{locked.studio}/", cookies={cookie_of(unlocked): token}).status_code == 303
 

@@ -95,7 +95,7 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
         page.locator("#count").wait_for()
         assert page.locator("#count").text_content() == "0"
         link = page.locator(".link a").get_attribute("href")
-        plan = collector.desk.survey(page.url.rsplit("/", 1)[-1]).plan
+        plan = collector.service.survey(page.url.rsplit("/", 1)[-1]).plan
         assert list(plan.schema) == ["smoker", "drinks"]
         with visitor(chromium) as (person, _):
             person.goto(link)
@@ -117,7 +117,7 @@ def test_a_printed_link_logs_in_this_browser_alone(chromium: Any, tmp_path: Path
         page.get_by_text("Close the survey").click()
         page.get_by_role("button", name="Close it now").click()
         page.get_by_text("closed", exact=True).first.wait_for()
-        assert locked.desk.survey(plan.id).entry.closed
+        assert locked.service.survey(plan.id).entry.closed
         with visitor(chromium) as (other, log):
             other.goto(link)
             assert "was used before" in other.get_by_role("alert").text_content()
@@ -173,7 +173,7 @@ def test_nothing_leaves_but_what_the_oracle_says(
     With the same coins they have the same id, so each has a collector of her own.
     """
     plan = collector.survey(QUESTIONS[question], epsilon=1.0, people=500 + is_told)
-    second.desk.create(plan)
+    second.service.create(plan)
 
     def reports(number: int) -> list[sv.Report]:
         return [sv.Client(plan, entropy=Tape(tape(plan, number))).report(record) for record in (ONE, OTHER)]
@@ -216,7 +216,7 @@ def test_the_whisper_cannot_be_drawn_again(chromium: Any, collector: Collector) 
             assert page.locator("#sent-id").text_content() == first["id"]
             assert page.locator("#unsent").is_hidden()
         assert draw(page, OTHER) == first
-    assert collector.desk.survey(plan.id).people == 1
+    assert collector.service.survey(plan.id).people == 1
 
 
 def test_a_whisper_is_not_seen_before_it_is_sent(chromium: Any, collector: Collector) -> None:
@@ -247,7 +247,7 @@ def test_a_whisper_is_not_seen_before_it_is_sent(chromium: Any, collector: Colle
         page.locator("#thanks").wait_for()
         assert shown(page) == message
         assert page.locator("#unsent").is_hidden()
-    assert collector.desk.survey(plan.id).people == 1
+    assert collector.service.survey(plan.id).people == 1
 
 
 def test_a_limit_that_is_reached_is_said(chromium: Any, collector: Collector) -> None:
@@ -266,7 +266,7 @@ def test_a_limit_that_is_reached_is_said(chromium: Any, collector: Collector) ->
         assert not [each for each in log.requests if each.method == "POST"]
         page.evaluate("localStorage.removeItem('sottovoce/account')")
         draw(page, ONE)
-    assert collector.desk.survey(plan.id).people == 1
+    assert collector.service.survey(plan.id).people == 1
 
 
 def test_assigned_coins_are_fetched_and_hold(chromium: Any, collector: Collector) -> None:
@@ -276,7 +276,7 @@ def test_assigned_coins_are_fetched_and_hold(chromium: Any, collector: Collector
         message = draw(page, ONE)
         assert [each.url for each in log.requests if each.url.endswith("/assignment")]
         assert set(message) == {"id", "sottovoce", "plan", "cohort", "payload", "expires", "signature"}
-    assert collector.desk.survey(plan.id).people == 1
+    assert collector.service.survey(plan.id).people == 1
 
 
 def test_what_is_unanswered_and_what_went_wrong_is_said(chromium: Any, collector: Collector) -> None:
@@ -288,7 +288,7 @@ def test_what_is_unanswered_and_what_went_wrong_is_said(chromium: Any, collector
         assert page.locator("#unanswered").text_content() == "Please answer: smoker, age."
         assert page.locator("#whisper").is_hidden()
         answer(page, ONE)
-        collector.desk.close(plan.id)
+        collector.service.close(plan.id)
         press_draw(page)
         page.locator("#problem").wait_for()
         said = "This survey was closed meanwhile. It was sent, but not counted."
@@ -298,7 +298,7 @@ def test_what_is_unanswered_and_what_went_wrong_is_said(chromium: Any, collector
         page.reload()
         page.locator("#closed").wait_for()
         log.wrong[:] = [wrong for wrong in log.wrong if "410" not in wrong]  # the refusal, which Chromium notes
-    assert collector.desk.survey(plan.id).people == 0
+    assert collector.service.survey(plan.id).people == 0
 
 
 def test_all_of_it_works_by_keyboard(chromium: Any, collector: Collector) -> None:

@@ -1,4 +1,4 @@
-"""What is drawn and planned elsewhere: charts, designs, and the artist who remembers them."""
+"""What is drawn and planned elsewhere: charts, designs, and the background jobs that remember them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.problems import Problem
 from sottovoce.studio import figures
-from sottovoce.studio.background_jobs import LONGEST_DRAWING, TOO_LONG, Artist
+from sottovoce.studio.background_jobs import LONGEST_DRAWING, TOO_LONG, BackgroundJobs
 from sottovoce.studio.charts import MOST_BARS
 from sottovoce.studio.designs import design
 from tests.known import chain, known
@@ -49,61 +49,63 @@ class Here:
 
 
 @pytest.fixture
-def here() -> Iterator[tuple[Artist, Here]]:
-    artist, pool = Artist(), Here()
-    artist._pool = pool  # type: ignore[assignment]
-    yield artist, pool
-    artist.close()
+def here() -> Iterator[tuple[BackgroundJobs, Here]]:
+    jobs, pool = BackgroundJobs(), Here()
+    jobs._pool = pool  # type: ignore[assignment]
+    yield jobs, pool
+    jobs.close()
 
 
-def test_what_was_made_is_kept_and_what_failed_is_not(here: tuple[Artist, Here]) -> None:
-    artist, pool = here
-    assert artist.ask("sum", sum, [1, 2]).result() == 3
-    assert artist.ask("sum", sum, [5, 5]).result() == 3
+def test_what_was_made_is_kept_and_what_failed_is_not(here: tuple[BackgroundJobs, Here]) -> None:
+    jobs, pool = here
+    assert jobs.ask("sum", sum, [1, 2]).result() == 3
+    assert jobs.ask("sum", sum, [5, 5]).result() == 3
     assert pool.calls == 1
     for _ in range(2):
         with pytest.raises(ValueError, match="invalid literal"):
-            artist.ask("wrong", int, "x").result()
+            jobs.ask("wrong", int, "x").result()
     assert pool.calls == 3
 
 
 def test_the_latest_is_shown_until_a_newer_one_is_due(
-    here: tuple[Artist, Here], monkeypatch: pytest.MonkeyPatch
+    here: tuple[BackgroundJobs, Here], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    artist, pool = here
+    jobs, pool = here
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    assert artist.latest("key", 1.0, sum, [1]) == (1.0, 1)
-    assert artist.latest("key", 2.0, sum, [2]) == (1.0, 1)  # too soon
+    assert jobs.latest("key", 1.0, sum, [1]) == (1.0, 1)
+    assert jobs.latest("key", 2.0, sum, [2]) == (1.0, 1)  # too soon
     now[0] += 10
-    assert artist.latest("key", 1.0, sum, [9]) == (1.0, 1)  # nothing new
+    assert jobs.latest("key", 1.0, sum, [9]) == (1.0, 1)  # nothing new
     assert pool.calls == 1
-    assert artist.latest("key", 2.0, sum, [2]) == (2.0, 2)
+    assert jobs.latest("key", 2.0, sum, [2]) == (2.0, 2)
     now[0] += 10
-    assert artist.latest("key", 3.0, int, "x") == (2.0, 2)  # it went wrong: the old one stays
-    assert artist.latest("key", 3.0, sum, [3]) == (2.0, 2)  # and is not tried again at once
+    assert jobs.latest("key", 3.0, int, "x") == (2.0, 2)  # it went wrong: the old one stays
+    assert jobs.latest("key", 3.0, sum, [3]) == (2.0, 2)  # and is not tried again at once
     now[0] += 10
-    assert artist.latest("key", 3.0, sum, [3]) == (3.0, 3)
+    assert jobs.latest("key", 3.0, sum, [3]) == (3.0, 3)
 
 
-def test_a_drawing_that_takes_too_long_says_so(here: tuple[Artist, Here], monkeypatch: pytest.MonkeyPatch) -> None:
-    artist, pool = here
+def test_a_drawing_that_takes_too_long_says_so(
+    here: tuple[BackgroundJobs, Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, pool = here
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    assert Artist()._pool._seconds == LONGEST_DRAWING
+    assert BackgroundJobs()._pool._seconds == LONGEST_DRAWING
 
     def too_long(*_: Any) -> Any:
         raise Problem("busy", TOO_LONG)
 
-    version, result = artist.latest("key", 1.0, too_long, late=TOO_LONG)
+    version, result = jobs.latest("key", 1.0, too_long, late=TOO_LONG)
     assert (version != 0.0, result) == (True, TOO_LONG)
     now[0] += 10
-    assert artist.latest("key", 1.0, sum, [1], late=TOO_LONG) == (version, TOO_LONG)  # not tried again at once
+    assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (version, TOO_LONG)  # not tried again at once
     assert pool.calls == 1
     now[0] += 5 * LONGEST_DRAWING
-    assert artist.latest("key", 1.0, sum, [1], late=TOO_LONG) == (1.0, 1)
+    assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (1.0, 1)
     now[0] += 10
-    assert artist.latest("key", 2.0, too_long, late=TOO_LONG)[1] == 1  # the old one stays
+    assert jobs.latest("key", 2.0, too_long, late=TOO_LONG)[1] == 1  # the old one stays
 
 
 def test_a_design_is_the_plan_that_auto_gives() -> None:

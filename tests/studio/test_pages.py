@@ -70,7 +70,7 @@ def test_every_page_is_well_made(collector: Collector, browser: httpx.Client, dr
 def test_a_form_becomes_the_survey_that_it_describes(collector: Collector, browser: httpx.Client) -> None:
     answer = browser.post("/new", data=FORM)
     assert answer.status_code == 303
-    made = collector.desk.survey(answer.headers["location"].rsplit("/", 1)[-1])
+    made = collector.service.survey(answer.headers["location"].rsplit("/", 1)[-1])
     schema = sv.Schema(
         smoker=sv.Boolean(), drinks=sv.Categorical(["never", "weekly", "daily"]), age=sv.Ordinal(18, 97, bins=4)
     )
@@ -140,7 +140,7 @@ def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -
 
 def test_the_page_of_a_survey_shows_all_of_it(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
     text = browser.get(f"/watch/{drawn.id}").text
-    people = collector.desk.survey(drawn.id).people
+    people = collector.service.survey(drawn.id).people
     assert f'<b id="count">{people:,}</b> of 20,000 people expected' in text
     for words in ("Dependency tree", "Strongest associations", "Ask for any table", "Trusted with answers: nobody"):
         assert words in text
@@ -170,7 +170,7 @@ def test_only_the_parts_that_changed_are_sent_again(collector: Collector, browse
 def test_any_table_can_be_asked_for(collector: Collector, browser: httpx.Client, drawn: Plan, names: list[str]) -> None:
     path, asked = f"/watch/{drawn.id}/table", {"attribute": names}
     text = until(lambda: (page := browser.get(path, params=asked).text).count("<svg") and page)
-    file = collector.desk.last(collector.desk.survey(drawn.id)).file
+    file = collector.service.last(collector.service.survey(drawn.id)).file
     assert file is not None
     table = kept_in(file).estimate.marginal(*names)
     assert text.count("<tr>") == 1 + len(table.values)

@@ -58,7 +58,7 @@ def browser(collector: Collector) -> Iterator[httpx.Client]:
 def hear(collector: Collector, plan: Plan, table: dict[str, Any]) -> None:
     reports = sv.simulate(plan, table, 1)
     ids = np.frombuffer(b"".join(new_id() for _ in range(len(reports))), np.uint8).reshape(-1, 16)
-    collector.desk.store.append(plan, ids, reports)
+    collector.service.store.append(plan, ids, reports)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_a_form_asks_what_is_popular(collector: Collector, browser: httpx.Client
     assert found["errors"][0]["what"] == "a popular value"
     answer = browser.post("/new", data=FORM)
     assert answer.status_code == 303
-    made = collector.desk.survey(answer.headers["location"].rsplit("/", 1)[-1]).plan
+    made = collector.service.survey(answer.headers["location"].rsplit("/", 1)[-1]).plan
     schema = sv.Schema(word=sv.Text(bytes=4, alphabet="teamilk", longer="cut"))
     assert made == sv.plan(schema, sv.HeavyHitters("word", top=3), epsilon="4.0", people=4000)
     page = browser.get(f"/take/{made.id}").text
@@ -108,7 +108,7 @@ def test_the_page_shows_values_with_marks(browser: httpx.Client, words: Plan) ->
 
 
 def test_analysts_get_the_marks_as_json(collector: Collector, words: Plan) -> None:
-    token = new_token(collector.desk.store, "popular")
+    token = new_token(collector.service.store, "popular")
     address = f"{collector.url}/v1/surveys/{words.id}/estimates"
     body = httpx.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=HANG).json()
     (table,) = body["tables"]
@@ -167,10 +167,10 @@ def test_a_round_of_a_series_is_watched_and_answered(collector: Collector, brows
     while followed.status_code == 503:  # somebody else's estimate comes first
         followed = browser.post(f"/watch/{plan.id}/next")
     assert followed.status_code == 303
-    after = collector.desk.survey(followed.headers["location"].rsplit("/", 1)[-1])
+    after = collector.service.survey(followed.headers["location"].rsplit("/", 1)[-1])
     assert (after.plan.series.number, after.plan.series.parent) == (1, plan.id)
     assert after.entry.title == "Baskets (round 2)"
-    assert collector.desk.survey(plan.id).entry.closed
+    assert collector.service.survey(plan.id).entry.closed
     assert browser.post(f"/watch/{plan.id}/next").headers["location"] == followed.headers["location"]
     assert browser.post(f"/watch/{after.plan.id}/next").status_code == 409  # nobody was heard there
     page = browser.get(f"/take/{after.plan.id}").text

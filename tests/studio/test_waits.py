@@ -15,7 +15,7 @@ import sottovoce as sv
 from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.problems import Problem
 from sottovoce.studio import make_page, take_page
-from sottovoce.studio.background_jobs import Artist
+from sottovoce.studio.background_jobs import BackgroundJobs
 from sottovoce.studio.take_page import Pages, field_of, fields_of
 from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG, until
@@ -45,8 +45,8 @@ def test_participants_are_served_while_analysts_wait(
         return made
 
     monkeypatch.setattr(make_page, "ask_design", slow)
-    monkeypatch.setattr(Artist, "submit", slow)
-    monkeypatch.setattr(studio.desk, "snapshot", lambda _: Snapshot(1, Path("none")))
+    monkeypatch.setattr(BackgroundJobs, "submit", slow)
+    monkeypatch.setattr(studio.service, "snapshot", lambda _: Snapshot(1, Path("none")))
     url, options = studio.studio + path.format(id=plan.id), {"timeout": HANG, "headers": {"Origin": studio.url}}
     if method == "POST":
         options["data"] = FORM | REST
@@ -73,7 +73,7 @@ def test_the_form_plans_where_plans_are_ended(studio: Collector, monkeypatch: py
     def busy(*_: object) -> Any:
         raise Problem("busy", "planning takes too long", {"Retry-After": "10"})
 
-    monkeypatch.setattr(studio.desk.planning, "submit", busy)
+    monkeypatch.setattr(studio.service.planning, "submit", busy)
     options: Any = {"data": FORM | REST, "headers": {"Origin": studio.url}, "timeout": HANG}
     assert httpx.post(f"{studio.studio}/new/preview", **options).json() == {"wrong": "planning takes too long"}
     page = httpx.post(f"{studio.studio}/new", **options)
@@ -88,9 +88,9 @@ def test_large_tables_are_refused_before_they_are_drawn(studio: Collector, monke
         raise AssertionError("it is drawn")
 
     for name in ("latest", "submit"):
-        monkeypatch.setattr(Artist, name, never)
-    monkeypatch.setattr(studio.desk, "snapshot", lambda _: Snapshot(1, Path("none")))
-    monkeypatch.setattr(studio.desk, "most_cells", 3)
+        monkeypatch.setattr(BackgroundJobs, name, never)
+    monkeypatch.setattr(studio.service, "snapshot", lambda _: Snapshot(1, Path("none")))
+    monkeypatch.setattr(studio.service, "most_cells", 3)
     names = "&".join(f"attribute={name}" for name in plan.cohorts.attributes)
     for kind in ("", ".csv", ".parquet", ".png"):
         page = httpx.get(f"{studio.studio}/watch/{plan.id}/table{kind}?{names}", timeout=HANG)
@@ -115,7 +115,7 @@ def test_a_page_is_rendered_once_for_all(studio: Collector, monkeypatch: pytest.
     assert calls == [plan.id]
     assert answers[0].headers["cache-control"] == "no-store"
     assert "form-action 'none'" in answers[0].headers["content-security-policy"]
-    studio.desk.close(plan.id)
+    studio.service.close(plan.id)
     assert "is closed" in httpx.get(page).text
 
 
@@ -150,12 +150,12 @@ def test_a_survey_made_again_shows_no_picture_of_the_deleted_one(
     plan = studio.survey(sv.Frequencies("smoker"))
     asked: list[Any] = []
 
-    def latest(_: Artist, key: Any, *__: Any, **___: Any) -> tuple[float, Any]:
+    def latest(_: BackgroundJobs, key: Any, *__: Any, **___: Any) -> tuple[float, Any]:
         asked.append(key)
         return 0.0, None
 
-    monkeypatch.setattr(Artist, "latest", latest)
-    monkeypatch.setattr(studio.desk, "snapshot", lambda _: Snapshot(1, Path("none")))
+    monkeypatch.setattr(BackgroundJobs, "latest", latest)
+    monkeypatch.setattr(studio.service, "snapshot", lambda _: Snapshot(1, Path("none")))
 
     def shown() -> set[Any]:
         asked.clear()
@@ -166,6 +166,6 @@ def test_a_survey_made_again_shows_no_picture_of_the_deleted_one(
 
     before = shown()
     assert before == shown()
-    studio.desk.store.delete(plan)
-    studio.desk.create(plan)
+    studio.service.store.delete(plan)
+    studio.service.create(plan)
     assert before.isdisjoint(shown())

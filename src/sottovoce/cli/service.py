@@ -155,7 +155,7 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
     from sottovoce.console.surveys import read_plan
     from sottovoce.service.app import make_app
     from sottovoce.service.server import run
-    from sottovoce.service.survey_service import Desk
+    from sottovoce.service.survey_service import SurveyService
     from sottovoce.store import open_store
 
     if has_pages:
@@ -167,11 +167,11 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
     try:
         for path, each in zip(plans, made, strict=True):
             store.add_plan(each, path.stem)
-        desk = Desk(store, settings.refresh_seconds, settings.most_values, settings.most_attributes)
-        served = make_app(desk, settings)
+        service = SurveyService(store, settings.refresh_seconds, settings.most_values, settings.most_attributes)
+        served = make_app(service, settings)
         start, code = "", None
         if has_pages:
-            access = add_studio(served, desk, settings.address)
+            access = add_studio(served, service, settings.address)
             start = "/studio"
             if host in LOCAL and not settings.proxies:
                 code = access.new_code()

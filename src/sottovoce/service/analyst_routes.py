@@ -17,7 +17,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.service.concurrency import Turn
 from sottovoce.service.problems import Problem
 from sottovoce.service.streams import Download, file_stream
-from sottovoce.service.survey_service import Desk, Survey
+from sottovoce.service.survey_service import Survey, SurveyService
 from sottovoce.service.table_routes import LONGEST_WAIT, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
@@ -52,57 +52,57 @@ class NewSurvey(BaseModel):
 _SURVEY = {"required": True, "content": {"application/json": {"schema": NewSurvey.model_json_schema()}}}
 
 
-def analyst_routes(desk: Desk) -> APIRouter:
+def analyst_routes(service: SurveyService) -> APIRouter:
     """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something.
 
     None declares its body as a parameter: the framework would parse it before it asks for the token.
     """
-    check = needs_token(desk.store)
+    check = needs_token(service.store)
     router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(check)], tags=["analyst"])
 
     @router.get("")
     def surveys() -> list[dict[str, Any]]:
         """All surveys, the newest first."""
-        return [survey.to_json() for survey in desk.surveys()]
+        return [survey.to_json() for survey in service.surveys()]
 
     @router.post("", status_code=201, openapi_extra={"requestBody": _SURVEY})
     async def create(request: Request) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
         asked = await run_in_threadpool(NewSurvey.read, await request.body())
-        text = await finished(await run_in_threadpool(desk.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
+        text = await finished(await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
 
         def created() -> Survey:
             plan = Plan.from_json(text)
-            if desk.has(plan.id):
+            if service.has(plan.id):
                 raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
-            return desk.create(plan, asked.title)
+            return service.create(plan, asked.title)
 
         return (await run_in_threadpool(created)).to_json()
 
     @router.get("/{id}")
     def survey(id: SurveyId) -> dict[str, Any]:
         """One survey."""
-        return desk.survey(id).to_json()
+        return service.survey(id).to_json()
 
     @router.post("/{id}/close")
     def close(id: SurveyId) -> dict[str, Any]:
         """Take no more reports."""
-        return desk.close(id).to_json()
+        return service.close(id).to_json()
 
     @router.post("/{id}/next", status_code=201, responses=_THERE)
     async def following(id: SurveyId, response: Response) -> dict[str, Any]:
         """Make the next round from the estimate of this one, which takes no more reports then; 200 if it is there."""
-        made, is_new = await to_thread.run_sync(desk.next_round, id, limiter=desk.waiting)
+        made, is_new = await to_thread.run_sync(service.next_round, id, limiter=service.waiting)
         response.status_code = 201 if is_new else 200
         return made.to_json()
 
-    table_routes(router, desk)
+    table_routes(router, service)
 
     def exported(id: str, turn: Turn) -> StreamingResponse:
-        plan = desk.survey(id).plan
-        download = Download(desk.new_file(), turn)
+        plan = service.survey(id).plan
+        download = Download(service.new_file(), turn)
         try:
-            export_file(desk.store, plan, download.path)
+            export_file(service.store, plan, download.path)
         except BaseException:
             download.drop()
             raise
@@ -112,9 +112,9 @@ def analyst_routes(desk: Desk) -> APIRouter:
     @router.get("/{id}/export", response_class=StreamingResponse)
     async def export(id: SurveyId) -> StreamingResponse:
         """All reports so far, as one Parquet file."""
-        turn = desk.downloads.take()  # until all of it is sent: its bytes are on the disk for so long
+        turn = service.downloads.take()  # until all of it is sent: its bytes are on the disk for so long
         try:
-            return await to_thread.run_sync(exported, id, turn, limiter=desk.waiting)
+            return await to_thread.run_sync(exported, id, turn, limiter=service.waiting)
         except BaseException:
             turn.end()
             raise
@@ -130,8 +130,8 @@ def analyst_routes(desk: Desk) -> APIRouter:
 
         def taken() -> Survey:
             plan = Plan.from_json(text)
-            response.status_code = 200 if desk.has(plan.id) else 201
-            return desk.create(plan, title)
+            response.status_code = 200 if service.has(plan.id) else 201
+            return service.create(plan, title)
 
         return (await run_in_threadpool(taken)).to_json()
 

@@ -31,7 +31,7 @@ from sottovoce.service.openapi import with_public
 from sottovoce.service.problems import MEDIA_TYPE, Problem, problem_of
 from sottovoce.service.public_routes import public_routes
 from sottovoce.service.settings import Settings
-from sottovoce.service.survey_service import Desk
+from sottovoce.service.survey_service import SurveyService
 from sottovoce.service.temporary_folders import remove_leftovers
 from sottovoce.service.writer import Writer
 
@@ -39,28 +39,28 @@ _FOR_DEVICES = (PATH, "/v1/plans/")
 _BY_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
 
 
-def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
-    """A collector on a desk. Closing it writes what waits; the store stays open."""
+def make_app(service: SurveyService, settings: Settings | None = None) -> FastAPI:
+    """A collector of a survey service. Closing it writes what waits; the store stays open."""
     settings = settings or Settings()
-    desk.most_cells = settings.most_cells
+    service.most_cells = settings.most_cells
     metrics = Metrics()
-    writer = Writer(desk.store, metrics, settings)
+    writer = Writer(service.store, metrics, settings)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         left = await run_in_threadpool(remove_leftovers)
-        log("started", surveys=len(desk.store.plan_ids()), leftovers_removed=left)
-        keeping = asyncio.create_task(_keep_fresh(desk, settings.refresh_seconds))
+        log("started", surveys=len(service.store.plan_ids()), leftovers_removed=left)
+        keeping = asyncio.create_task(_keep_fresh(service, settings.refresh_seconds))
         try:
             yield
         finally:
             keeping.cancel()
             await run_in_threadpool(writer.close)
-            await run_in_threadpool(desk.stop)
+            await run_in_threadpool(service.stop)
             log("stopped")
 
     app = _Collector(
-        Ingest(desk.shelf, writer, metrics, settings),
+        Ingest(service.plan_cache, writer, metrics, settings),
         writer.memory,
         settings,
         title="sottovoce collector",
@@ -70,9 +70,9 @@ def make_app(desk: Desk, settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         openapi_url="/v1/openapi.json",
     )
-    app.state.desk, app.state.writer = desk, writer
-    app.router.routes.extend(public_routes(desk, writer, metrics, settings))
-    app.include_router(analyst_routes(desk))
+    app.state.service, app.state.writer = service, writer
+    app.router.routes.extend(public_routes(service, writer, metrics, settings))
+    app.include_router(analyst_routes(service))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     for kind in (Problem, SottovoceError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _refused)
@@ -120,12 +120,12 @@ def _limited(app: ASGIApp, settings: Settings) -> ASGIApp:
     return for_devices
 
 
-async def _keep_fresh(desk: Desk, seconds: float) -> None:
+async def _keep_fresh(service: SurveyService, seconds: float) -> None:
     """Fold what has come and estimate anew, so that whoever looks does not wait."""
     while True:
         await asyncio.sleep(seconds)
         try:
-            await run_in_threadpool(desk.refresh)
+            await run_in_threadpool(service.refresh)
         except Exception:  # of the store, say; the next round tries again
             logger.exception("refresh failed")
 

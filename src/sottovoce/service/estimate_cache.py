@@ -83,7 +83,7 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
             store.forget(plan)
 
 
-class Snapshots:
+class EstimateCache:
     """The latest snapshot of every survey."""
 
     def __init__(self, url: str, refresh_seconds: float) -> None:

@@ -9,7 +9,7 @@ from sottovoce.service.bodies import HungUp, answer, read_body, refuse, within
 from sottovoce.service.logs import log_problem
 from sottovoce.service.memory import Held
 from sottovoce.service.metrics import Metrics
-from sottovoce.service.plan_cache import Shelf
+from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.settings import Settings
 from sottovoce.service.wire import Envelope, read_envelope
@@ -22,8 +22,8 @@ _JSON = {"content-type": "application/json"}
 class Ingest:
     """Reads a body within its limits, has it written, says so."""
 
-    def __init__(self, shelf: Shelf, writer: Writer, metrics: Metrics, settings: Settings) -> None:
-        self._shelf, self._writer, self._metrics, self._settings = shelf, writer, metrics, settings
+    def __init__(self, plan_cache: PlanCache, writer: Writer, metrics: Metrics, settings: Settings) -> None:
+        self._plan_cache, self._writer, self._metrics, self._settings = plan_cache, writer, metrics, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -50,4 +50,4 @@ class Ingest:
         with Held(self._writer.memory) as held:
             data = await within(settings, read_body(headers, receive, settings.most_bytes, held))
             kind = headers.get(b"content-type", b"").decode("latin-1")
-            return await self._shelf.insist(lambda: read_envelope(kind, data, self._shelf, settings))
+            return await self._plan_cache.insist(lambda: read_envelope(kind, data, self._plan_cache, settings))

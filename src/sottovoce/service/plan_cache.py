@@ -19,14 +19,14 @@ Result = TypeVar("Result")
 
 
 class _NotHere(UnknownPlan):
-    """A plan that is not on the shelf; the store may have it under an id that starts so."""
+    """A plan that is not in the cache; the store may have it under an id that starts so."""
 
     def __init__(self, start: str) -> None:
         super().__init__("plan: this collector does not have it")
         self.start = start
 
 
-class Shelf:
+class PlanCache:
     """Plans of a store, by their id or by the eight bytes of it that a compact report carries."""
 
     def __init__(self, store: Store) -> None:
@@ -62,7 +62,7 @@ class Shelf:
         return found
 
     async def insist(self, look: Callable[[], Result]) -> Result:
-        """What ``look`` finds on the shelf, if need be after a look into the store by the key, off the event loop."""
+        """What ``look`` finds in the cache, if need be after a look into the store by the key, off the event loop."""
         try:
             return look()
         except _NotHere as missing:

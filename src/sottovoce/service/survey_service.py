@@ -19,7 +19,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.questions.base import Question
 from sottovoce.schema import Schema
 from sottovoce.service.concurrency import Turns
-from sottovoce.service.estimate_cache import FAILED, Snapshot, Snapshots
+from sottovoce.service.estimate_cache import FAILED, EstimateCache, Snapshot
 from sottovoce.service.limits import (
     MOST_ATTRIBUTES,
     MOST_TABLE_CELLS,
@@ -28,7 +28,7 @@ from sottovoce.service.limits import (
     check_table,
     check_values,
 )
-from sottovoce.service.plan_cache import Shelf
+from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
 from sottovoce.service.serialized import next_text, planned_text
@@ -80,7 +80,7 @@ class Survey:
         }
 
 
-class Desk:
+class SurveyService:
     """One store's surveys, with their estimates kept at hand."""
 
     def __init__(
@@ -96,9 +96,9 @@ class Desk:
         self.planning = Planning()
         self.downloads = Turns(MOST_DOWNLOADS)
         self.waiting = CapacityLimiter(4)  # threads for what waits, apart from those in which participants are served
-        self.shelf = Shelf(store)
+        self.plan_cache = PlanCache(store)
         self._can_estimate = has_extra("analysis")
-        self._snapshots = Snapshots(store.address, refresh_seconds)
+        self._estimates = EstimateCache(store.address, refresh_seconds)
 
     def surveys(self) -> list[Survey]:
         """All of them, the newest first."""
@@ -160,7 +160,7 @@ class Desk:
 
     def _added(self, plan: Plan, title: str) -> Survey:
         self.store.add_plan(plan, title)
-        self.shelf.add(plan)
+        self.plan_cache.add(plan)
         return self.survey(plan.id)
 
     def close(self, plan_id: str) -> Survey:
@@ -190,21 +190,21 @@ class Desk:
     def snapshot(self, survey: Survey) -> Snapshot:
         """The latest estimate, at once."""
         self._check_analysis()
-        return self._snapshots.latest(survey.plan, survey.people, survey.kept.version)
+        return self._estimates.latest(survey.plan, survey.people, survey.kept.version)
 
     def ask(self, survey: Survey) -> Future[Snapshot] | None:
         """Have an estimate of now made; None if there is one."""
         self._check_analysis()
-        return self._snapshots.ask(survey.plan, survey.people, survey.kept.version)
+        return self._estimates.ask(survey.plan, survey.people, survey.kept.version)
 
     def last(self, survey: Survey) -> Snapshot:
         """The last estimate that was made."""
-        return self._snapshots.last(survey.plan, survey.people, survey.kept.version)
+        return self._estimates.last(survey.plan, survey.people, survey.kept.version)
 
     def fresh(self, survey: Survey) -> Snapshot:
         """An estimate of now, if it takes no longer than an answer may."""
         self._check_analysis()
-        return self._snapshots.fresh(survey.plan, survey.people, survey.kept.version, WAIT)
+        return self._estimates.fresh(survey.plan, survey.people, survey.kept.version, WAIT)
 
     def _check_analysis(self) -> None:
         if not self._can_estimate:
@@ -215,11 +215,11 @@ class Desk:
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
         """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in another process."""
-        return self._snapshots.answer(snapshot, work, *args)
+        return self._estimates.answer(snapshot, work, *args)
 
     def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Download, Future[Any]]:
         """(a file, its writing): the same for an answer that may be large."""
-        return self.download(lambda out: self._snapshots.submit(work, snapshot.file, *args, out))
+        return self.download(lambda out: self._estimates.submit(work, snapshot.file, *args, out))
 
     def download(self, start: Callable[[Path], Future[Any]]) -> tuple[Download, Future[Any]]:
         """(a file, its writing), which has a turn until it is sent or dropped; a problem if too many are under way."""
@@ -232,22 +232,22 @@ class Desk:
 
     def new_file(self) -> Path:
         """A place for a file that another process writes."""
-        return self._snapshots.new_file()
+        return self._estimates.new_file()
 
     def refresh(self) -> None:
         """Have estimates made of whatever has changed, and forget what was deleted."""
         surveys = self.surveys()
-        self.shelf.keep({survey.plan.id for survey in surveys})
-        self._snapshots.keep({(survey.plan.id, survey.kept.version) for survey in surveys})
+        self.plan_cache.keep({survey.plan.id for survey in surveys})
+        self._estimates.keep({(survey.plan.id, survey.kept.version) for survey in surveys})
         if not self._can_estimate:
             return
         for survey in surveys:
-            self._snapshots.latest(survey.plan, survey.people, survey.kept.version)
+            self._estimates.latest(survey.plan, survey.people, survey.kept.version)
 
     def stop(self) -> None:
         """Stop the processes beside the collector; the store stays open."""
         self.planning.stop()
-        self._snapshots.close()
+        self._estimates.close()
 
 
 def checked(snapshot: Snapshot, people: int) -> Snapshot:

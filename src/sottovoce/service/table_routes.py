@@ -17,7 +17,7 @@ from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.problems import Problem
 from sottovoce.service.serialized import Page, estimates_page, marginal_page, write_table
 from sottovoce.service.streams import Download, file_stream
-from sottovoce.service.survey_service import WAIT, Desk, checked
+from sottovoce.service.survey_service import WAIT, SurveyService, checked
 
 SurveyId = Annotated[str, InPath(description="A plan's id, or enough of its first digits.", max_length=64)]
 Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
@@ -46,23 +46,23 @@ class Rows:
         return Page(self.limit, self.offset, self.order)
 
 
-def table_routes(router: APIRouter, desk: Desk) -> None:
+def table_routes(router: APIRouter, service: SurveyService) -> None:
     """Add the routes of estimates to those of a survey."""
 
     async def ready(id: str, names: Sequence[str] = ()) -> Snapshot:
         """An estimate of now, or the last one; the problem if there is none, or these attributes are too many."""
-        survey = await run_in_threadpool(desk.survey, id)
-        desk.check_table(survey, names)
-        asked = await run_in_threadpool(desk.ask, survey)
+        survey = await run_in_threadpool(service.survey, id)
+        service.check_table(survey, names)
+        asked = await run_in_threadpool(service.ask, survey)
         if asked is not None:
             await asyncio.wait([waited(asked)], timeout=WAIT)
-        return checked(await run_in_threadpool(desk.last, survey), survey.people)
+        return checked(await run_in_threadpool(service.last, survey), survey.people)
 
     @router.get("/{id}/estimates", response_class=Response, responses=_JSON)
     async def estimates(id: SurveyId, rows: Annotated[Rows, Depends()], level: Level = 0.95) -> Response:
         """Every table the survey asked for, or every attribute by itself: a page of their rows."""
         snapshot = await ready(id)
-        made = await run_in_threadpool(desk.answer, snapshot, estimates_page, snapshot.problem, level, rows.page())
+        made = await run_in_threadpool(service.answer, snapshot, estimates_page, snapshot.problem, level, rows.page())
         return Response(await finished(made), media_type="application/json")
 
     @router.get("/{id}/marginals", response_class=Response, responses=_JSON_OR_CSV)
@@ -77,10 +77,10 @@ def table_routes(router: APIRouter, desk: Desk) -> None:
         names = attributes if len(attributes) > 1 else [name.strip() for name in attributes[0].split(",")]
         snapshot = await ready(id, names)
         if format == "csv":
-            download, writing = await run_in_threadpool(desk.write, snapshot, write_table, names, level, rows.order)
+            download, writing = await run_in_threadpool(service.write, snapshot, write_table, names, level, rows.order)
             await finished(writing, LONGEST_WRITING, download)
             return await run_in_threadpool(file_stream, download, "text/csv")
-        made = await run_in_threadpool(desk.answer, snapshot, marginal_page, tuple(names), level, rows.page())
+        made = await run_in_threadpool(service.answer, snapshot, marginal_page, tuple(names), level, rows.page())
         return Response(await finished(made), media_type="application/json")
 
 

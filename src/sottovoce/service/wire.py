@@ -18,7 +18,7 @@ from sottovoce.device.messages import BINARY, JSON
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import WIRE_VERSION, Report, Reports, read_leb128
-from sottovoce.service.plan_cache import Shelf
+from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.problems import Problem
 from sottovoce.service.remembered import Remembered, digest_of
 from sottovoce.service.settings import Settings
@@ -105,7 +105,7 @@ def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float, rem
             remembered.add(digest)
 
 
-def read_json(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
+def read_json(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelope:
     """One report, a list of them, or ``{"reports": [...]}``."""
     try:
         bodies = _decoded(data)
@@ -117,7 +117,7 @@ def read_json(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
         raise Problem("invalid-report", "reports: those of one request must belong to one plan")
     if any(body.sottovoce != WIRE_VERSION for body in bodies):
         raise CorruptReport(f"report: wire version must be {WIRE_VERSION}")
-    plan = shelf.plan(first.plan)
+    plan = plan_cache.plan(first.plan)
     _check_size(plan, len(bodies), settings)
     _check_lengths(plan, [len(body.payload) // 2 for body in bodies])
     ids = _hex([body.id for body in bodies], ID_BYTES, "id")
@@ -228,7 +228,7 @@ def _check_given(plan: Plan, given: int, reports: int) -> None:
         raise CorruptReport("report: its plan's coins are the device's own; it takes no assignment")
 
 
-def read_binary(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
+def read_binary(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelope:
     """Records one after another: id, length, report, and 0, or 1 and the assignment's expiry and signature."""
     ids, signatures = bytearray(), bytearray()
     raw: list[bytes] = []
@@ -249,11 +249,16 @@ def read_binary(data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
     if place > len(data):
         raise Problem("malformed-body", "the last record was cut")
     _check_count(len(raw), settings.most_reports)
-    return _unsealed(bytes(ids), raw, expires, bytes(signatures), shelf, settings)
+    return _unsealed(bytes(ids), raw, expires, bytes(signatures), plan_cache, settings)
 
 
 def _unsealed(
-    ids: bytes, raw: Sequence[bytes], expires: Sequence[int], signatures: bytes, shelf: Shelf, settings: Settings
+    ids: bytes,
+    raw: Sequence[bytes],
+    expires: Sequence[int],
+    signatures: bytes,
+    plan_cache: PlanCache,
+    settings: Settings,
 ) -> Envelope:
     """The reports inside the records: versions, checksums, plans, cohorts, payloads."""
     first = raw[0]
@@ -272,7 +277,7 @@ def _unsealed(
         cohort, start = read_leb128(body, 1 + _PREFIX)
         cohorts.append(cohort)
         payloads.append(body[start:])
-    plan = shelf.short(head[1:])
+    plan = plan_cache.short(head[1:])
     _check_size(plan, len(raw), settings)
     _check_lengths(plan, map(len, payloads))
     _check_given(plan, len(expires), len(raw))
@@ -280,12 +285,12 @@ def _unsealed(
     return Envelope(plan, ids, cohorts, payloads, given)
 
 
-READERS: dict[str, Callable[[bytes, Shelf, Settings], Envelope]] = {JSON: read_json, BINARY: read_binary}
+READERS: dict[str, Callable[[bytes, PlanCache, Settings], Envelope]] = {JSON: read_json, BINARY: read_binary}
 
 
-def read_envelope(content_type: str, data: bytes, shelf: Shelf, settings: Settings) -> Envelope:
+def read_envelope(content_type: str, data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelope:
     """What a request's body holds."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in READERS:
         raise Problem("unsupported-type", f"the body must be {JSON} or {BINARY}")
-    return READERS[kind](data, shelf, settings)
+    return READERS[kind](data, plan_cache, settings)

@@ -1,4 +1,4 @@
-"""Hashes of ids, and a sieve that tells most hashes apart from those of a crowd without a look at them."""
+"""Hashes of ids, and a filter that tells most hashes apart from those of a crowd without a look at them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sottovoce.store.base import Ids
 
 Hashes = NDArray[np.uint64]
 
-ROOM = 32  # bits of a sieve for each hash that it has to take
+ROOM = 32  # bits of a filter for each hash that it has to take
 
 
 class Hash:
@@ -40,12 +40,12 @@ class Probe:
             self.mask |= np.uint64(1) << (hashes >> np.uint64(start) & np.uint64(63))
 
 
-class Sieve:
+class DuplicateFilter:
     """A Bloom filter: all hashes that were added pass; of others a full one passes 1 in 5,000.
 
-    >>> sieve = Sieve(100)
-    >>> sieve.add(Probe(np.array([3 << 40, 5 << 40], np.uint64)))
-    >>> sieve.passed(Probe(np.array([1 << 40, 3 << 40, 4 << 40, 5 << 40], np.uint64))).tolist()
+    >>> duplicate_filter = DuplicateFilter(100)
+    >>> duplicate_filter.add(Probe(np.array([3 << 40, 5 << 40], np.uint64)))
+    >>> duplicate_filter.passed(Probe(np.array([1 << 40, 3 << 40, 4 << 40, 5 << 40], np.uint64))).tolist()
     [1, 3]
     """
 

@@ -4,7 +4,7 @@ Ids tell the minute and are random within it: an index that took each of them at
 every commit. So the newest ids wait in memory (a restart finds them in the reports themselves). When they are many they
 are written as a run: their hashes, sorted and cut into pieces by their first bits, and the sequence numbers they belong
 to. A run says which minutes its ids are of, so that a new id is looked for only in the runs of its own minute, and for
-these a sieve in memory tells most ids apart. A hash that is found only points to a report that may have an id; whether
+these a duplicate_filter in memory tells most ids apart. A hash that is found only points to a report that may have an id; whether
 it has is read there.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sottovoce.oracles.base import Integers
 from sottovoce.store.base import ID_BYTES, Ids
-from sottovoce.store.duplicate_filter import Hash, Hashes, Probe, Sieve
+from sottovoce.store.duplicate_filter import DuplicateFilter, Hash, Hashes, Probe
 
 RUN = 1 << 19  # ids that wait in memory before they are written
 SHRINK = 8  # how much shorter than the run before it a run in memory is at least
@@ -42,7 +42,7 @@ class Waiting:
     """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the one before."""
 
     def __init__(self) -> None:
-        self.sieve = Sieve(RUN)
+        self.duplicate_filter = DuplicateFilter(RUN)
         self.minutes = np.zeros(0, np.uint32)
         self._runs: list[tuple[Hashes, Integers]] = []
 
@@ -53,7 +53,7 @@ class Waiting:
         """Take in ids in any order."""
         if not len(hashes):
             return
-        self.sieve.add(Probe(hashes))
+        self.duplicate_filter.add(Probe(hashes))
         order = np.argsort(hashes)
         self._runs.append((hashes[order], seqs[order]))
         while len(self._runs) > 1 and len(self._runs[-2][0]) < SHRINK * len(self._runs[-1][0]):
@@ -69,7 +69,7 @@ class Waiting:
 
     def find(self, asked: Hashes, probe: Probe) -> list[tuple[int, int]]:
         """(place in ``asked``, sequence number) of all that are equal."""
-        rows = self.sieve.passed(probe)
+        rows = self.duplicate_filter.passed(probe)
         return [found for hashes, seqs in self._runs for found in _equal(asked, rows, hashes, seqs)]
 
     def sorted(self) -> tuple[Hashes, Integers]:
@@ -79,7 +79,7 @@ class Waiting:
         return self._runs[0]
 
 
-class Register:
+class IdIndex:
     """The ids of one SQLite store as one process knows them.
 
     :meth:`refresh`, :meth:`find` and :meth:`write_run` belong into one write transaction; :meth:`committed` comes after
@@ -88,7 +88,7 @@ class Register:
 
     def __init__(self) -> None:
         self._hash: Hash | None = None
-        self._sieves: OrderedDict[int, Sieve] = OrderedDict()
+        self._sieves: OrderedDict[int, DuplicateFilter] = OrderedDict()
         self._forget()
 
     def _forget(self) -> None:
@@ -151,7 +151,7 @@ class Register:
         found = self._waiting.find(hashes, probe)
         needed = self._runs_of(_minutes(ids))
         for upto in needed:
-            rows = self._sieve(db, upto).passed(probe)
+            rows = self._duplicate_filter(db, upto).passed(probe)
             if len(rows):
                 found += _in_run(db, upto, hashes, rows)
         while len(self._sieves) > min(MOST, max(FEW, len(needed))):
@@ -164,14 +164,14 @@ class Register:
         found = [self._runs[a:b] for a, b in zip(first.tolist(), stop.tolist(), strict=True)]
         return sorted(set(np.concatenate(found).tolist())) if found else []
 
-    def _sieve(self, db: sqlite3.Connection, upto: int) -> Sieve:
+    def _duplicate_filter(self, db: sqlite3.Connection, upto: int) -> DuplicateFilter:
         if upto not in self._sieves:
             query = "SELECT hashes FROM pieces WHERE place BETWEEN ? AND ?"
             pieces = db.execute(query, (_place(upto, 0), _place(upto + 1, 0) - 1))
             hashes = np.frombuffer(b"".join(piece for (piece,) in pieces), "<u8")
             if len(self._sieves) >= MOST:
                 self._sieves.popitem(last=False)
-            self._sieves[upto] = Sieve(len(hashes))
+            self._sieves[upto] = DuplicateFilter(len(hashes))
             self._sieves[upto].add(Probe(hashes))
         self._sieves.move_to_end(upto)
         return self._sieves[upto]
@@ -197,7 +197,7 @@ class Register:
         """The transaction is durable, and the reports with these ids are the last ones in the store."""
         if self._has_written:
             self._know_run(self._last, self._waiting.minutes)
-            self._sieves[self._last] = self._waiting.sieve
+            self._sieves[self._last] = self._waiting.duplicate_filter
             self._indexed = self._last
             self._waiting = Waiting()
         self._wait(ids, np.arange(self._last + 1, self._last + 1 + len(ids)))

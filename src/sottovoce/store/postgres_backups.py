@@ -15,7 +15,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store.base import ID_BYTES, Ids, new_version
 from sottovoce.store.checksums import checksums
-from sottovoce.store.id_index import Register
+from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
 from sottovoce.store.postgres_binary import rows_of, stream_of
 from sottovoce.store.postgres_maintenance import Connection, next_stretch
@@ -50,7 +50,7 @@ def copy_to(db: Connection, draft: Path) -> None:
         last = 0
         for number, plan_id, text in db.execute("SELECT number, id, text FROM sottovoce_plans ORDER BY number"):
             last = _copy_reports(db, file, number, Plan.from_json(bytes(text), id=plan_id), last)
-        Register.rebuild(file)
+        IdIndex.rebuild(file)
     db.execute("COMMIT")
 
 

@@ -88,7 +88,7 @@ class SqliteStore(Store):
         super().__init__(url)
         self._path = address.path
         self._lock = RLock()
-        self._register = id_index.Register()
+        self._register = id_index.IdIndex()
         self._closed = False
         self._known: _Known | None = None
         _prepare(address.path, create)

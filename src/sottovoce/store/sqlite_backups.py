@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.store.base import new_version
-from sottovoce.store.id_index import Register
+from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
 
 TABLES = ("plans", "parts", "set_aside", "checkpoints", "tokens", "settings", "runs", "pieces")
@@ -48,4 +48,4 @@ def load_from(db: sqlite3.Connection, replace: bool, with_keys: bool) -> None:
         version = new_version()
         db.execute("UPDATE plans SET version = ? WHERE number = ?", (version, number))
         db.execute("UPDATE checkpoints SET version = ? WHERE plan = ?", (version, number))
-    Register.rebuild(db)
+    IdIndex.rebuild(db)

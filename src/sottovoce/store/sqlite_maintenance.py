@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import StoreError
 from sottovoce.protocol.plan import Plan
 from sottovoce.store.base import new_version
-from sottovoce.store.id_index import Register
+from sottovoce.store.id_index import IdIndex
 from sottovoce.store.sqlite_parts import EMPTY, Columns, good_rows, insert_part, widths
 
 _PARTS = """SELECT seq, rows, people, ids, cohorts, payload, checksums FROM parts
@@ -48,7 +48,7 @@ def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
     if total:
         change = "UPDATE plans SET set_aside = set_aside + ?, version = ? WHERE number = ?"
         db.execute(change, (total, new_version(), number))
-        Register.rebuild(db)
+        IdIndex.rebuild(db)
     return total
 
 
@@ -69,7 +69,7 @@ def delete(db: sqlite3.Connection, number: int) -> None:
     _delete_reports(db, number)
     db.execute("DELETE FROM checkpoints WHERE plan = ?", (number,))
     db.execute("DELETE FROM plans WHERE number = ?", (number,))
-    Register.rebuild(db)
+    IdIndex.rebuild(db)
 
 
 def keep_sums(db: sqlite3.Connection, number: int) -> None:
@@ -82,7 +82,7 @@ def keep_sums(db: sqlite3.Connection, number: int) -> None:
     db.execute("UPDATE plans SET only_sums = 1, version = ? WHERE number = ?", (version, number))
     db.execute("UPDATE checkpoints SET version = ? WHERE plan = ?", (version, number))
     _delete_reports(db, number)
-    Register.rebuild(db)
+    IdIndex.rebuild(db)
 
 
 def _delete_reports(db: sqlite3.Connection, number: int) -> None:

@@ -1,6 +1,6 @@
 """The studio: pages on which surveys are made, answered and watched, rendered here and served by the collector.
 
 ``access`` says who may see what; ``start``, ``making``, ``taking``, ``watching`` and ``downloads`` are the pages;
-``forms`` reads what was typed, ``designs`` plans it, ``figures`` draws it, ``artist`` runs both in processes of their
+``forms`` reads what was typed, ``designs`` plans it, ``figures`` draws it, ``jobs`` runs both in processes of their
 own; ``app`` puts it together. ``client`` is the browser's client, from ``clients/js``.
 """

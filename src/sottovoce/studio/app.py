@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.service.logs import log, log_problem
 from sottovoce.service.problems import Problem, problem_of
-from sottovoce.service.survey_service import Desk
+from sottovoce.service.survey_service import SurveyService
 from sottovoce.studio import downloads, make_page, start_page, take_page, watch_page
 from sottovoce.studio.access import Access
 from sottovoce.studio.page_context import Studio
@@ -38,12 +38,12 @@ class _Files(StaticFiles):
         return answer
 
 
-def add_studio(app: FastAPI, desk: Desk, address: str | None = None) -> Access:
+def add_studio(app: FastAPI, service: SurveyService, address: str | None = None) -> Access:
     """Add the pages under ``/studio``. What it returns can make a code that lets one browser in without a token.
 
     ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
     """
-    studio = Studio(desk, Access(desk.store), address)
+    studio = Studio(service, Access(service.store), address)
     pages: list[BaseRoute] = [
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),
@@ -77,7 +77,7 @@ async def _to_studio(request: Request) -> Response:
 
 
 def _stop_with(app: FastAPI, studio: Studio) -> None:
-    """Stop the artist when the collector stops."""
+    """Stop background jobs when the collector stops."""
     inner = app.router.lifespan_context
 
     @contextlib.asynccontextmanager
@@ -86,6 +86,6 @@ def _stop_with(app: FastAPI, studio: Studio) -> None:
             async with inner(outer) as state:
                 yield state
         finally:
-            studio.artist.close()
+            studio.jobs.close()
 
     app.router.lifespan_context = lifespan

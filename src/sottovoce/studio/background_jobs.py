@@ -34,7 +34,7 @@ class _Drawing:
     next_version: float = 0.0
 
 
-class Artist:
+class BackgroundJobs:
     """Runs functions elsewhere and keeps their results."""
 
     def __init__(self) -> None:

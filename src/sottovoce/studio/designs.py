@@ -14,7 +14,7 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals import Marginals
 from sottovoce.questions.marginals.planner import best_of, ranking
 from sottovoce.service.planning import Planning
-from sottovoce.studio.background_jobs import Artist
+from sottovoce.studio.background_jobs import BackgroundJobs
 
 Z = 1.96  # standard errors on each side of a 95% interval
 
@@ -92,7 +92,7 @@ def _designed(plan: Plan, method: str, errors: list[Prediction], others: list[Pr
     return Design(plan.to_json(), plan.id, str(plan), method, errors, others, guess)
 
 
-def ask_design(artist: Artist, planning: Planning, body: dict[str, Any]) -> Future[Design]:
-    """A design, made where plans are and kept by the artist; the one that was shown is the one that is taken."""
+def ask_design(jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]) -> Future[Design]:
+    """A design, made where plans are and kept with the background jobs; the one that was shown is the one that is taken."""
     key = ("design", json.dumps(body, sort_keys=True))
-    return artist.keep(key, lambda: planning.submit(design, body))
+    return jobs.keep(key, lambda: planning.submit(design, body))

@@ -27,14 +27,14 @@ def routes(studio: Studio) -> list[Route]:
     """Any table in any of the formats."""
 
     def started(request: Request) -> tuple[Download, Future[Any]]:
-        survey = studio.desk.survey(request.path_params["id"])
+        survey = studio.service.survey(request.path_params["id"])
         kind, names = _asked(request)
         if kind not in TYPES or not names:
             raise InvalidInput(f"table: ask for attributes, and for one of {', '.join(TYPES)}")
-        studio.desk.check_table(survey, names)
-        snapshot = checked(studio.desk.snapshot(survey), survey.people)
+        studio.service.check_table(survey, names)
+        snapshot = checked(studio.service.snapshot(survey), survey.people)
         work = (figures.of_file, snapshot.file, figures.write_download, names, kind)
-        return studio.desk.download(lambda out: studio.artist.submit(*work, out))
+        return studio.service.download(lambda out: studio.jobs.submit(*work, out))
 
     async def download(request: Request) -> Response:
         made, drawing = await run_in_threadpool(started, request)

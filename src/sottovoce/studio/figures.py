@@ -1,4 +1,4 @@
-"""All that the page of a survey shows of an estimate, drawn. Runs in a process of the artist."""
+"""All that the page of a survey shows of an estimate, drawn. Runs in a background process."""
 
 from __future__ import annotations
 

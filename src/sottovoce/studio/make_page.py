@@ -69,9 +69,9 @@ def routes(studio: Studio) -> list[Route]:
         return await run_in_threadpool(created, request, draft, made)
 
     def created(request: Request, draft: Draft, made: Design) -> Response:
-        if studio.desk.has(made.id):
+        if studio.service.has(made.id):
             return page(request, draft, "a survey with exactly this plan is there already", made.id, status=409)
-        studio.desk.create(Plan.from_json(made.plan, made.id), draft.title)
+        studio.service.create(Plan.from_json(made.plan, made.id), draft.title)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)
 
     return [
@@ -84,5 +84,5 @@ def routes(studio: Studio) -> list[Route]:
 def ask(studio: Studio, draft: Draft) -> Future[Design]:
     """The design of what a form describes, unless it is too large to be planned here."""
     body = draft.body()
-    studio.desk.check_body(body)
-    return ask_design(studio.artist, studio.desk.planning, body)
+    studio.service.check_body(body)
+    return ask_design(studio.jobs, studio.service.planning, body)

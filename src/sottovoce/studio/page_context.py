@@ -1,4 +1,4 @@
-"""What all pages share: the desk, who may see what, the artist, and how a template becomes an answer."""
+"""What all pages share: the survey service, who may see what, background jobs, and how a template becomes an answer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from sottovoce.protocol.guarantee import at_most, at_most_percent
-from sottovoce.service.survey_service import Desk
+from sottovoce.service.survey_service import SurveyService
 from sottovoce.studio import figures
 from sottovoce.studio.access import Access, cookie_name
-from sottovoce.studio.background_jobs import Artist
+from sottovoce.studio.background_jobs import BackgroundJobs
 
 # Nothing but what this server sends: no inline scripts, no other sites, no frames.
 POLICY = (
@@ -60,15 +60,15 @@ def listed(names: Sequence[str]) -> str:
 class Studio:
     """What every page needs."""
 
-    desk: Desk
+    service: SurveyService
     access: Access
     address: str | None = None  # the one of participants' pages, if there is one
-    artist: Artist = field(default_factory=Artist)
+    jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     templates: Environment = field(default_factory=_environment)
 
     def warm(self) -> None:
-        """Somebody looks: start the artist, so that it is ready when it is needed."""
-        self.artist.ask("warm", figures.warm)
+        """Somebody looks: start a background process, so that it is ready when it is needed."""
+        self.jobs.ask("warm", figures.warm)
 
     def render(self, request: Request, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
         """A page from a template."""

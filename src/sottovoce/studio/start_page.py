@@ -18,7 +18,7 @@ def routes(studio: Studio) -> list[Route]:
 
     def start(request: Request) -> Response:
         studio.warm()
-        return studio.render(request, "start.html", surveys=studio.desk.surveys())
+        return studio.render(request, "start.html", surveys=studio.service.surveys())
 
     def ask_token(request: Request) -> Response:
         code = request.query_params.get("code")

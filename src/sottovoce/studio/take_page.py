@@ -123,7 +123,7 @@ def routes(studio: Studio) -> list[Route]:
     async def take(request: Request) -> Response:
         if studio.address not in (None, f"{request.url.scheme}://{request.url.netloc}"):
             return RedirectResponse(f"{studio.address}{request.url.path}", 307)
-        entry = await run_in_threadpool(studio.desk.entry, request.path_params["id"])
+        entry = await run_in_threadpool(studio.service.entry, request.path_params["id"])
         has_login = cookie_name(request) in request.cookies
         key = (entry.plan.id, entry.title, entry.closed, request.scope["root_path"], has_login)
         page = pages.get(key)

@@ -41,14 +41,14 @@ class View:
 
 def view_of(studio: Studio, plan_id: str) -> View:
     """All that is known at once; whatever is not is made behind it."""
-    survey = studio.desk.survey(plan_id)
-    snapshot = studio.desk.snapshot(survey)
+    survey = studio.service.survey(plan_id)
+    snapshot = studio.service.snapshot(survey)
     drawn: dict[str, tuple[float, Any]] = {"singles": (0.0, None), "relations": (0.0, None)}
     if snapshot.file is not None:
         for part, work in (("singles", figures.singles), ("relations", figures.relations)):
             key, of_file = (survey.plan.id, survey.kept.version, part), (figures.of_file, snapshot.file)
             late = TOO_LONG if part == "relations" else None
-            drawn[part] = studio.artist.latest(key, snapshot.number, *of_file, work, late=late)
+            drawn[part] = studio.jobs.latest(key, snapshot.number, *of_file, work, late=late)
     versions = {part: f"{part}-{version}-{snapshot.problem is not None}" for part, (version, _) in drawn.items()}
     versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.number}"
     return View(survey, snapshot, drawn["singles"][1], drawn["relations"][1], versions)
@@ -71,16 +71,16 @@ def routes(studio: Studio) -> list[Route]:
         return studio.render(request, "live.html", view=view, parts=parts)
 
     def close(request: Request, _: Fields) -> Response:
-        survey = studio.desk.close(request.path_params["id"])
+        survey = studio.service.close(request.path_params["id"])
         return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
 
     async def following(request: Request, _: Fields) -> Response:
-        desk = studio.desk
-        survey, _new = await to_thread.run_sync(desk.next_round, request.path_params["id"], limiter=desk.waiting)
+        service = studio.service
+        survey, _new = await to_thread.run_sync(service.next_round, request.path_params["id"], limiter=service.waiting)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
 
     def table(request: Request) -> Response:
-        survey = studio.desk.survey(request.path_params["id"])
+        survey = studio.service.survey(request.path_params["id"])
         names = names_of(request)
         picture, wrong = _table(studio, survey, names)
         context = {"survey": survey, "names": names, "picture": picture, "wrong": wrong}
@@ -108,15 +108,15 @@ def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | 
     if not names or wrong:
         return None, wrong or "choose at least one attribute"
     try:
-        studio.desk.check_table(survey, names)
+        studio.service.check_table(survey, names)
     except InvalidInput as refused:
         return None, str(refused)
-    snapshot = studio.desk.snapshot(survey)
+    snapshot = studio.service.snapshot(survey)
     if snapshot.file is None:
         return None, snapshot.problem or ""
     key, of_file = (survey.plan.id, survey.kept.version, "table", *names), (figures.of_file, snapshot.file)
     work = (*of_file, figures.table_of, names)
-    _, found = studio.artist.latest(key, snapshot.number, *work, patience=A_MOMENT, late=TOO_LONG)
+    _, found = studio.jobs.latest(key, snapshot.number, *work, patience=A_MOMENT, late=TOO_LONG)
     return (None, found) if isinstance(found, str) else (found, "")
 
 
