@@ -146,7 +146,7 @@ def test_a_lost_collector_costs_nobody_twice(
 CHILD = """
 import os, signal, sys, threading
 from sottovoce.cli import run
-from sottovoce.service import sender
+from sottovoce.device import sender
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 real, left, lock = sender.Sender.send, int(sys.argv[1]), threading.Lock()

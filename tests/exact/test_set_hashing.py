@@ -58,7 +58,7 @@ def test_no_answer_tells_two_sets_apart_by_more_than_epsilon(epsilon: float, len
     assert len({len(set(each)) for each in hashes}) >= 3  # values that collide and values that do not
     assert not exceeds(reached, Decimal(str(epsilon)))
     assert reached == chosen.worst_ratio
-    assert chosen.guarantee.per_report <= epsilon
+    assert chosen.epsilon <= epsilon
 
 
 def test_louder_coins_are_caught() -> None:

@@ -171,7 +171,7 @@ VECTORS = """
 import json, sys
 import numpy as np
 import sottovoce as sv
-from sottovoce.api.planning import QUESTIONS
+from sottovoce.protocol.question_forms import QUESTIONS
 from sottovoce.protocol.reports import Reports
 
 kinds = {kind.kind for kind in QUESTIONS}

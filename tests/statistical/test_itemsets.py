@@ -155,7 +155,7 @@ def test_items_at_the_printed_frequency_are_found_with_even_chances(method: str)
     plan = sv.plan(schema, sv.TopItems("basket", top=20, method=method), epsilon=2.0, people=people)
     question = plan.question
     assert isinstance(question, sv.TopItems)
-    planned = question.steps(schema, plan.epsilon, people)
+    planned = question.steps(schema, plan.terms)
     setting = Setting(1000, 20, plan.epsilon, people, False)
     frequency = least_frequency("basket", planned, question.options, setting, 1)
     assert f"{frequency:.2%} if they hold 1" in str(plan)

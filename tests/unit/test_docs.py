@@ -14,6 +14,7 @@ import sottovoce as sv
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.oracles import ORACLES
 from sottovoce.postprocessing import METHODS
+from tests import layers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -72,13 +73,13 @@ def test_oracles_methods_and_errata_are_documented() -> None:
     assert all(re.search(rf"^{number}\. ", errata, re.MULTILINE) for number in range(1, 22))
 
 
-@pytest.mark.parametrize(
-    "path", ["README.md", "docs/oracles.md", "docs/postprocessing.md", "docs/marginals.md", "docs/analysis.md"]
-)
-def test_python_in_the_documents_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+SHOWN = [path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))] if "```python" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.name)
+def test_python_in_the_documents_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
-    assert blocks
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
     space: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, path, "exec", dont_inherit=True), space)
@@ -91,10 +92,30 @@ def test_links_in_the_documents_lead_somewhere() -> None:
                 assert (path.parent / link).exists(), f"{path.name}: {link}"
 
 
-def test_the_readme_shows_every_layer() -> None:
-    text = (ROOT / "README.md").read_text()
-    for layer in (*(ROOT / "src" / "sottovoce").glob("[a-z]*.py"), *(ROOT / "src" / "sottovoce").glob("[a-z]*/")):
-        assert layer.stem in text, layer.stem
+def test_the_map_of_the_readme_is_that_of_the_contract() -> None:
+    assert f"```\n{layers.made()}\n```" in (ROOT / "README.md").read_text()
+    folders = {path.parent.name for path in (ROOT / "src" / "sottovoce").glob("*/__init__.py")}
+    assert {folder for line in layers.layers() for folder in line} == folders
+
+
+def _rows(text: str) -> list[str]:
+    """The rows of the table that says where a new line belongs."""
+    table = text.split("| you want to add")[1].split("\n\n", maxsplit=1)[0]
+    return table.splitlines()[2:]
+
+
+@pytest.mark.parametrize("row", _rows((ROOT / "CONTRIBUTING.md").read_text()))
+def test_every_row_of_contributing_names_what_is_there(row: str) -> None:
+    """A folder or file to put it in; and files that hold the tuple, or the table, that they are said to hold."""
+    _, place, lines = (part.strip() for part in row.strip("|").split(" | "))
+    source = ROOT / "src" / "sottovoce"
+    for name in re.findall(r"`([\w/.]+)`", place):
+        assert (source / name).exists() or (ROOT / name).exists(), name
+    found = re.findall(r"`([A-Z]+)` of `([\w/.]+)`", lines)
+    assert found
+    for name, file in found:
+        path = ROOT / file if file.startswith("clients/") else source / file
+        assert re.search(rf"^(const )?{name}\b.* = [({{]", path.read_text(), re.MULTILINE), f"{file}: {name}"
 
 
 def test_files_stay_short() -> None:

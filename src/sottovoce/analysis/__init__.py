@@ -1,4 +1,4 @@
-"""What people do with marginals: tests of independence, dependency trees, synthetic records, classifiers."""
+"""What people do with marginals: tests of independence, trees, synthetic records, classifiers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The front door: the one explicit tuple of questions, and the functions a person starts with."""
+"""The functions a person starts with, and surveys as people write them."""

@@ -1,4 +1,4 @@
-"""Proof that a plan is private: its device's own code along every way its coins can fall, or draws that convict it."""
+"""Proof that a plan is private: its device along every way its coins can fall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy loads before a command needs it, so that ``--help`` answers at once."""
+"""The command line; nothing heavy loads before a command needs it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a terminal shows: tables, progress, words without hidden characters."""
+"""What commands share: the files they read and write, tables, progress."""

@@ -66,11 +66,11 @@ class Account:
     """What was spent on each attribute, by name, and the most that may be.
 
     >>> account = Account.capped(cap=2, delta_cap=0)
-    >>> account.charge(["smoker"], Spent(1_500_000_000))
-    >>> account.charge(["age", "smoker"], Spent(1_500_000_000))
+    >>> account.charge(["id"], Spent(1_500_000_000))
+    >>> account.charge(["age", "id"], Spent(1_500_000_000))
     Traceback (most recent call last):
     ...
-    sottovoce.ground.errors.BudgetExceeded: attribute 'smoker': epsilon 1.5 was spent and 1.5 more would pass the cap of 2
+    sottovoce.ground.errors.BudgetExceeded: attribute 'id': epsilon 1.5 was spent and 1.5 more would pass the cap of 2
     """
 
     cap: Spent

@@ -1,1 +1,1 @@
-"""The ground: errors, argument checks, entropy, hashes, files. Nothing here imports another layer."""
+"""The ground: errors, arguments, entropy, hashes, files; it imports no other layer."""

@@ -1,1 +1,1 @@
-"""Hot loops, compiled by numba (``compiled``), and what a device or a collector needs of them in numpy alone."""
+"""Hot loops, compiled by numba, and what a device or a collector needs of them in numpy alone."""

@@ -1,5 +1,4 @@
-"""Method against method: oracles by formula and measured, marginals and popular values measured on real tables. And
-what a plan needs."""
+"""Method against method, measured beside theory; and what an error needs."""
 
 from __future__ import annotations
 

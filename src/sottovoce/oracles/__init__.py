@@ -1,4 +1,4 @@
-"""Frequency oracles: one report each, an unbiased estimate from the crowd. One file per family of encodings."""
+"""Frequency oracles, one file per family: a randomizer, its counter, its estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair: estimates become non-negative, sum to one or grow sparse, by a named and marked step.
+"""Named repairs of estimates: non-negative, consistent, sparse, of largest entropy.
 
 The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016discrete, and the choice among them.
 """

@@ -1,1 +1,1 @@
-"""The protocol: who is asked what, what is sent, and what it costs. All of it is public and frozen in a plan."""
+"""Who is asked what, what is sent, what it costs: terms, families, encodings, the plan, reports."""

@@ -1,4 +1,4 @@
-"""The schema: what a person may answer, and the integers that stand for it."""
+"""What a person may answer, and the integers that stand for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where reports rest: an embedded file, or a PostgreSQL server for several collectors at once.
+"""Where reports rest: SQLite, or PostgreSQL for several collectors.
 
 >>> import tempfile
 >>> import numpy as np

@@ -4,8 +4,8 @@ Ids tell the minute and are random within it: an index that took each of them at
 every commit. So the newest ids wait in memory (a restart finds them in the reports themselves). When they are many they
 are written as a run: their hashes, sorted and cut into pieces by their first bits, and the sequence numbers they belong
 to. A run says which minutes its ids are of, so that a new id is looked for only in the runs of its own minute, and for
-these a duplicate_filter in memory tells most ids apart. A hash that is found only points to a report that may have an id; whether
-it has is read there.
+these a filter in memory tells most ids apart. A hash that is found only points to a report that may have an id;
+whether it has is read there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The studio: pages on which surveys are made, answered and watched, rendered here and served by the collector.
+"""Web pages: make a survey, take part, watch.
 
 ``access`` says who may see what; ``start``, ``making``, ``taking``, ``watching`` and ``downloads`` are the pages;
 ``forms`` reads what was typed, ``designs`` plans it, ``figures`` draws it, ``jobs`` runs both in processes of their

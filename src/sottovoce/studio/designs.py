@@ -93,6 +93,6 @@ def _designed(plan: Plan, method: str, errors: list[Prediction], others: list[Pr
 
 
 def ask_design(jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]) -> Future[Design]:
-    """A design, made where plans are and kept with the background jobs; the one that was shown is the one that is taken."""
+    """A design, made where plans are and kept with the background jobs; what was shown is what is taken."""
     key = ("design", json.dumps(body, sort_keys=True))
     return jobs.keep(key, lambda: planning.submit(design, body))

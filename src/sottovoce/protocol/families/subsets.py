@@ -1,4 +1,4 @@
-"""The family of every set of so many attributes: each cohort reports its set's cell. Millions of cohorts, a few lines."""
+"""The family of every set of so many attributes: each cohort reports its set's cell. Millions, in a few lines."""
 
 from __future__ import annotations
 
