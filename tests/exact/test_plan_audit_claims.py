@@ -19,6 +19,9 @@ from sottovoce.protocol.reports import Report
 ONE_ASK = sv.plan(
     sv.Schema(a=sv.Boolean(), unread=sv.Categorical(["x", "y", "z"])), sv.Frequencies("a"), epsilon=1, people=1000
 )
+BOTH = sv.plan(
+    sv.Schema(a=sv.Boolean(), b=sv.Boolean()), sv.Frequencies("a", "b", split="budget"), epsilon=1, people=1000
+)
 BASKETS = sv.plan(
     sv.Schema(a=sv.Items("wxyz")),
     sv.TopItems("a", top=2, method="psfo", length=2, oracle="grr"),
@@ -190,6 +193,24 @@ class SilentWithState(Client):
         return super().report(record)
 
 
+class SilentNoneWithState(Client):
+    """Silent for a value that is None, once it keeps a state."""
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        if self.state is not None and record.get("a", 0) is None:
+            raise InvalidInput("no value")
+        return super().report(record)
+
+
+class SilentSecond(Client):
+    """Silent where the second of two attributes has no valid value, once it keeps a state."""
+
+    def report(self, record: Mapping[str, Any]) -> Report:
+        if self.state is not None and record.get("b") not in (True, False):
+            raise InvalidInput("no value")
+        return super().report(record)
+
+
 class RedrawingInvalid(Client):
     """Fresh coins whenever a value is outside the schema."""
 
@@ -252,6 +273,8 @@ def test_without_a_mutant_they_pass(plan: sv.Plan) -> None:
         (ONE_ASK, SilentNone, "silence depends on the record"),
         (ONE_ASK, SilentWithState, "a lifetime of reports"),
         (ASSIGNED, SilentWithState, "a lifetime of reports"),
+        (ONE_ASK, SilentNoneWithState, "a lifetime of reports"),
+        (BOTH, SilentSecond, "a lifetime of reports"),
         (ONE_ASK, RedrawingInvalid, "a lifetime of reports"),
         (ASSIGNED, RedrawingInvalid, "a lifetime of reports"),
         (ONE_ASK, Failing, "silence depends on the record"),

@@ -59,6 +59,7 @@ def brute_force(shape: tuple[int, ...], constraints: list[Any], start: Any) -> A
         ((2, 2, 2, 2), [(0, 1, 2), (2, 3), (0, 3)]),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # of scipy before 1.15
 @pytest.mark.parametrize("from_uniform", [True, False])
 def test_equals_a_general_optimizer(shape: Any, sets: Any, from_uniform: bool) -> None:
     truth = joint(shape, 1)

@@ -190,6 +190,8 @@ def test_bad_schemas_are_refused(make: Any) -> None:
         ("age\u200b", r"'age\\u200b'.*invisible"),
         ("age\ufe0f", "invisible"),
         ("age\u2800", "invisible"),
+        ("a\ufffcge", "invisible"),
+        ("age\U00013441", "invisible"),
         ("age\U00016fe4", "invisible"),
         ("age\U0001d159", "invisible"),
         ("age\x7f", "control"),

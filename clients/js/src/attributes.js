@@ -141,7 +141,7 @@ function otherCode({ kind, other, values }, code) {
 }
 
 /** No whole number, which JSON.parse moves, and nothing that looks like another name: single spaces, NFC, all seen. */
-const UNPLAIN = /^(0|[1-9]\d*)$|[\p{Cc}\p{Cf}\p{DI}\u2800\u{16FE4}\u{1D159}]/u;
+const UNPLAIN = /^(0|[1-9]\d*)$|[\p{Cc}\p{Cf}\p{DI}\u2800\uFFFC\u{13441}\u{13442}\u{16FE4}\u{1D159}]/u;
 const isPlain = (name) => !UNPLAIN.test(name) && name === name.trim().split(/\s+/).join(" ").normalize();
 
 export function readSchema(data) {

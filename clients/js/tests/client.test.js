@@ -219,7 +219,7 @@ test("escapes and characters that plans may hold are written as in Python", asyn
 test("names that differ by what nobody sees are refused", async () => {
   const { plan } = entryOf("grr");
   const [name] = (await Plan.parse(plan)).attributes.map((each) => each.name);
-  for (const unseen of ["\u2800", "\u{16fe4}", "\u{1d159}", "\u200b", "\ufe0f"]) {
+  for (const unseen of ["\u2800", "\ufffc", "\u{13441}", "\u{13442}", "\u{16fe4}", "\u{1d159}", "\u200b", "\ufe0f"]) {
     const renamed = plan.replaceAll(`"${name}"`, `"${name}${unseen}"`);
     await assert.rejects(Plan.parse(renamed), /an attribute's name must be plain text/);
   }

@@ -33,7 +33,6 @@ SPREAD_TICKETS = 1 << 16  # among which one of each cohort is looked for
 PUBLIC_SAMPLES = 32  # public coins that are drawn where they are too many to list
 DELTA_SAMPLES = 400  # the same where a delta is their mean: many of them, of few records
 DELTA_RECORDS = 8
-OUTSIDE_LIFETIMES = 2  # records without a valid value whose devices are asked again and again
 MIN_SAMPLES = 4
 MIN_RECORDS = 4
 ROUNDING = 1e-12  # of a stated epsilon, which is a double
@@ -224,7 +223,7 @@ class _Enumerator:
         if self.has_delta:
             self.excess.setdefault(key, []).append(self._excess(chances))
         if not self.has_delta or len(self.excess[key]) == 1:
-            outside = self.records.outside(cohort)[:OUTSIDE_LIFETIMES] if is_new else []  # once: they have many ways
+            outside = self.records.outside(cohort) if is_new else []  # once: they have many ways
             self._compare_lifetimes(people, outside, public, assigning)
             if self.is_assigned:
                 self._compare_lifetimes(people, outside, public, lambda place: assigning(0))

@@ -21,10 +21,10 @@ from sottovoce.schema.text import Text
 # Every attribute there is. A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
 ATTRIBUTES: tuple[type[Attribute], ...] = (Boolean, Categorical, Ordinal, Integer, Text, Items)
 
-# characters that nobody sees, beside those for control and format: three blank signs (a braille pattern, a filler, a
-# note without a head), and Unicode's Default_Ignorable_Code_Point
+# characters that nobody sees, beside those for control and format: signs that are drawn as nothing (a braille pattern,
+# a filler, a note without a head, blank hieroglyphs, an object's place), and Unicode's Default_Ignorable_Code_Point
 _UNSEEN = frozenset((
-    0x2800, 0x16FE4, 0x1D159,
+    0x2800, 0xFFFC, 0x13441, 0x13442, 0x16FE4, 0x1D159,
     0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2065, 0x3164, 0xFFA0,
     *range(0x13430, 0x13440), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000),
 ))  # fmt: skip
