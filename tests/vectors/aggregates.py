@@ -1,8 +1,8 @@
 """Aggregates of seeded reports under plans of every family: the integers that folding must give, now and later.
 
-`python -m tests.vectors.aggregates` writes aggregates.json: for each plan its id, how many reports there are, a digest of
-them, and a digest of what they add up to. The digest is that of the bytes before they are compressed, since libraries
-that compress differ.
+`python -m tests.vectors.aggregates` writes aggregates.json: for each plan its id, how many reports there are, a digest
+of them, and a digest of what they add up to. The digest is that of the bytes before they are compressed, since
+libraries that compress differ.
 """
 
 from __future__ import annotations
