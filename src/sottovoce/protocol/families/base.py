@@ -91,9 +91,10 @@ def share_of(tickets: NDArray[np.int64], shares: Sequence[int]) -> NDArray[np.ui
 
 def rows_by(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
     """(label, its rows) for every label that occurs, of ``count`` that there are."""
+    if not len(labels):
+        return
     if count == 1:
-        if len(labels):
-            yield 0, slice(None)
+        yield 0, slice(None)
         return
     order = np.argsort(labels, kind="stable")
     present, starts = np.unique(labels[order], return_index=True)
