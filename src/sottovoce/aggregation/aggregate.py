@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sottovoce.aggregation.counts import counts_of
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles.base import Floats, Integers
-from sottovoce.oracles.counter import magnitude, whole_weights
+from sottovoce.oracles.counter import weighed, whole_weights
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
@@ -98,8 +98,8 @@ class Aggregate:
     def _fold(self, reports: Reports, weights: ArrayLike | None) -> None:
         """The one place where reports become integers: they are checked here, once, and nowhere below."""
         checked = reports.checked(self.plan)
-        column = None if weights is None else whole_weights(weights, len(checked), self.counts.most_weight)
-        self.counts.grow(len(checked) if column is None else magnitude(column))
+        column = None if weights is None else whole_weights(weights, len(checked))
+        self.counts.grow(len(checked) if column is None else weighed(column).magnitude)
         for batch in self.plan.cohorts.batches(checked.cohorts):
             own = None if column is None else column[batch.rows]
             self.counts.add(batch, checked.cohorts[batch.rows], checked.payload[batch.rows], own)

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.arguments import whole
-from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
-from sottovoce.oracles.counter import magnitude
+from sottovoce.oracles.counter import Weighed, too_much, weighed
 from sottovoce.oracles.layout import Payload
 from sottovoce.protocol.families import Family, Signs
 from sottovoce.protocol.families.base import Batch, rows_by
@@ -48,7 +48,7 @@ class Counts(ABC):
     def grow(self, more: int) -> None:
         """Make room for reports of a magnitude; one clear error, before anything changes, if there is none."""
         if self.magnitude + more > self.most_weight:
-            raise InvalidInput(f"weights: with all reports so far they must add up to at most {self.most_weight}")
+            raise too_much(self.most_weight)
         self.magnitude += more
 
     @property
@@ -171,9 +171,9 @@ class StateCounts(Counts):
         for index, rows in rows_by(cohorts, len(self.cohorts)):
             own = payload[rows]
             own_weights = None if weights is None else weights[rows]
-            more = len(own) if own_weights is None else magnitude(own_weights)
-            heard = self._room(index, batch.oracles, more)
-            heard.people += len(own) if own_weights is None else int(own_weights.sum())
+            more = Weighed(len(own), len(own)) if own_weights is None else weighed(own_weights)
+            heard = self._room(index, batch.oracles, more.magnitude)
+            heard.people += more.total
             for place, (oracle, part) in enumerate(zip(batch.oracles, batch.slices, strict=True)):
                 told = np.ascontiguousarray(own[:, part])
                 heard.states[place] = oracle._accumulate(heard.states[place], told, own_weights)

@@ -184,11 +184,17 @@ def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def weigh_linear(payload, weights, width, count, table):  # type: ignore[no-untyped-def]
-    """Every report's signs into the table, times its weight: :func:`scatter_linear` of reports that have one."""
+    """Every report's signs into the table, times its weight: :func:`scatter_linear` of reports that have one.
+
+    The weights themselves are added to the first cell, as the number of reports is there.
+    """
     rows = np.zeros(count, np.uint64)
+    total = np.int64(0)
     for person in range(payload.shape[0]):
         answer = np.int64(unpack_linear(payload, person, width, count, rows))
+        total += weights[person]
         scatter_signs(rows, answer, weights[person], table)
+    table[0] += total
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,11 @@ class Counter(Shape):
             weights: an integer beside each report; 1 by default.
         """
         self.validate(payload)
-        column = None if weights is None else whole_weights(weights, len(payload), self.most_weight)
+        if weights is None:
+            return self._accumulate(state, payload, None)
+        column = whole_weights(weights, len(payload))
+        if weighed(column).magnitude > self.most_weight:
+            raise too_much(self.most_weight)
         return self._accumulate(state, payload, column)
 
     @abstractmethod
@@ -74,17 +78,27 @@ class Counter(Shape):
         return state
 
 
-def magnitude(weights: Integers) -> int:
-    """The absolute weights added up.
+class Weighed(NamedTuple):
+    """Weights of reports added up, and their absolute values added up: without weights both are the reports."""
 
-    >>> magnitude(np.array([3, -4]))
-    7
+    total: int
+    magnitude: int
+
+
+def weighed(weights: Integers) -> Weighed:
+    """What weights add up to; a magnitude is exact below 2^53, which is more than any state takes.
+
+    >>> weighed(np.array([3, -4]))
+    Weighed(total=-1, magnitude=7)
     """
-    return int(np.abs(weights).sum())
+    from sottovoce.kernels.weights import weight_sums
+
+    total, magnitude = weight_sums(weights)
+    return Weighed(int(total), int(magnitude))
 
 
-def whole_weights(weights: ArrayLike, count: int, most: int = MOST_WEIGHT) -> Integers:
-    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports, that add up to at most ``most``.
+def whole_weights(weights: ArrayLike, count: int) -> Integers:
+    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports.
 
     >>> whole_weights([2, -1], 2).tolist()
     [2, -1]
@@ -92,12 +106,15 @@ def whole_weights(weights: ArrayLike, count: int, most: int = MOST_WEIGHT) -> In
     column = np.asarray(weights)
     if column.size == 0 and count == 0:
         return np.zeros(0, np.int64)
-    if column.dtype.kind not in "iu" or column.shape != (count,):
-        raise InvalidInput(f"weights must be a column of {count} integers, one for each report")
-    largest = max(int(column.max()), -int(column.min()))
-    if largest * count > most and float(np.abs(column.astype(np.float64)).sum()) > most:
-        raise InvalidInput(f"weights: their absolute values must add up to at most {most}")
+    is_whole = column.dtype.kind == "i" or (column.dtype.kind == "u" and column.dtype.itemsize < 8)
+    if not is_whole or column.shape != (count,):
+        raise InvalidInput(f"weights must be a column of {count} signed integers, one for each report")
     return column.astype(np.int64, copy=False)
+
+
+def too_much(most: int) -> InvalidInput:
+    """The error of weights with which a sum might overflow."""
+    return InvalidInput(f"weights: with all reports so far their absolute values must add up to at most {most}")
 
 
 def tally(cells: NDArray[np.int64], weights: Integers | None, size: int) -> Integers:

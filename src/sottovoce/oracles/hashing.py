@@ -149,7 +149,6 @@ class LocalHashing(_ToBits):
             state[0] += len(payload)
             scatter_linear(payload, self.width, self.hash_bits, state)
         else:
-            state[0] += weights.sum()
             weigh_linear(payload, weights, self.width, self.hash_bits, state)
         return state
 
