@@ -193,3 +193,28 @@ def test_large_weights_stay_exact_in_every_oracle() -> None:
             large = fold(plan, reports[:1], [weight])
             expected = [weight * int(each) for each in fold(plan, reports[:1]).support(0)]
             assert [int(each) for each in large.support(0)] == expected, name
+
+
+def test_nothing_is_estimated_from_weights_that_cancel() -> None:
+    name, plan, columns = next(plans())
+    reports = sv.simulate(plan, columns, seed=2)
+    for weight in (0, -1):
+        with pytest.raises(InvalidInput, match="no reports yet"):
+            fold(plan, reports, [weight] * len(reports)).estimate()
+    twice = fold(plan, reports, [2] * len(reports)).estimate().marginal("x")
+    assert twice.values.tolist() == fold(plan, reports).estimate().marginal("x").values.tolist(), name
+
+
+@pytest.mark.parametrize("method", ["pem", "windows", "hash", "spm"])
+def test_heavy_hitters_are_found_in_weighted_reports(method: str) -> None:
+    """Reports of weight 2 and of weight 0 give what the first ones give if they are sent twice."""
+    plan, columns = next((plan, columns) for each, plan, columns in plans() if each == f"heavy-hitters/{method}")
+    reports = sv.simulate(plan, columns, seed=2)
+    weights = np.where(np.arange(len(reports)) < 300, 2, 0)
+    sent = sv.Aggregate(plan).add([reports[:300], reports[:300]])
+    (one,), (two,) = (list(each.estimate().tables.values()) for each in (fold(plan, reports, weights), sent))
+    assert one.labels == two.labels
+    assert one.values.tobytes() == two.values.tobytes()
+    if method == "spm":
+        with pytest.raises(InvalidInput, match="not negative"):
+            fold(plan, reports, np.where(np.arange(len(reports)) < 100, -1, 1)).estimate()

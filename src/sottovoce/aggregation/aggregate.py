@@ -160,7 +160,7 @@ class Aggregate:
 
     def require_people(self) -> int:
         """The number of people, or one clear error if nobody was heard yet."""
-        if not self.people:
+        if self.people < 1:
             raise InvalidInput("aggregate: no reports yet, nothing to estimate")
         return self.people
 
@@ -175,6 +175,9 @@ def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggr
             repeated as often as its weight says, and its ``people`` are the weights added up. Their absolute values may
             add up to 2^50 at most, which keeps every sum within 64 bits (to 2^49 under ``rappor``, ``o-rappor`` and
             ``o-rr``, to 2^32 under ``she``). Only an aggregate without negative counts can be read back from bytes.
+
+    Frequencies of a weighted aggregate are unbiased for the shares of the weight. The variances beside them are those
+    of as many people as there is weight, not those of weighted reports, which depend on the squares of the weights.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)

@@ -217,6 +217,8 @@ class SegmentPairs(_Tested):
         payloads, people = counts.told(index)
         if bool((people == 1).all()):
             return payloads
+        if bool((people < 0).any()):
+            raise InvalidInput("aggregate: pairs of segments need reports whose weights are not negative")
         return [np.repeat(payload, people, axis=0) for payload in payloads]
 
     def _source(self, plan: Plan, pair: tuple[int, int], side: int) -> LocalHashing:
