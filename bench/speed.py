@@ -15,9 +15,11 @@ from bench.published import PUBLISHED
 from bench.rows import Row
 from bench.survey import estimated, plan_of, zipf
 from bench.timing import Timing, child, measure
+from sottovoce.aggregation.aggregate import fold
 
 Peers = Mapping[str, Found]
 OLH_TARGETS = {1 << 10: 0.05, 1 << 20: 0.2, 1 << 24: 1.5}
+WEIGHTS_LIMIT = 1.5  # times folding without weights
 CROWD_TIMES = {"client": 20, "server": 5, "above": 20}
 DEVICE_TARGETS = {"grr": 50e-6, "olh": 50e-6, "oue": 500e-6}
 OTHERS = ("grr", "the", "blh", "hr", "hcms")
@@ -59,9 +61,21 @@ def hashing(size: Size, peers: Peers) -> Iterator[Row]:
             peer=peers["olh"].server * pairs if "olh" in peers else None,
             note="others scaled to n x d",
         )
+    yield weighing(size)
     wrong, cases = brute_force_differences()
     note = f"{cases} cases: integer supports and floating-point estimates, bit for bit"
     yield Row("olh", "differs from brute force", "wrong", Timing(wrong, wrong, 1), limit=0, note=note)
+
+
+def weighing(size: Size) -> Row:
+    """What weights cost: folding reports that have them, over folding the same reports without."""
+    plan = plan_of("olh", size.values, size.many)
+    reports = sv.simulate(plan, {"x": zipf(size.many, size.values)}, seed=1)
+    weights = np.random.default_rng(1).integers(-1000, 1000, size.many)
+    without = measure(lambda: fold(plan, reports), size.repeats)
+    weighted = measure(lambda: fold(plan, reports, weights), size.repeats)
+    what = f"n = {size.many:,}, d = {_power(size.values)}: fold with weights"
+    return Row("olh", what, "times", weighted.over(without), limit=WEIGHTS_LIMIT, note="folding without them is 1")
 
 
 def _plain_hashing(people: int, size: int) -> float:

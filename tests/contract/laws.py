@@ -47,6 +47,28 @@ def a_batch_equals_one_by_one(oracle: Oracle) -> None:
     assert np.array_equal(oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload)))
 
 
+def a_weight_repeats_its_report(oracle: Oracle) -> None:
+    """Brute force: the state of weighted reports is that of each repeated so often; what is taken away is gone."""
+    payload = oracle.simulate(crowd(oracle, 200), seed=12)
+    weights = np.random.default_rng(12).integers(0, 5, len(payload))
+    weighted = oracle.accumulate(oracle.empty(), payload, weights)
+    repeated = oracle.accumulate(oracle.empty(), np.repeat(payload, weights, axis=0))
+    assert np.array_equal(oracle.canonical(weighted), oracle.canonical(repeated))
+    asked = np.arange(min(oracle.size, 16), dtype=np.uint64)
+    expected = oracle.support_of(repeated, asked)
+    assert np.array_equal(oracle.support_of(weighted, asked), expected)
+    # 3 w of every report, then 2 w taken away, in two batches: w is left
+    taken = oracle.accumulate(oracle.empty(), payload, 3 * weights)
+    taken = oracle.accumulate(taken, payload[:70], -2 * weights[:70])
+    taken = oracle.absorb(taken, oracle.accumulate(oracle.empty(), payload[70:], -2 * weights[70:]))
+    assert np.array_equal(oracle.canonical(taken), oracle.canonical(repeated))
+    assert np.array_equal(oracle.support_of(taken, asked), expected)
+    negative = oracle.accumulate(oracle.empty(), payload, -weights)
+    assert np.array_equal(oracle.support_of(negative, asked), -expected)
+    for wrong in (weights[1:], weights / 2, np.full(len(payload), oracle.most_weight)):
+        _refused(lambda wrong=wrong: oracle.accumulate(oracle.empty(), payload, wrong), InvalidInput)  # type: ignore[misc]
+
+
 def reports_survive_packing(oracle: Oracle) -> None:
     entropy = Seeded(5)
     for value in crowd(oracle, 50).tolist():
@@ -134,6 +156,7 @@ LAWS: tuple[Callable[[Oracle], None], ...] = (
     nobody_changes_nothing,
     merging_commutes_and_associates,
     a_batch_equals_one_by_one,
+    a_weight_repeats_its_report,
     reports_survive_packing,
     support_is_brute_force,
     asking_some_values_is_asking_all,

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import fields, replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 import sottovoce as sv
 from sottovoce.oracles import Oracle
+from sottovoce.oracles.counter import Counter
+from sottovoce.oracles.estimator import Estimator
+from sottovoce.oracles.randomizer import Randomizer
+from sottovoce.oracles.shape import Shape
 from sottovoce.schema import OPEN
-from tests.contract.laws import LAWS, check, device_and_simulation_share_one_law
+from tests.contract.laws import LAWS, a_weight_repeats_its_report, check, device_and_simulation_share_one_law
 from tests.oracles import NAMES, ordinary
 
+ROLES = (Shape, Randomizer, Counter, Estimator)
 OPEN_TO_ALL = ("olh-seeded", "olh-wide", "olh-sets", "cms", "hcms", "rappor", "o-rr", "o-rappor")
 
 
@@ -63,6 +71,41 @@ def test_a_simulation_with_another_p_is_told_apart() -> None:
     device_and_simulation_share_one_law(good)
     with pytest.raises(AssertionError):
         device_and_simulation_share_one_law(mutant)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_counter_that_ignores_weights_is_told_apart(name: str) -> None:
+    good = ordinary(name, 1.0, size=37)
+
+    class Blind(type(good)):  # type: ignore[misc]
+        def _accumulate(self, state: object, payload: object, weights: object) -> object:
+            return super()._accumulate(state, payload, None)
+
+    mutant = Blind(**{each.name: getattr(good, each.name) for each in fields(good)})
+    a_weight_repeats_its_report(good)
+    with pytest.raises(AssertionError):
+        a_weight_repeats_its_report(mutant)
+
+
+def test_a_randomizer_needs_no_heavy_library() -> None:
+    """What runs on a device is imported without scipy and numba, in a new process."""
+    code = (
+        "import sys, sottovoce.oracles.randomizer, sottovoce.oracles.hashing;"
+        "sys.exit(', '.join(sorted({'scipy', 'numba', 'sklearn', 'pandas'} & set(sys.modules))) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_oracle_is_three_roles() -> None:
+    """Each method of an oracle belongs to one of them, or to the shape that they share."""
+    assert issubclass(Oracle, Randomizer)
+    assert issubclass(Oracle, Counter)
+    assert issubclass(Oracle, Estimator)
+    own = [{name for name in vars(role) if name[0] != "_" or name == "_accumulate"} for role in ROLES]
+    for one, other in combinations(own, 2):
+        assert not one & other
+    assert {name for name in vars(Oracle) if name[0] != "_" and callable(getattr(Oracle, name))} == {"support"}
 
 
 def test_the_oracle_that_contributing_adds_obeys_the_laws() -> None:

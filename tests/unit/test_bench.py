@@ -70,6 +70,7 @@ def test_every_group_has_a_runner() -> None:
 def test_tiny_groups_run_and_show() -> None:
     rows = [*speed.hashing(TINY, {}), *speed.device(TINY, {}), *speed.likelihood(TINY, {})]
     assert {found.group for found in rows} == {"olh", "device", "likelihood"}
+    assert any(found.unit == "times" and "with weights" in found.what for found in rows)
     exact = next(found for found in rows if found.unit == "wrong")
     assert exact.verdict == "PASS"
     out = io.StringIO()

@@ -185,7 +185,7 @@ def test_the_frequency_of_a_pair_is_unbiased() -> None:
     plan = sv.plan(NUMBERS, question, epsilon=3.0, people=len(people))
     heard = sv.Aggregate(plan).add(sv.simulate(plan, {"x": people}, seed=2))
     method = plan.question._method(plan.schema)  # type: ignore[attr-defined]
-    _, told = method._answers(heard, heard.counts)
+    told = method._told(heard.counts)
     patterns = [np.array([0xBEE, 0x00C, 0x5A5]), np.array([0xF12, 0x0DE, 0x5A5])]
     estimated = method._joint(plan, (0, 1), told[0, 1], patterns)
     source = plan.cohorts[0].asks[1].oracle

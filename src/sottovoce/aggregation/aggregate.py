@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from sottovoce.aggregation.counts import counts_of
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
-from sottovoce.oracles.base import Integers
-from sottovoce.protocol.families.base import Batch
+from sottovoce.oracles.base import Floats, Integers
+from sottovoce.oracles.counter import weighed, whole_weights
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
@@ -39,52 +39,85 @@ class Aggregate:
 
     @property
     def people(self) -> int:
-        """How many reports it holds."""
+        """How many reports it holds, or how much weight."""
         return self.counts.people
+
+    # -- what was told
+
+    def cohort_people(self, index: int) -> int:
+        """How many reports of one cohort it holds, or how much weight."""
+        return self.counts.cohort_people(index)
+
+    def support(self, cohort: int, ask: int = 0, values: ArrayLike | None = None) -> Integers:
+        """How many reports of a cohort, or how much weight, support each value of one of its asks.
+
+        Support adds up: that of a crowd is the sum of its parts' supports.
+
+        Args:
+            cohort: the cohort's index.
+            ask: which of the cohort's asks.
+            values: codes of the ask's oracle; all of them by default, if they are few enough to list.
+
+        Returns:
+            One integer for each value, in the order of ``values``.
+        """
+        return self.counts.support(cohort, ask, values)
+
+    def frequencies(self, cohort: int, ask: int = 0, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Unbiased frequencies of the values of one ask in its cohort, and the variances of their errors.
+
+        They are made of the support and the people alone wherever the oracle can do so.
+        """
+        oracle = self.plan.cohorts[cohort].oracles[ask]
+        people = self.cohort_people(cohort)
+        if oracle.uses_state:
+            return oracle.estimate(self.state(cohort, ask), people, values)
+        return oracle.estimate_support(self.support(cohort, ask, values), people)
+
+    def state(self, cohort: int, ask: int = 0) -> Integers:
+        """The integers of one ask of a cohort, for estimators that need more than the support of values."""
+        return self.counts.state(cohort, ask)
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         """People and states of one cohort; those of nobody if it was not heard from."""
         return self.counts.cohort(index)
 
+    # -- growing
+
     def add(self, reports: Reports | Report | Iterable[Reports | Report]) -> Self:
         """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if bad, not at all."""
         if isinstance(reports, Report):
             reports = Reports.collect(self.plan, [reports])
-        if not isinstance(reports, Reports):
-            for part in reports:
-                self.add(part)
+        if isinstance(reports, Reports):
+            self._fold(reports, None)
             return self
-        if reports.plan_id != self.plan.id:
-            raise PlanMismatch("reports: they belong to another plan")
-        self._check(reports)
-        batches = list(self.plan.cohorts.batches(reports.cohorts))
-        for batch in batches:
-            self._validate(batch, reports.payload[batch.rows])
-        for batch in batches:
-            self.counts.add(batch, reports.cohorts[batch.rows], reports.payload[batch.rows])
+        for part in reports:
+            self.add(part)
         return self
 
-    def _check(self, reports: Reports) -> None:
-        if reports.payload.shape[1] != self.plan.cohorts.bytes:
-            raise CorruptReport(f"reports: payloads must have {self.plan.cohorts.bytes} bytes")
-        if len(reports) and int(reports.cohorts.max()) >= len(self.plan.cohorts):
-            raise CorruptReport(f"reports: cohort must be below {len(self.plan.cohorts)}")
+    def _fold(self, reports: Reports, weights: ArrayLike | None) -> None:
+        """The one place where reports become integers: they are checked here, once, and nowhere below."""
+        checked = reports.checked(self.plan)
+        column = None if weights is None else whole_weights(weights, len(checked))
+        self.counts.grow(len(checked) if column is None else weighed(column).magnitude)
+        for batch in self.plan.cohorts.batches(checked.cohorts):
+            own = None if column is None else column[batch.rows]
+            self.counts.add(batch, checked.cohorts[batch.rows], checked.payload[batch.rows], own)
 
-    def _validate(self, batch: Batch, payload: Any) -> None:
-        if payload[:, batch.slices[-1].stop :].any():
-            raise CorruptReport("reports: the padding must be zero")
-        if len(self.plan.cohorts) == 1 and len(batch.oracles) == 1:
-            return  # accumulate validates the only ask before it changes anything
-        for oracle, part in zip(batch.oracles, batch.slices, strict=True):
-            oracle.validate(np.ascontiguousarray(payload[:, part]))
+    def absorb(self, other: Aggregate) -> Self:
+        """Add another crowd's integers to these, in place; the other aggregate stays as it is."""
+        if other.plan.id != self.plan.id:
+            raise PlanMismatch("aggregates: only those of one plan can be merged")
+        other_counts = other.counts if other is not self else other.counts.merge(counts_of(self.plan.cohorts))
+        self.counts.grow(other_counts.magnitude)
+        self.counts.absorb(other_counts)
+        return self
 
     def merge(self, other: Aggregate) -> Aggregate:
         """Both crowds together; neither of the two changes."""
-        if other.plan.id != self.plan.id:
-            raise PlanMismatch("aggregates: only those of one plan can be merged")
-        out = Aggregate(self.plan)
-        out.counts = self.counts.merge(other.counts)
-        return out
+        return Aggregate(self.plan).absorb(self).absorb(other)
+
+    # -- estimating and storing
 
     def estimate(self, **options: Any) -> Estimate:
         """The question's estimate from what was heard so far."""
@@ -127,9 +160,34 @@ class Aggregate:
 
     def require_people(self) -> int:
         """The number of people, or one clear error if nobody was heard yet."""
-        if not self.people:
+        if self.people < 1:
             raise InvalidInput("aggregate: no reports yet, nothing to estimate")
         return self.people
+
+
+def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggregate:
+    """What reports add up to. Nothing else changes, so any engine may fold parts and :meth:`~Aggregate.absorb` them.
+
+    Args:
+        plan: whose reports they are; others, and impossible ones, are refused.
+        reports: in columns. They are checked once, unless they were.
+        weights: an integer beside each report, in fixed point; it may be negative. The aggregate is that of each report
+            repeated as often as its weight says, and its ``people`` are the weights added up. Their absolute values may
+            add up to 2^50 at most, which keeps every sum within 64 bits (to 2^49 under ``rappor``, ``o-rappor`` and
+            ``o-rr``, to 2^32 under ``she``). Only an aggregate without negative counts can be read back from bytes.
+
+    Frequencies of a weighted aggregate are unbiased for the shares of the weight. The variances beside them are those
+    of as many people as there is weight, not those of weighted reports, which depend on the squares of the weights.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> reports = sv.simulate(plan, {"x": [True, False]}, seed=1)
+    >>> fold(plan, reports, weights=[2, 1]) == fold(plan, reports).absorb(fold(plan, reports[:1]))
+    True
+    """
+    out = Aggregate(plan)
+    out._fold(reports, weights)
+    return out
 
 
 def _inflated(body: bytes, most: int) -> bytes:

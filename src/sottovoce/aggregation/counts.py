@@ -1,4 +1,8 @@
-"""Where an aggregate's integers are kept: a state per cohort, a sparse tally of answers, or the reports themselves."""
+"""Where an aggregate's integers are kept: a state per cohort, a sparse tally of answers, or the reports themselves.
+
+Reports may have weights, integers in fixed point. Then wherever people are counted weights are added up: what is kept
+is what reports would give that are repeated as often as their weights say, and a negative weight takes reports away.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,18 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.counter import Weighed, too_much, weighed
 from sottovoce.oracles.layout import Payload
 from sottovoce.protocol.families import Family, Signs
 from sottovoce.protocol.families.base import Batch, rows_by
@@ -31,11 +38,23 @@ class Counts(ABC):
 
     def __init__(self, cohorts: Family) -> None:
         self.cohorts = cohorts
+        self.magnitude = 0  # of all reports: their absolute weights added up, or how many there are
+
+    @cached_property
+    def most_weight(self) -> int:
+        """The largest magnitude with which no integer of any cohort can overflow."""
+        return min(oracle.most_weight for kind in self.cohorts.kinds for oracle in kind.oracles)
+
+    def grow(self, more: int) -> None:
+        """Make room for reports of a magnitude; one clear error, before anything changes, if there is none."""
+        if self.magnitude + more > self.most_weight:
+            raise too_much(self.most_weight)
+        self.magnitude += more
 
     @property
     @abstractmethod
     def people(self) -> int:
-        """How many reports it holds."""
+        """How many reports it holds, or how much weight."""
 
     @property
     @abstractmethod
@@ -51,13 +70,34 @@ class Counts(ABC):
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         """People and states of one cohort; those of nobody if it was not heard from."""
 
-    @abstractmethod
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
-        """Take in a batch's valid reports: the cohorts and payloads of its people."""
+    def state(self, index: int, ask: int) -> Integers:
+        """The state of one ask of a cohort."""
+        return self.cohort(index)[1][ask]
 
     @abstractmethod
+    def cohort_people(self, index: int) -> int:
+        """The people of one cohort, or their weight."""
+
+    def support(self, index: int, ask: int, values: ArrayLike | None = None) -> Integers:
+        """How many reports of a cohort, or how much weight, support each value of one of its asks (all by default)."""
+        oracle = self.cohorts[index].oracles[ask]
+        return oracle.support_of(self.state(index, ask), oracle.asked(values))
+
+    @abstractmethod
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
+        """Take in a batch's checked reports: the cohorts, payloads and weights of its people. See :meth:`grow`."""
+
+    @abstractmethod
+    def absorb(self, other: Self) -> None:
+        """Add another crowd, which stays as it is. See :meth:`grow`."""
+
     def merge(self, other: Self) -> Self:
         """Both crowds together; neither of the two changes."""
+        out = type(self)(self.cohorts)
+        for part in (self, other):
+            out.grow(part.magnitude)
+            out.absorb(part)
+        return out
 
     @abstractmethod
     def to_bytes(self) -> bytes:
@@ -72,6 +112,20 @@ class Counts(ABC):
         """Fill empty counts with what :meth:`to_bytes` wrote."""
 
 
+@dataclass
+class Heard:
+    """What one cohort said: its people (or their weight), their magnitude, and a state per ask."""
+
+    people: int
+    magnitude: int
+    states: list[Integers]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is what a cohort says that was not heard from."""
+        return self.people == 0 and not any(state.any() for state in self.states)
+
+
 class StateCounts(Counts):
     """One state per ask for each cohort heard from."""
 
@@ -79,11 +133,11 @@ class StateCounts(Counts):
 
     def __init__(self, cohorts: Family) -> None:
         super().__init__(cohorts)
-        self._heard: dict[int, tuple[int, list[Integers]]] = {}
+        self._heard: dict[int, Heard] = {}
 
     @property
     def people(self) -> int:
-        return sum(people for people, _ in self._heard.values())
+        return sum(heard.people for heard in self._heard.values())
 
     @property
     def holds_reports(self) -> bool:
@@ -92,44 +146,54 @@ class StateCounts(Counts):
 
     @property
     def fewest(self) -> int:
-        return min((people for people, _ in self._heard.values() if people), default=0)
+        return min((heard.people for heard in self._heard.values() if heard.people), default=0)
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         if index in self._heard:
-            return self._heard[index]
+            return self._heard[index].people, self._heard[index].states
         return 0, [oracle.empty() for oracle in self.cohorts[index].oracles]
 
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+    def cohort_people(self, index: int) -> int:
+        return self._heard[index].people if index in self._heard else 0
+
+    def _room(self, index: int, oracles: tuple[Oracle, ...], more: int) -> Heard:
+        """What a cohort said, in integers that hold reports of a further magnitude as well."""
+        if index not in self._heard:
+            self._heard[index] = Heard(0, 0, [oracle.empty(more) for oracle in oracles])
+        heard = self._heard[index]
+        heard.magnitude += more
+        heard.states = [
+            oracle.fitted(state, heard.magnitude) for oracle, state in zip(oracles, heard.states, strict=True)
+        ]
+        return heard
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
         for index, rows in rows_by(cohorts, len(self.cohorts)):
             own = payload[rows]
-            people = self._heard[index][0] if index in self._heard else 0
-            total = people + len(own)
-            states = self._heard[index][1] if people else [oracle.empty(total) for oracle in batch.oracles]
-            states = [
-                oracle.accumulate(oracle.fitted(state, total), np.ascontiguousarray(own[:, part]))
-                for oracle, part, state in zip(batch.oracles, batch.slices, states, strict=True)
-            ]
-            self._heard[index] = (total, states)
+            own_weights = None if weights is None else weights[rows]
+            more = Weighed(len(own), len(own)) if own_weights is None else weighed(own_weights)
+            heard = self._room(index, batch.oracles, more.magnitude)
+            heard.people += more.total
+            for place, (oracle, part) in enumerate(zip(batch.oracles, batch.slices, strict=True)):
+                told = np.ascontiguousarray(own[:, part])
+                heard.states[place] = oracle._accumulate(heard.states[place], told, own_weights)
 
-    def merge(self, other: Self) -> Self:
-        out = type(self)(self.cohorts)
-        for index in sorted({*self._heard, *other._heard}):
-            (people, states), (more, others) = self.cohort(index), other.cohort(index)
+    def absorb(self, other: Self) -> None:
+        for index in sorted(other._heard):
+            more = other._heard[index]
             oracles = self.cohorts[index].oracles
-            total = people + more
-            merged = [
-                oracle.merge(oracle.fitted(one, total), oracle.fitted(two, total))
-                for oracle, one, two in zip(oracles, states, others, strict=True)
-            ]
-            out._heard[index] = (total, merged)
-        return out
+            heard = self._room(index, oracles, more.magnitude)
+            heard.people += more.people
+            for place, (oracle, state) in enumerate(zip(oracles, more.states, strict=True)):
+                heard.states[place] = oracle.absorb(heard.states[place], state)
 
     def _canonical(self) -> Iterator[tuple[int, int, list[Integers]]]:
         for index in sorted(self._heard):
-            people, states = self._heard[index]
-            if people:
+            heard = self._heard[index]
+            if not heard.is_nothing:
                 oracles = self.cohorts[index].oracles
-                yield index, people, [o.canonical(state) for o, state in zip(oracles, states, strict=True)]
+                states = [o.canonical(state) for o, state in zip(oracles, heard.states, strict=True)]
+                yield index, heard.people, states
 
     def to_bytes(self) -> bytes:
         header, arrays = [], []
@@ -166,7 +230,9 @@ class StateCounts(Counts):
                 count = math.prod(whole("aggregate: shape", part, 0, 1 << 40) for part in shape)
                 states.append(np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64))
                 start += 8 * count
-            self._heard[index] = (whole("aggregate: people", people, 0, 1 << 62), states)
+            total = whole("aggregate: people", people, 0, self.most_weight)
+            self._heard[index] = Heard(total, total, states)
+            self.grow(total)
         if start != len(body):
             raise CorruptReport("aggregate: it has bytes to spare")
 
@@ -203,12 +269,19 @@ class AnswerCounts(Counts):
         """(cohort, answer, people) in columns, in increasing order."""
         return self.keys >> self._bits, self.keys & self._mask, self.counts
 
+    def _part(self, index: int) -> slice:
+        """Where the answers of a cohort stand."""
+        first, last = np.searchsorted(self.keys, [index << self._bits, (index + 1) << self._bits]).tolist()
+        return slice(first, last)
+
+    def cohort_people(self, index: int) -> int:
+        return int(self.counts[self._part(index)].sum())
+
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         oracle = self.cohorts[index].oracles[0]
-        first, last = np.searchsorted(self.keys, [index << self._bits, (index + 1) << self._bits])
-        counts = self.counts[first:last]
-        payload = np.repeat(self._payload(oracle, self.keys[first:last] & self._mask), counts, axis=0)
-        return int(counts.sum()), [oracle.accumulate(oracle.empty(), payload)]
+        part = self._part(index)
+        payload = self._payload(oracle, self.keys[part] & self._mask)
+        return self.cohort_people(index), [oracle._accumulate(oracle.empty(), payload, self.counts[part])]
 
     @property
     def _mask(self) -> int:
@@ -221,18 +294,15 @@ class AnswerCounts(Counts):
         oracle.layout.write(payload, oracle.layout.fields[0].name, answers.astype(np.uint64))
         return payload
 
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
         layout = batch.oracles[0].layout
-        payload = np.ascontiguousarray(payload[:, : layout.bytes])
-        _validate_only_ask(self.cohorts, payload)
-        answers = layout.read(payload, layout.fields[0].name)
+        answers = layout.read(payload[:, : layout.bytes], layout.fields[0].name)
         keys = cohorts.astype(np.int64) << self._bits | answers.astype(np.int64)
-        self.keys, self.counts = _summed([(self.keys, self.counts), (keys, np.ones(len(keys), np.int64))])
+        counts = np.ones(len(keys), np.int64) if weights is None else weights
+        self.keys, self.counts = _summed([(self.keys, self.counts), (keys, counts)])
 
-    def merge(self, other: Self) -> Self:
-        out = type(self)(self.cohorts)
-        out.keys, out.counts = _summed([(self.keys, self.counts), (other.keys, other.counts)])
-        return out
+    def absorb(self, other: Self) -> None:
+        self.keys, self.counts = _summed([(self.keys, self.counts), (other.keys, other.counts)])
 
     def to_bytes(self) -> bytes:
         return self.keys.astype("<i8").tobytes() + self.counts.astype("<i8").tobytes()
@@ -248,8 +318,9 @@ class AnswerCounts(Counts):
             raise CorruptReport("aggregate: it has bytes to spare")
         self.keys, self.counts = both[: len(both) // 2], both[len(both) // 2 :]
         rising = bool((np.diff(self.keys) > 0).all()) and (not len(self.keys) or int(self.keys[0]) >= 0)
-        if not rising or bool((self.counts < 1).any()) or float(self.counts.astype(float).sum()) >= 2.0**62:
+        if not rising or bool((self.counts < 1).any()) or float(self.counts.astype(float).sum()) > self.most_weight:
             raise CorruptReport("aggregate: its content is malformed")
+        self.grow(self.people)
         self._check_answers()
 
     def _check_answers(self) -> None:
@@ -264,7 +335,7 @@ class AnswerCounts(Counts):
 
 
 def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    """Sparse counts added up, by increasing key."""
+    """Sparse counts added up, by increasing key; what adds up to nothing is left out."""
     keys = np.concatenate([key for key, _ in parts])
     counts = np.concatenate([count for _, count in parts])
     order = np.argsort(keys, kind="stable")
@@ -272,13 +343,9 @@ def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]
     if not len(keys):
         return keys, counts
     first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    return keys[first], np.add.reduceat(counts, first)
-
-
-def _validate_only_ask(cohorts: Family, payload: Payload) -> None:
-    """An aggregate leaves the only ask of an only cohort to the oracle's accumulate, which these counts never call."""
-    if len(cohorts) == 1 and len(cohorts[0].oracles) == 1:
-        cohorts[0].oracles[0].validate(payload)
+    keys, counts = keys[first], np.add.reduceat(counts, first)
+    is_held = counts != 0
+    return keys[is_held], counts[is_held]
 
 
 class RowCounts(Counts):
@@ -322,25 +389,35 @@ class RowCounts(Counts):
         _, people = _summed([(_cohorts_of(rows), counts)])
         return int(people.min(initial=self.people))
 
+    def cohort_people(self, index: int) -> int:
+        rows, people = self.rows
+        first, last = np.searchsorted(_cohorts_of(rows), [index, index + 1]).tolist()
+        return int(people[first:last].sum())
+
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
         payloads, people = self.told(index)
+        weights = None if bool((people == 1).all()) else people
         states = [
-            oracle.accumulate(oracle.empty(), np.repeat(payload, people, axis=0))
+            oracle._accumulate(oracle.empty(), payload, weights)
             for oracle, payload in zip(self.cohorts[index].oracles, payloads, strict=True)
         ]
         return int(people.sum()), states
 
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload) -> None:
-        _validate_only_ask(self.cohorts, payload)
+    def state(self, index: int, ask: int) -> Integers:
+        payloads, people = self.told(index)
+        oracle = self.cohorts[index].oracles[ask]
+        weights = None if bool((people == 1).all()) else people
+        return oracle._accumulate(oracle.empty(), payloads[ask], weights)
+
+    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
         labels = cohorts.astype(">u4").view(np.uint8).reshape(-1, _COHORT_BYTES)
-        self._pending.append((np.concatenate([labels, payload], axis=1), np.ones(len(payload), np.int64)))
+        people = np.ones(len(payload), np.int64) if weights is None else weights
+        self._pending.append((np.concatenate([labels, payload], axis=1), people))
         if sum(len(part) for part, _ in self._pending) > len(self._sorted[0]):
             self._sorted, self._pending = self.rows, []
 
-    def merge(self, other: Self) -> Self:
-        out = type(self)(self.cohorts)
-        out._sorted = _summed_rows([self.rows, other.rows])
-        return out
+    def absorb(self, other: Self) -> None:
+        self._sorted = _summed_rows([self.rows, other.rows]) if len(self.rows[0]) else other.rows
 
     def to_bytes(self) -> bytes:
         rows, people = self.rows
@@ -356,8 +433,9 @@ class RowCounts(Counts):
             raise CorruptReport("aggregate: it has bytes to spare or too few")
         people = np.frombuffer(body, "<i8", count, 8).astype(np.int64)
         rows = np.frombuffer(body, np.uint8, offset=8 + 8 * count).reshape(count, width).copy()
-        if bool((people < 1).any()) or float(people.astype(float).sum()) >= 2.0**62:
+        if bool((people < 1).any()) or float(people.astype(float).sum()) > self.most_weight:
             raise CorruptReport("aggregate: its content is malformed")
+        self.grow(int(people.sum()))
         again, _ = _summed_rows([(rows, people)])
         if not np.array_equal(again, rows):
             raise CorruptReport("aggregate: its reports are not in increasing order")
@@ -379,7 +457,7 @@ def _cohorts_of(rows: Payload) -> Integers:
 
 
 def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Integers]:
-    """Counted rows of bytes added up, by increasing row."""
+    """Counted rows of bytes added up, by increasing row; what adds up to nothing is left out."""
     rows = np.concatenate([part for part, _ in parts])
     counts = np.concatenate([count for _, count in parts])
     if not len(rows):
@@ -390,7 +468,9 @@ def _summed_rows(parts: list[tuple[Payload, Integers]]) -> tuple[Payload, Intege
     order = np.lexsort(keys.T[::-1])
     keys, counts = keys[order], counts[order]
     first = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
-    return np.ascontiguousarray(rows[order[first]]), np.add.reduceat(counts, first)
+    counts = np.add.reduceat(counts, first)
+    is_held = counts != 0
+    return np.ascontiguousarray(rows[order[first[is_held]]]), counts[is_held]
 
 
 COUNTS: tuple[type[Counts], ...] = (StateCounts, AnswerCounts, RowCounts)

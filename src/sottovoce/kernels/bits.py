@@ -65,6 +65,36 @@ def add_grouped_columns(payload: Payload, groups: NDArray[np.int64], counts: NDA
     counts += found[:, : counts.shape[1]]
 
 
+@njit(cache=True, nogil=True)
+def _weigh_columns(words, weights, groups, counts):  # type: ignore[no-untyped-def]
+    """counts[group of a row, bit column] += the row's weight, where the row has the bit set."""
+    for row in range(words.shape[0]):
+        cells = counts[groups[row]]
+        weight = weights[row]
+        for word in range(words.shape[1]):
+            bits = words[row, word]
+            for place in range(64):
+                cells[word * 64 + place] += weight * np.int64((bits >> np.uint64(place)) & np.uint64(1))
+
+
+def weigh_columns(payload: Payload, weights: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """Add to ``counts`` the weight of the rows that have each of its bits set: :func:`add_columns`, weighted."""
+    groups = np.zeros(len(payload), np.int64)
+    weigh_grouped_columns(payload, weights, groups, counts[None, :])
+
+
+def weigh_grouped_columns(
+    payload: Payload, weights: NDArray[np.int64], groups: NDArray[np.int64], counts: NDArray[np.int64]
+) -> None:
+    """Add to ``counts[group]`` the weight of the group's rows that have each bit set."""
+    width = -(-payload.shape[1] // 8) * 64  # bits of the words of a row
+    found = np.zeros((counts.shape[0], width), np.int64)
+    for start in range(0, len(payload), _ROWS):
+        rows = slice(start, start + _ROWS)
+        _weigh_columns(words_of(payload[rows]), weights[rows], groups[rows], found)
+    counts += found[:, : counts.shape[1]]
+
+
 @njit(inline="always", nogil=True)
 def ones(word):  # type: ignore[no-untyped-def]
     """How many bits of a word are set: sums of pairs, nibbles, bytes, then of the bytes."""

@@ -74,6 +74,20 @@ def count_seeded(seeds, answers, values, buckets):  # type: ignore[no-untyped-de
     return out
 
 
+@njit(cache=True, nogil=True)
+def weigh_seeded(seeds, answers, weights, values, buckets):  # type: ignore[no-untyped-def]
+    """The weight of the reports that support each value: :func:`count_seeded` with a weight beside each report."""
+    out = np.zeros(values.size, np.int64)
+    for place in range(values.size):
+        value = values[place]
+        total = np.int64(0)
+        for row in range(seeds.size):
+            if bucket(keyed_hash(seeds[row], value), np.uint64(buckets)) == answers[row]:
+                total += weights[row]
+        out[place] = total
+    return out
+
+
 @njit(inline="always", nogil=True)
 def _parity(word):  # type: ignore[no-untyped-def]
     word ^= word >> np.uint64(32)
@@ -145,10 +159,10 @@ def unpack_linear(payload, person, width, count, rows):  # type: ignore[no-untyp
 
 
 @njit(inline="always", nogil=True)
-def scatter_signs(rows, answer, table):  # type: ignore[no-untyped-def]
-    """For each non-empty subset of a report's rows: table[xor of them] += (-1)^<subset, answer>."""
+def scatter_signs(rows, answer, weight, table):  # type: ignore[no-untyped-def]
+    """For each non-empty subset of a report's rows: table[xor of them] += weight (-1)^<subset, answer>."""
     where = np.uint64(0)
-    sign = np.int64(1)
+    sign = weight
     for step in range(1, 1 << rows.size):
         place = 0  # Gray code: the row that enters or leaves is the lowest set bit of the step
         while (step >> place) & 1 == 0:
@@ -165,7 +179,22 @@ def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def
     rows = np.zeros(count, np.uint64)
     for person in range(payload.shape[0]):
         answer = np.int64(unpack_linear(payload, person, width, count, rows))
-        scatter_signs(rows, answer, table)
+        scatter_signs(rows, answer, np.int64(1), table)
+
+
+@njit(cache=True, nogil=True)
+def weigh_linear(payload, weights, width, count, table):  # type: ignore[no-untyped-def]
+    """Every report's signs into the table, times its weight: :func:`scatter_linear` of reports that have one.
+
+    The weights themselves are added to the first cell, as the number of reports is there.
+    """
+    rows = np.zeros(count, np.uint64)
+    total = np.int64(0)
+    for person in range(payload.shape[0]):
+        answer = np.int64(unpack_linear(payload, person, width, count, rows))
+        total += weights[person]
+        scatter_signs(rows, answer, weights[person], table)
+    table[0] += total
 
 
 @njit(cache=True, nogil=True)

@@ -40,7 +40,7 @@ def whisper_wide(words, seeds, answers, count, truth, state):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def _count_wide(seeds, answers, words, count, out):  # type: ignore[no-untyped-def]
+def _count_wide(seeds, answers, weights, words, count, out):  # type: ignore[no-untyped-def]
     rows = np.zeros((count, 2), np.uint64)
     for person in range(seeds.size):
         for place in range(count):
@@ -53,20 +53,30 @@ def _count_wide(seeds, answers, words, count, out):  # type: ignore[no-untyped-d
                 if _parity(ones) != (answers[person] >> np.uint64(place)) & np.uint64(1):
                     agrees = False
                     break
-            out[value] += agrees
+            if agrees:
+                out[value] += weights[person]
 
 
 def count_wide(
-    seeds: NDArray[np.uint64], answers: NDArray[np.uint64], words: NDArray[np.uint64], count: int
+    seeds: NDArray[np.uint64],
+    answers: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    count: int,
+    weights: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """How many reports of a wide linear hash support each value; a report's rows are made once for all values."""
+    """How many reports of a wide linear hash support each value, or how much weight they have.
+
+    A report's rows are made once for all values.
+    """
+    if weights is None:
+        weights = np.ones(seeds.size, np.int64)
     parts = max(1, min(os.cpu_count() or 1, seeds.size >> 14))
     sums = np.zeros((parts, len(words)), np.int64)
     ends = np.linspace(0, seeds.size, parts + 1).astype(int).tolist()
 
     def one(part: int) -> None:
         rows = slice(ends[part], ends[part + 1])
-        _count_wide(seeds[rows], answers[rows], words, count, sums[part])
+        _count_wide(seeds[rows], answers[rows], weights[rows], words, count, sums[part])
 
     with ThreadPoolExecutor(parts) as pool:
         for _ in pool.map(one, range(parts)):
@@ -88,10 +98,10 @@ def split_rows(seeds, count, fresh, highs, lows):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def scatter_wide(highs, lows, answers, high, low, table):  # type: ignore[no-untyped-def]
+def scatter_wide(highs, lows, answers, weights, high, low, table):  # type: ignore[no-untyped-def]
     """What the reports say of every way in which the prefix (high, low) goes on, before the transform.
 
-    For each report and each non-empty subset of its rows: table[xor of their low bits] += (-1)^<subset, answer>,
+    For each report and each non-empty subset of its rows: table[xor of their low bits] += weight (-1)^<subset, answer>,
     where the prefix's share of the hash is taken off the answer.
     """
     for person in range(answers.size):
@@ -99,7 +109,7 @@ def scatter_wide(highs, lows, answers, high, low, table):  # type: ignore[no-unt
         for place in range(lows.shape[1]):
             ones = (highs[person, place, 0] & high) ^ (highs[person, place, 1] & low)
             answer ^= np.int64(_parity(ones)) << place
-        scatter_signs(lows[person], answer, table)
+        scatter_signs(lows[person], answer, weights[person], table)
 
 
 def extend_wide(
@@ -109,11 +119,15 @@ def extend_wide(
     fresh: int,
     count: int,
     keep: int,
+    weights: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """(prefix, suffix, score) of the ``keep`` best ways in which any of the prefixes goes on by ``fresh`` bits.
 
-    A score is 2^b times the reports that support the longer prefix, less the number of reports.
+    A score is 2^b times the reports that support the longer prefix, less the number of reports; with ``weights``, one
+    beside each report, their weight counts instead.
     """
+    if weights is None:
+        weights = np.ones(seeds.size, np.int64)
     highs = np.empty((seeds.size, count, 2), np.uint64)
     lows = np.empty((seeds.size, count), np.uint64)
     split_rows(seeds, count, fresh, highs, lows)
@@ -123,7 +137,7 @@ def extend_wide(
 
     def one(place: int) -> None:
         table = np.zeros(1 << fresh, np.int64)
-        scatter_wide(highs, lows, answers, prefixes[place, 0], prefixes[place, 1], table)
+        scatter_wide(highs, lows, answers, weights, prefixes[place, 0], prefixes[place, 1], table)
         heard = narrow_transform(table)
         best = np.argpartition(heard, len(heard) - kept)[len(heard) - kept :]
         suffixes[place], scores[place] = best, heard[best]

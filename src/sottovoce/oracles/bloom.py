@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Floats, Integers
+from sottovoce.oracles.base import Floats, Integers, tally
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.decoding import Design
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -90,12 +90,16 @@ class OpenRappor(CohortOracle):
     def state_shape(self) -> tuple[int, ...]:
         return (self.cohorts, self.buckets + 1)  # ones per bit, then people
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        from sottovoce.kernels.bits import add_grouped_columns
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
+        from sottovoce.kernels.bits import add_grouped_columns, weigh_grouped_columns
 
         cohorts = self.layout.read(payload, "cohort").view(np.int64)
-        add_grouped_columns(payload, cohorts, state[:, : self.buckets])
-        state[:, self.buckets] += np.bincount(cohorts, minlength=self.cohorts)
+        if weights is None:
+            add_grouped_columns(payload, cohorts, state[:, : self.buckets])
+        else:
+            weigh_grouped_columns(payload, weights, cohorts, state[:, : self.buckets])
+        state[:, self.buckets] += tally(cohorts, weights, self.cohorts)
+        return state
 
     @property
     def _offset(self) -> float:

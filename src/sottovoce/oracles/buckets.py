@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Floats, Integers
+from sottovoce.oracles.base import Floats, Integers, tally
 from sottovoce.oracles.cohorts import LARGEST_CLOSED, CohortOracle
 from sottovoce.oracles.decoding import Design
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -88,10 +88,11 @@ class OpenRandomizedResponse(CohortOracle):
     def state_shape(self) -> tuple[int, ...]:
         return (self.cohorts, self.buckets)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         cells = self.layout.read(payload, "cohort") * np.uint64(self.buckets)
         cells += self.layout.read(payload, "answer")
-        state += np.bincount(cells.astype(np.int64), minlength=state.size).reshape(state.shape)
+        state += tally(cells.astype(np.int64), weights, state.size).reshape(state.shape)
+        return state
 
     @property
     def _offset(self) -> float:

@@ -30,6 +30,8 @@ class CohortOracle(Oracle):
 
     largest: ClassVar[int] = OPEN
     public: ClassVar[tuple[str, ...]] = ("cohort",)
+    uses_state: ClassVar[bool] = True  # every cell of every cohort
+    most_weight: ClassVar[int] = 1 << 49  # at most 16 bits of a report support a value, and floats add them up
 
     cohorts: int
     buckets: int

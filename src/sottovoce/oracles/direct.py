@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, Noise, PureOracle
+from sottovoce.oracles.base import Integers, Noise, PureOracle, tally
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, truth_threshold
 
@@ -70,9 +70,10 @@ class GeneralizedRandomizedResponse(PureOracle):
         in_chunks(values.size, seed, work)
         self.layout.write(payload, "answer", answers)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         answers = self.layout.read(payload, "answer").astype(np.int64)
-        state += np.bincount(answers, minlength=self.size)
+        state += tally(answers, weights, self.size)
+        return state
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output == value)

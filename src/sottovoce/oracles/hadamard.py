@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, Noise, PureOracle, in_order
+from sottovoce.oracles.base import Integers, Noise, PureOracle, in_order, tally
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 
@@ -92,9 +92,10 @@ class HadamardResponse(PureOracle):
     def state_shape(self) -> tuple[int, ...]:
         return (self.order,)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         columns = self.layout.read(payload, "column").astype(np.int64)
-        state += np.bincount(columns, minlength=self.order)
+        state += tally(columns, weights, self.order)
+        return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         from sottovoce.kernels.transform import walsh_hadamard
@@ -183,12 +184,12 @@ class HadamardRandomizedResponse(PureOracle):
     def state_shape(self) -> tuple[int, ...]:
         return (self.order,)  # people, then for each coefficient its signs added up
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         coefficients = self.layout.read(payload, "coefficient").astype(np.int64) + 1
-        negative = self.layout.read(payload, "sign") == 1
-        state[0] += len(payload)
-        state += np.bincount(coefficients[~negative], minlength=self.order)
-        state -= np.bincount(coefficients[negative], minlength=self.order)
+        signs = 1 - 2 * self.layout.read(payload, "sign").astype(np.int64)
+        state[0] += len(payload) if weights is None else weights.sum()
+        state += tally(coefficients, signs if weights is None else signs * weights, self.order)
+        return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # a report supports v if its sign is that of v: (n + sum over c of (-1)^<c, v> signs of c) / 2

@@ -24,6 +24,7 @@ from sottovoce.schema import MOST_SPELLED, OPEN
 MOST_HASH_BITS = 12
 NARROW_FROM = 20  # bits of a value from which tables are kept in 32-bit integers while they can be
 MOST_HASH_SIZE = 1 << 16
+MOST_REPEATED = 1 << 24  # rows of kept reports that stand for weights in a state's canonical form
 
 
 def best_hash_bits(epsilon: Decimal) -> int:
@@ -141,11 +142,15 @@ class LocalHashing(_ToBits):
         # a report moves a cell by at most 2^b - 1, and the first one by one more
         return np.int32 if self.width >= NARROW_FROM and people << self.hash_bits < 1 << 31 else np.int64
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        from sottovoce.kernels.hashing import scatter_linear
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
+        from sottovoce.kernels.hashing import scatter_linear, weigh_linear
 
-        state[0] += len(payload)
-        scatter_linear(payload, self.width, self.hash_bits, state)
+        if weights is None:
+            state[0] += len(payload)
+            scatter_linear(payload, self.width, self.hash_bits, state)
+        else:
+            weigh_linear(payload, weights, self.width, self.hash_bits, state)
+        return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its first cell
@@ -184,7 +189,10 @@ class BinaryLocalHashing(LocalHashing):
 
 @dataclass(frozen=True)
 class _KeptReports(_HashedResponse):
-    """Hashing with a 64-bit seed per report. The reports themselves are the state, so any value can be asked later."""
+    """Hashing with a 64-bit seed per report. The reports themselves are the state, so any value can be asked later.
+
+    A state has a row for each report: its seed and its answer and, in a third column, its weight if it was given one.
+    """
 
     public: ClassVar[tuple[str, ...]] = ("seed",)
 
@@ -192,20 +200,49 @@ class _KeptReports(_HashedResponse):
     def state_shape(self) -> tuple[int, ...]:
         return (0, 2)
 
-    def accumulate(self, state: Integers, payload: Payload) -> Integers:
-        self.validate(payload)
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         seeds = self.layout.read(payload, "seed").view(np.int64)
         answers = self.layout.read(payload, "answer").view(np.int64)
-        return self.merge(state, np.stack([seeds, answers], axis=1))
-
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        raise AssertionError("reports are kept, not summed")
+        columns = [seeds, answers] if weights is None else [seeds, answers, weights]
+        return self.merge(state, np.stack(columns, axis=1))
 
     def merge(self, one: Integers, other: Integers) -> Integers:
+        if one.shape[1] != other.shape[1]:
+            one, other = _weighted(one), _weighted(other)
         return np.concatenate([one, other])
 
+    def absorb(self, state: Integers, other: Integers) -> Integers:
+        return self.merge(state, other)
+
+    def columns(self, state: Integers) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Integers | None]:
+        """Seeds, answers and, if they have any, the weights of the reports."""
+        seeds, answers = (np.ascontiguousarray(state[:, place]).view(np.uint64) for place in (0, 1))
+        weights = np.ascontiguousarray(state[:, 2]) if state.shape[1] == 3 else None
+        return seeds, answers, weights
+
     def canonical(self, state: Integers) -> Integers:
-        return state[np.lexsort((state[:, 1], state[:, 0]))]
+        """The reports in order, each as often as its weight says.
+
+        If one has a negative weight, or if that would be more than ``MOST_REPEATED`` rows, then each once, with weight.
+        """
+        state = state[np.lexsort((state[:, 1], state[:, 0]))]
+        if state.shape[1] == 2 or not len(state):
+            return state[:, :2]
+        is_new = (state[1:, :2] != state[:-1, :2]).any(axis=1)
+        first = np.flatnonzero(np.concatenate([[True], is_new]))
+        weights = np.add.reduceat(state[:, 2], first)
+        held = weights != 0
+        rows, weights = state[first[held], :2], weights[held]
+        if bool((weights > 0).all()) and int(weights.sum()) <= MOST_REPEATED:
+            return np.repeat(rows, weights, axis=0)
+        return np.concatenate([rows, weights[:, None]], axis=1)
+
+
+def _weighted(state: Integers) -> Integers:
+    """Kept reports with a column of weights: 1 each, if they had none."""
+    if state.shape[1] == 3:
+        return state
+    return np.concatenate([state, np.ones((len(state), 1), np.int64)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -264,11 +301,15 @@ class SeededLocalHashing(_KeptReports):
         self.layout.write(payload, "answer", answers)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        from sottovoce.kernels.hashing import count_seeded
+        from sottovoce.kernels.hashing import count_seeded, weigh_seeded
 
         asked = np.arange(self.size, dtype=np.uint64) if values is None else values
-        seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
-        counts: Integers = count_seeded(seeds, answers, asked, self.hash_size)
+        seeds, answers, weights = self.columns(state)
+        counts: Integers
+        if weights is None:
+            counts = count_seeded(seeds, answers, asked, self.hash_size)
+        else:
+            counts = weigh_seeded(seeds, answers, weights, asked, self.hash_size)
         return counts
 
     def supports(self, output: Any, value: int) -> bool:
@@ -345,9 +386,8 @@ class WideLocalHashing(_ToBits, _KeptReports):
         from sottovoce.kernels.wide import count_wide
 
         asked = self._column(np.arange(self.size, dtype=np.uint64)) if values is None else self._column(values)
-        seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
-        counts: Integers = count_wide(seeds, answers, asked, self.hash_bits)
-        return counts
+        seeds, answers, weights = self.columns(state)
+        return count_wide(seeds, answers, asked, self.hash_bits, weights)
 
     def supports(self, output: Any, value: int) -> bool:
         seed, answer = output

@@ -22,6 +22,7 @@ from sottovoce.oracles.unary import UnaryEncoding
 
 GRID = 1 << 10  # a count of one is this many grid steps
 FINEST = 1 << 47  # the largest scale, so that the sampler's products stay below 2^64
+_ROWS = 1 << 12  # reports that are widened at once
 MOST = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
@@ -75,6 +76,7 @@ class SummedHistogramEncoding(Oracle):
     about: ClassVar[str] = "histogram encoding, summed"
     is_finite: ClassVar[bool] = False
     largest: ClassVar[int] = 1 << 16
+    most_weight: ClassVar[int] = (1 << 62) // MOST  # a report moves a cell by up to MOST
 
     scale: int = field(metadata={"coin": True})
     rate: int = field(metadata={"coin": True})
@@ -132,12 +134,22 @@ class SummedHistogramEncoding(Oracle):
     def state_shape(self) -> tuple[int, ...]:
         return (self.size,)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        state += np.ascontiguousarray(payload).view("<i4").sum(axis=0, dtype=np.int64)
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
+        cells = np.ascontiguousarray(payload).view("<i4")  # (reports, values)
+        if weights is None:
+            state += cells.sum(axis=0, dtype=np.int64)
+            return state
+        for start in range(0, len(cells), _ROWS):
+            rows = slice(start, start + _ROWS)
+            state += weights[rows] @ cells[rows].astype(np.int64)
+        return state
 
     def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
-        frequencies = in_order(self.asked(values), state) / (people * GRID)
-        return frequencies, self.noise(people).variance(np.zeros_like(frequencies))
+        return self.estimate_support(self.support_of(state, self.asked(values)), people)
+
+    def from_support(self, support: Integers, people: int) -> Floats:
+        """The mean of a value's cell, which holds one count for it and noise of mean zero."""
+        return support / (people * GRID)
 
     def noise(self, people: int) -> Noise:
         # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale); about 8/epsilon^2 counts

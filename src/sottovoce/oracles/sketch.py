@@ -16,7 +16,7 @@ from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
-from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle
+from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle, tally
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_up, truth_threshold
 from sottovoce.oracles.unary import simulate_bits, toss_bits
@@ -33,6 +33,7 @@ class _Sketch(PureOracle):
     """
 
     largest: ClassVar[int] = OPEN
+    uses_state: ClassVar[bool] = True  # collisions that people share
 
     hashes: int
     width: int
@@ -217,12 +218,16 @@ class CountMeanSketch(_Sketch):
         simulate_bits(places, payload, self.width, self.one, self.zero, seed)
         self.layout.write(payload, "function", functions)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        from sottovoce.kernels.bits import add_grouped_columns
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
+        from sottovoce.kernels.bits import add_grouped_columns, weigh_grouped_columns
 
         functions = self.layout.read(payload, "function").view(np.int64)
-        add_grouped_columns(payload, functions, state[:, : self.width])
-        state[:, self.width] += np.bincount(functions, minlength=self.hashes)
+        if weights is None:
+            add_grouped_columns(payload, functions, state[:, : self.width])
+        else:
+            weigh_grouped_columns(payload, weights, functions, state[:, : self.width])
+        state[:, self.width] += tally(functions, weights, self.hashes)
+        return state
 
     def _pairs(self, state: Integers) -> Floats:
         # a report's bit counts (bit - q)/(p - q); pairs of different reports are (sum)^2 - sum of squares
@@ -300,15 +305,15 @@ class HadamardCountMeanSketch(_Sketch):
         self.layout.write(payload, "place", places)
         self.layout.write(payload, "function", functions)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         functions = self.layout.read(payload, "function").astype(np.int64)
         places = self.layout.read(payload, "place").astype(np.int64)
         signs = 1 - 2 * self.layout.read(payload, "sign").astype(np.int64)
         cells = functions * (self.width + 1) + places
         flat = state.reshape(-1)
-        flat += np.bincount(cells[signs > 0], minlength=flat.size)
-        flat -= np.bincount(cells[signs < 0], minlength=flat.size)
-        state[:, self.width] += np.bincount(functions, minlength=self.hashes)
+        flat += tally(cells, signs if weights is None else signs * weights, flat.size)
+        state[:, self.width] += tally(functions, weights, self.hashes)
+        return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # a report supports v if its sign is that of v's coefficient: (n + sum of signed agreements) / 2

@@ -106,10 +106,14 @@ class SubsetSelection(PureOracle):
 
         in_chunks(values.size, seed, work)
 
-    def _accumulate(self, state: Integers, payload: Payload) -> None:
-        from sottovoce.kernels.bits import add_columns
+    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
+        from sottovoce.kernels.bits import add_columns, weigh_columns
 
-        add_columns(payload, state)
+        if weights is None:
+            add_columns(payload, state)
+        else:
+            weigh_columns(payload, weights, state)
+        return state
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from sottovoce.ground.arguments import named_salt, plain_options
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle, plain_name
+from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, PureOracle, options_of, oracle, plain_name
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
@@ -102,10 +102,8 @@ class Frequencies(Question):
         tables: dict[tuple[str, ...], Table] = {}
         for place, name in enumerate(self.attributes):
             cohort, ask = (0, place) if self.split == "budget" else (place, 0)
-            people, states = aggregate.cohort(cohort)
             listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
-            source = aggregate.plan.cohorts[cohort].asks[ask].oracle
-            tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed, decoder)
+            tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder)
         return Estimate(tables, aggregate.people)
 
     def explain(self, plan: Plan) -> list[str]:
@@ -145,14 +143,13 @@ class Frequencies(Question):
 
 
 def _table(
-    schema: Schema,
-    name: str,
-    source: Oracle,
-    state: Any,
-    people: int,
-    listed: Sequence[Any] | None,
-    decoder: str | None,
+    aggregate: Aggregate, name: str, asked: tuple[int, int], listed: Sequence[Any] | None, decoder: str | None
 ) -> Table:
+    """The table of an attribute, which is what one ask of one cohort (``asked``) is about."""
+    cohort, ask = asked
+    schema = aggregate.plan.schema
+    source = aggregate.plan.cohorts[cohort].oracles[ask]
+    people = aggregate.cohort_people(cohort)
     if people == 0:
         raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
     if listed is not None:
@@ -162,21 +159,22 @@ def _table(
     codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
     labels = schema[name].labels() if listed is None else list(listed)
     if isinstance(source, CohortOracle):
+        state = aggregate.state(cohort, ask)
         values, variances = source.decode(state, people, decoder or "least-squares", codes)
         noise = Noise(float(variances.mean()), 0.0)
         table = Table((name,), labels, values, variances, people, noise)  # the candidates hold the support
         return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
     if decoder is not None:
         raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
-    law = None
-    if isinstance(source, PureOracle):
-        support = source.support_of(state, source.asked(codes))
-        values = source.from_support(support, people)
+    support = aggregate.support(cohort, ask, codes)
+    values, variances = source.estimate_support(support, people)
+    noise = source.noise(people)
+    if source.uses_state:
+        state = aggregate.state(cohort, ask)
+        assert isinstance(source, PureOracle)
         variances = source.error_variances(state, people, values)
-        law = PureLaw(support, source.p, source.q, _encoding(source))
-    else:
-        values, variances = source.estimate(state, people, codes)
-    noise = source.observed_noise(state, people)
+        noise = source.observed_noise(state, people)
+    law = PureLaw(support, source.p, source.q, _encoding(source)) if isinstance(source, PureOracle) else None
     return Table((name,), labels, values, variances, people, noise, law=law, is_complete=len(labels) == source.size)
 
 

@@ -86,8 +86,8 @@ class _Listed(Method):
         if not 2 <= len(listed) <= MOST_CANDIDATES:
             raise InvalidInput(f"candidates ({len(listed)}) must be 2 to {MOST_CANDIDATES} different values")
         codes = np.array(list(listed.values()), np.uint64)
-        people, (state,) = aggregate.cohort(0)
-        frequencies, variances = _source(aggregate.plan).decode(state, people, self.decoder, codes)
+        people = aggregate.cohort_people(0)
+        frequencies, variances = _source(aggregate.plan).decode(aggregate.state(0), people, self.decoder, codes)
         ndtr = imported("scipy.special").ndtr
         chances = len(listed) * ndtr(-frequencies / np.sqrt(variances))
         floor = float(variances.mean())

@@ -143,12 +143,13 @@ class _Prefixes(Method):
         before = [None]
         for index, fresh in enumerate(self._fresh):
             source = _source(aggregate.plan, index)
-            people, (state,) = aggregate.cohort(index)
+            people = aggregate.cohort_people(index)
             if not people:
                 raise InvalidInput(f"aggregate: nobody of group {index + 1} was heard yet; more people are needed")
-            seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
+            seeds, answers, weights = source.columns(aggregate.state(index))
             tested = len(words) * 2.0**fresh
-            parents, suffixes, scores = extend_wide(seeds, answers, words, fresh, source.hash_bits, self.given["keep"])
+            keep = self.given["keep"]
+            parents, suffixes, scores = extend_wide(seeds, answers, words, fresh, source.hash_bits, keep, weights)
             words = append_bits(words[parents], suffixes, fresh)
             # E[score] = n f (2^b p - 1), and 2^b q = 1
             frequencies = scores / (people * (source.buckets * source.p - 1))

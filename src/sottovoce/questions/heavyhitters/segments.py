@@ -108,16 +108,19 @@ class _Tested(Method):
             raise InvalidInput(f"aggregate: nobody who tells {of} was heard yet; more people are needed")
         return people
 
-    def _tested(
-        self, aggregate: Aggregate, numbers: Sequence[int], answers: Sequence[Any], notes: Sequence[str]
-    ) -> Findings:
-        """The candidates with what people told of whole values: ``answers`` holds the states of those who did."""
+    def _tested(self, aggregate: Aggregate, numbers: Sequence[int], notes: Sequence[str]) -> Findings:
+        """The candidates with what people told of whole values."""
         from sottovoce.kernels.spelling import to_words
 
         source = _wide(aggregate.plan)
-        state = np.concatenate(answers)
-        people = self._heard(len(state), "the whole value")
-        support = source.support_of(state, to_words(list(numbers)))
+        cohorts = range(
+            len(aggregate.plan.cohorts) if self.split == BUDGET else 1
+        )  # whose first ask is the whole value
+        people = self._heard(sum(aggregate.cohort_people(index) for index in cohorts), "the whole value")
+        words = to_words(list(numbers))
+        support = np.zeros(len(words), np.int64)
+        for index in cohorts:
+            support += aggregate.support(index, 0, words)
         frequencies = source.from_support(support, people)
         noise = source.noise(people)
         variances = sampled_variances(noise, frequencies, people, aggregate.people)
@@ -193,25 +196,20 @@ class SegmentPairs(_Tested):
         self.no_candidates(candidates)
         counts = aggregate.counts
         assert isinstance(counts, RowCounts)
-        answers, told = self._answers(aggregate, counts)
-        patterns = self._patterns(aggregate.plan, told)
+        told = self._told(counts)
+        patterns = self._patterns(aggregate)
         pairs = {pair: self._joint(aggregate.plan, pair, told[pair], patterns) for pair in self.pairs}
         numbers, notes = self._candidates(patterns, pairs)
-        return self._tested(aggregate, numbers, answers, notes)
+        return self._tested(aggregate, numbers, notes)
 
-    def _answers(
-        self, aggregate: Aggregate, counts: RowCounts
-    ) -> tuple[list[Any], dict[tuple[int, int], tuple[Payload, Payload]]]:
-        """The states of the whole values, and what the people of each pair told of its two segments."""
-        source = _wide(aggregate.plan)
-        whole_values = [] if self.first == 0 else [self._repeated(counts, 0)[0]]
+    def _told(self, counts: RowCounts) -> dict[tuple[int, int], tuple[Payload, Payload]]:
+        """What the people of each pair told of its two segments."""
         told = {}
         for index, (one, other) in enumerate(self.pairs, start=self.first):
             payloads = self._repeated(counts, index)
             self._heard(len(payloads[0]), f"segments {one + 1} and {other + 1}")
             told[one, other] = (payloads[self.place], payloads[self.place + 1])
-            whole_values += payloads[: self.place]
-        return [source.accumulate(source.empty(), each) for each in whole_values], told
+        return told
 
     @staticmethod
     def _repeated(counts: RowCounts, index: int) -> list[Payload]:
@@ -219,6 +217,8 @@ class SegmentPairs(_Tested):
         payloads, people = counts.told(index)
         if bool((people == 1).all()):
             return payloads
+        if bool((people < 0).any()):
+            raise InvalidInput("aggregate: pairs of segments need reports whose weights are not negative")
         return [np.repeat(payload, people, axis=0) for payload in payloads]
 
     def _source(self, plan: Plan, pair: tuple[int, int], side: int) -> LocalHashing:
@@ -226,16 +226,15 @@ class SegmentPairs(_Tested):
         assert isinstance(source, LocalHashing)
         return source
 
-    def _patterns(self, plan: Plan, told: Mapping[tuple[int, int], tuple[Payload, Payload]]) -> list[Integers]:
+    def _patterns(self, aggregate: Aggregate) -> list[Integers]:
         """The most frequent patterns of each segment."""
         found = []
         for segment in range(len(self.windows)):
             own = [(pair, pair.index(segment)) for pair in self.pairs if segment in pair]
-            source = self._source(plan, *own[0])
-            state = source.empty()
-            for pair, side in own:
-                state = source.accumulate(state, told[pair][side])
-            support = source.support_of(state, None)
+            cohorts = [(self.first + self.pairs.index(pair), self.place + side) for pair, side in own]
+            support = aggregate.support(*cohorts[0])
+            for index, ask in cohorts[1:]:
+                support += aggregate.support(index, ask)
             count = min(self.target.top, MOST_PATTERNS, len(support))
             found.append(np.argsort(-support, kind="stable")[:count])
         return found
@@ -362,17 +361,13 @@ class Channels(_Tested):
 
     def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
         self.no_candidates(candidates)
-        answers = [] if self.first == 0 else [aggregate.cohort(0)[1][0]]
         numbers = [0] * (1 << self.tag)
         for index, window in enumerate(self.windows):
-            people, states = aggregate.cohort(self.first + index)
-            self._heard(people, f"block {index + 1}")
-            answers += states[: self.place]
-            source = aggregate.plan.cohorts[self.first + index].asks[self.place].oracle
-            support = source.support_of(states[self.place], None).reshape(1 << self.tag, 1 << window.fresh)
+            self._heard(aggregate.cohort_people(self.first + index), f"block {index + 1}")
+            support = aggregate.support(self.first + index, self.place).reshape(1 << self.tag, 1 << window.fresh)
             best = support.argmax(axis=1).tolist()
             numbers = [number << window.fresh | block for number, block in zip(numbers, best, strict=True)]
-        return self._tested(aggregate, self._candidates(numbers), answers, [])
+        return self._tested(aggregate, self._candidates(numbers), [])
 
     def _candidates(self, numbers: Sequence[int]) -> list[int]:
         """Those of the channels' values that can be spelled, each once; if strict, those of their own channel."""

@@ -19,6 +19,7 @@ import numpy as np
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import PureOracle
+from sottovoce.oracles.base import Integers
 from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.protocol.encodings import Ask, Extensions
 from sottovoce.protocol.families import Family, Listed
@@ -183,21 +184,24 @@ class PrivTrie(Method):
         plan = aggregate.plan
         nodes = {node.place: node for node in self.known}
         for index in range(len(plan.cohorts)):
-            people, (state,) = aggregate.cohort(index)
+            people = aggregate.cohort_people(index)
             ask = plan.cohorts[index].asks[0]
             if people:
-                nodes.update((each.place, each) for each in self._heard(ask, people, state, nodes, plan.epsilon))
+                told = self._heard(ask, people, aggregate.support(index), nodes, plan.epsilon)
+                nodes.update((each.place, each) for each in told)
         kept, notes = self._kept(nodes.values())
         is_last = plan.series.number == len(plan.series.shares) - 1
         following = None if is_last else self._following(question, kept)
         return self._findings(aggregate, kept, following, notes)
 
-    def _heard(self, ask: Ask, people: int, state: Any, nodes: Mapping[Place, Node], epsilon: Decimal) -> list[Node]:
+    def _heard(
+        self, ask: Ask, people: int, support: Integers, nodes: Mapping[Place, Node], epsilon: Decimal
+    ) -> list[Node]:
         """The children of a cohort's prefixes that are known or promising, with all evidence so far."""
         encoding, source = ask.encoding, ask.oracle
         assert isinstance(encoding, Extensions)
         assert isinstance(source, PureOracle)
-        frequencies = source.from_support(source.support_of(state, None), people)[:-1]
+        frequencies = source.from_support(support, people)[:-1]
         spread = source.noise(people).floor * people**2
         limit = float(self.factor / epsilon)
         rows = set(np.flatnonzero(frequencies * people > PROMISING * sqrt(spread)).tolist())

@@ -169,12 +169,13 @@ class Windows(Method):
     def _tables(self, aggregate: Aggregate) -> Tables:
         from sottovoce.questions.heavyhitters.beam import Tables
 
-        heard = [aggregate.cohort(index) for index in range(len(aggregate.plan.cohorts))]
-        for place, (people, _) in enumerate(heard, start=1):
-            if not people:
-                raise InvalidInput(f"aggregate: nobody of window {place} was heard yet; more people are needed")
-        oracles = [self._oracle(aggregate.plan, place) for place in range(len(heard))]
-        return Tables(self.windows, oracles, [state for _, (state,) in heard], [people for people, _ in heard])
+        places = range(len(aggregate.plan.cohorts))
+        people = [aggregate.cohort_people(place) for place in places]
+        if 0 in people:
+            silent = people.index(0) + 1
+            raise InvalidInput(f"aggregate: nobody of window {silent} was heard yet; more people are needed")
+        oracles = [self._oracle(aggregate.plan, place) for place in places]
+        return Tables(self.windows, oracles, [aggregate.state(place) for place in places], people)
 
     def _spelled(self, found: Candidates) -> Candidates:
         """Candidates that are a value's spelling."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise, PureOracle, oracle
+from sottovoce.oracles.base import Integers
 from sottovoce.oracles.sets import least_variance
 from sottovoce.oracles.thresholds import exp
 from sottovoce.protocol.encodings import Ask, Drawn, Padded
@@ -86,15 +86,17 @@ class Counted:
     noise: Noise
 
 
-def counted(ask: Ask, state: Any, people: int, factor: float = 1.0, factor_variance: float = 0.0) -> Counted:
-    """What an ask about candidates says; ``factor`` is the update factor, known with ``factor_variance``."""
+def counted(ask: Ask, support: Integers, people: int, factor: float = 1.0, factor_variance: float = 0.0) -> Counted:
+    """What an ask about candidates says, of which each has its ``support`` among the reports of so many ``people``.
+
+    ``factor`` is the update factor, known with ``factor_variance``.
+    """
     encoding, source = ask.encoding, ask.oracle
     assert isinstance(encoding, Padded | Drawn)
     assert isinstance(source, PureOracle)
     times = encoding.length if isinstance(encoding, Padded) else 1  # one of l is told, or all
-    asked = np.arange(encoding.count, dtype=np.uint64)
     # f(x) = l u' c(x)/n                                                    wang2021thesis, definition 5.2.2, eq. (5.5)
-    plain = times * source.from_support(source.support_of(state, asked), people)
+    plain = times * source.from_support(support, people)
     noise = padded_noise(source, times, people, factor)
     values = factor * plain
     variances = noise.variance(np.clip(values, 0, 1)) + np.clip(plain, 0, 1) ** 2 * factor_variance

@@ -78,14 +78,15 @@ def expected_false(values: Floats, floor: float | Floats, tested: int, people: f
 
 def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Reading:
     """The frequency of every candidate of a padded ask, multiplied by the update factor of ``sizes`` if given."""
-    people, states = aggregate.cohort(0)
+    people = aggregate.cohort_people(0)
     ask = aggregate.plan.cohorts[0].asks[0]
     encoding = ask.encoding
     assert isinstance(encoding, Padded | Drawn)
     factor = variance = None
     if sizes is not None:
         factor, variance = sizes.update_factor(encoding.length), sizes.update_variance(encoding.length)
-    told = counted(ask, states[0], people, factor or 1.0, variance or 0.0)
+    support = aggregate.support(0, 0, np.arange(encoding.count, dtype=np.uint64))
+    told = counted(ask, support, people, factor or 1.0, variance or 0.0)
     chance = ask.oracle.q if isinstance(ask.oracle, PureOracle) else 0.5
     candidates = encoding.candidates
     if candidates is None:
@@ -105,12 +106,11 @@ def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Readin
 
 def read_sizes(aggregate: Aggregate) -> Sizes:
     """The law of sizes as heard, unfiltered."""
-    people, states = aggregate.cohort(0)
     ask = aggregate.plan.cohorts[0].asks[0]
     assert isinstance(ask.encoding, Held)
     assert isinstance(ask.oracle, PureOracle)
-    shares, _ = ask.oracle.estimate(states[0], people)
-    return Sizes(shares, ask.oracle.noise(people).floor)
+    shares, _ = aggregate.frequencies(0)
+    return Sizes(shares, ask.oracle.noise(aggregate.cohort_people(0)).floor)
 
 
 def sizes_found(attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Sequence[str]) -> Findings:

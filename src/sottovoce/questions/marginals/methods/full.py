@@ -15,7 +15,6 @@ from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT
 from sottovoce.oracles import PureOracle, oracle
-from sottovoce.oracles.base import Integers
 from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.oracles.sketch import HadamardCountMeanSketch
 from sottovoce.protocol.encodings import Ask, Cells
@@ -74,13 +73,14 @@ class FullFit(Fit):
 
     errors: ClassVar[str] = CLOSED_FORM
 
-    def __init__(self, work: Workload, oracle: PureOracle, state: Integers, people: int) -> None:
-        self._work, self._oracle, self._state, self._people = work, oracle, state, people
+    def __init__(self, work: Workload, oracle: PureOracle, aggregate: Aggregate) -> None:
+        self._work, self._oracle, self._aggregate = work, oracle, aggregate
+        self._people = aggregate.cohort_people(0)
         self._last: tuple[tuple[Places, ...], list[Floats]] = ((), [])
 
     @cached_property
     def _cells(self) -> Floats:
-        return self._oracle.from_support(self._oracle.support_of(self._state, None), self._people)
+        return self._oracle.from_support(self._aggregate.support(0), self._people)
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
         asked = tuple(sets)
@@ -94,10 +94,16 @@ class FullFit(Fit):
         for cells in {table.size for table in tables}:  # together, since what a sketch's state tells is slow to find
             alike = [number for number, table in enumerate(tables) if table.size == cells]
             sums = np.concatenate([tables[number] for number in alike])
-            found = self._oracle.sum_variances(self._state, self._people, self._oracle.size // cells, sums)
+            found = self._sum_variances(self._oracle.size // cells, sums)
             for number, own in zip(alike, np.split(found, len(alike)), strict=True):
                 out[number] = own
         return out
+
+    def _sum_variances(self, count: int, sums: Floats) -> Floats:
+        """Variances of the errors of sums of ``count`` cells each; what a sketch's state tells of them counts too."""
+        if self._oracle.uses_state:
+            return self._oracle.sum_variances(self._aggregate.state(0), self._people, count, sums)
+        return self._oracle.sum_noise(self._people, count).variance(np.clip(sums, 0, 1))
 
     def is_unbiased(self, places: Places) -> bool:
         return True
@@ -131,8 +137,7 @@ class Full(Method):
         return Listed([Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))])
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
-        people, (state,) = aggregate.cohort(0)
-        return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), state, people)
+        return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), aggregate)
 
     def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
         return [1.0] * len(parts)

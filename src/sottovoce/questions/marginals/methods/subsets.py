@@ -106,7 +106,7 @@ class SubsetsFit(Fit):
     def __init__(self, work: Workload, views: Views, aggregate: Aggregate) -> None:
         self._work, self._views, self._aggregate = work, views, aggregate
         self._people = aggregate.people
-        self._asked = [aggregate.cohort(index)[0] for index in range(len(views.listed))]
+        self._asked = [aggregate.cohort_people(index) for index in range(len(views.listed))]
         self._oracles: dict[int, Oracle] = {}
         self._estimated: dict[int, Floats] = {}
         self._fitted: dict[Places, Floats] = {}
@@ -128,8 +128,7 @@ class SubsetsFit(Fit):
     def _view(self, index: int) -> Floats:
         """The estimate from one view's own cohort."""
         if index not in self._estimated:
-            people, (state,) = self._aggregate.cohort(index)
-            self._estimated[index] = self._oracle(index).estimate(state, people)[0]
+            self._estimated[index] = self._aggregate.frequencies(index)[0]
         return self._estimated[index]
 
     def _sources(self, places: Places, heard: Sequence[int]) -> list[Source]:

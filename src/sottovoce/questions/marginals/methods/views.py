@@ -87,10 +87,10 @@ class Heard:
         """Cohort i reports view i, over attributes of ``sizes``. Views that nobody reported are left out."""
         kept, tables, noise, counts, oracles = [], [], [], [], []
         for index, view in enumerate(views):
-            people, states = aggregate.cohort(index)
+            people = aggregate.cohort_people(index)
             if people:
                 oracle = aggregate.plan.cohorts[index].oracles[0]
-                frequencies, variances = oracle.estimate(states[0], people)
+                frequencies, variances = aggregate.frequencies(index)
                 kept.append(view)
                 tables.append(frequencies)
                 noise.append(variances)

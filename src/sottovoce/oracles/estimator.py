@@ -1,0 +1,118 @@
+"""The role of an estimator: which values reports support, unbiased frequencies from that, and their errors' law."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles.counter import Integers
+from sottovoce.oracles.shape import MOST_LISTED, Shape
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The law of an estimated frequency's error: its variance is ``floor + slope * frequency``."""
+
+    floor: float
+    slope: float
+
+    def variance(self, frequency: ArrayLike) -> Floats:
+        total = np.array(frequency, dtype=float)
+        total *= self.slope
+        total += self.floor
+        return total
+
+
+class Estimator(Shape):
+    """Frequencies from the integers of a state, or from the support of the values alone.
+
+    A new one gives :meth:`estimate`, :meth:`noise`, :meth:`support_of` and :meth:`supports`.
+    """
+
+    uses_state: ClassVar[bool] = False  # whether estimates need more of a state than the support of the values
+
+    @abstractmethod
+    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Unbiased frequencies of ``values`` (all of them by default) and the variances of their errors."""
+
+    def from_support(self, support: Integers, people: int) -> Floats:
+        """Unbiased frequencies from how many of ``people`` reports support each value."""
+        raise NotImplementedError(f"{self.names[0]} estimates from more than the support of its values")
+
+    def estimate_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
+        """As :meth:`estimate`, from the support of the values asked for: for oracles that do not use the state."""
+        frequencies = self.from_support(support, people)
+        return frequencies, self.noise(people).variance(np.clip(frequencies, 0, 1))
+
+    @abstractmethod
+    def noise(self, people: int) -> Noise:
+        """The error's law at ``people`` reports, for post-processing and prediction."""
+
+    def observed_noise(self, state: Integers, people: int) -> Noise:
+        """The error's law for the crowd that the state holds, where more than its size matters."""
+        return self.noise(people)
+
+    def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
+        """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people asked.
+
+        ``population=True`` adds f(1 - f)/n: the people asked are themselves a sample.
+        """
+        frequency = np.asarray(f, dtype=float)
+        if n < 1 or not (np.all(frequency >= 0) and np.all(frequency <= 1)):
+            raise InvalidInput(f"n ({n}) must be at least 1 and f must lie between 0 and 1")
+        total = self.noise(n).variance(frequency)
+        if population:
+            total = total + frequency * (1 - frequency) / n
+        return float(total) if total.ndim == 0 else total
+
+    def all_variances(self, n: int, frequencies: Floats) -> Floats:
+        """The variance of every value's estimate when the whole distribution is known, as in a simulation."""
+        return np.asarray(self.variance(n, frequencies))
+
+    def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
+        """Square root of :meth:`variance`, with ``f`` clipped to [0, 1]."""
+        total = self.variance(n, np.clip(np.asarray(f, dtype=float), 0, 1), population=population)
+        return sqrt(total) if isinstance(total, float) else np.sqrt(total)
+
+    def sum_noise(self, people: int, count: int) -> Noise:
+        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated here."""
+        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2: only the floors add up
+        cell = self.noise(people)
+        return Noise(count * cell.floor, cell.slope)
+
+    def sum_variance(self, n: int, count: int) -> float:
+        """Variance of the summed frequency of ``count`` values that nobody holds."""
+        return self.sum_noise(n, count).floor
+
+    def sum_variances(self, state: Integers, people: int, count: int, sums: Floats) -> Floats:
+        """Variances of the errors of estimated sums, of ``count`` values each, with what the state tells of them."""
+        return self.sum_noise(people, count).variance(np.clip(sums, 0, 1))
+
+    @abstractmethod
+    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+        """How many reports of the state support each value (all values for None)."""
+
+    @abstractmethod
+    def supports(self, output: Any, value: int) -> bool:
+        """Whether one report speaks for ``value``."""
+
+    def asked(self, values: ArrayLike | None) -> NDArray[np.uint64] | None:
+        """The values asked for as codes; None for all, if they are few enough to list."""
+        if values is not None:
+            return self._column(values)
+        if self.size > MOST_LISTED:
+            raise InvalidInput(f"size ({self.size}) is too large to estimate every value; name the values")
+        return None
+
+
+def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
+    """The entries asked for, of a vector that holds all: a copy, so that a growing state leaves it as it is."""
+    return everything.copy() if values is None else everything[values.astype(np.int64)]
