@@ -61,6 +61,11 @@ class Plan:
         """The types of the public columns, and their form on the wire."""
         return Columns.of(self.schema, self.columns)
 
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of a report where all are as long as the longest: the payload, then the public values."""
+        return self.cohorts.bytes + self.public.width
+
     @property
     def epsilon(self) -> Decimal:
         """What one person's report may cost."""

@@ -21,6 +21,7 @@ from sottovoce.schema.text import Text
 
 # Every attribute there is. A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
 ATTRIBUTES: tuple[type[Attribute], ...] = (Boolean, Categorical, Ordinal, Integer, Text, Items, FixedPoint)
+_CLASSES = tuple(attribute.__name__ for attribute in ATTRIBUTES)
 
 # characters that nobody sees, beside those for control and format: three blank signs (a braille pattern, a filler, a
 # note without a head), and Unicode's Default_Ignorable_Code_Point
@@ -45,8 +46,7 @@ class Schema(Mapping[str, Attribute]):
         for name, attribute in attributes.items():
             _check_name(name)
             if not isinstance(attribute, Attribute):
-                known = ", ".join(each.__name__ for each in ATTRIBUTES)
-                raise InvalidInput(f"attribute {name!r} must be one of {known}")
+                raise InvalidInput(f"attribute {name!r} must be one of {', '.join(_CLASSES)}")
         self._attributes = dict(attributes)
 
     def __getitem__(self, name: str) -> Attribute:
