@@ -97,5 +97,5 @@ def test_send_and_its_journal_carry_them(
     with open_store(url) as store:
         reports = sv.Reports.concat([some for _, _, some in store.read(plan)])
     assert sorted(reports.public["amount"].values.tolist()) == EXPECTED
-    assert sottovoce("export", plan.id, "--store", url, "-o", tmp_path / "out").code == 0
+    assert sottovoce("export", url, "-o", tmp_path / "out").code == 0
     assert sorted(pq.read_table(tmp_path / "out").column("amount").to_pylist()) == EXPECTED

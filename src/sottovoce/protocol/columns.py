@@ -30,7 +30,7 @@ Values = tuple[Label, ...]  # one report's, in the order of the columns
 
 @dataclass(frozen=True, eq=False)
 class PublicColumn:
-    """The stored values of many reports: truths, 64-bit integers (of fixed-point numbers with ``decimals``), or text."""
+    """The stored values of many reports: truths, 64-bit integers (scaled ones with ``decimals``), or text."""
 
     values: NDArray[Any]
     decimals: int | None = None
