@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.ground.entropy import Tape
-from sottovoce.protocol.columns import PublicColumn
+from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.protocol.reports import stream, write_stream
 
 SCHEMA = sv.Schema(

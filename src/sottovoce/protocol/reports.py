@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import replacing
-from sottovoce.protocol.columns import NO_COLUMNS, Columns, PublicColumn, Values
+from sottovoce.protocol.column_types import PublicColumn
+from sottovoce.protocol.columns import NO_COLUMNS, Columns, Values
 from sottovoce.protocol.plan import Plan
 
 WIRE_VERSION = 1

@@ -29,7 +29,8 @@ MOST_KEPT = 16 << 20  # bytes of pages that are kept
 @dataclass(frozen=True)
 class Field:
     """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as a ``number``, in
-    ``digits``, as a ``decimal`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if they form a set."""
+    ``digits``, as a ``decimal`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if
+    they form a set."""
 
     name: str
     kind: str
