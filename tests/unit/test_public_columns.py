@@ -106,6 +106,7 @@ def test_reports_are_real_columns(tmp_path: Path) -> None:
     reports = crowd()
     assert list(reports.public) == list(NAMES)
     assert reports.public["amount"] == PublicColumn(np.array([1230, -500, 99_999]), 2)
+    assert sv.Reports(PLAN.id, reports.cohorts, reports.payload) != reports
     table = reports.to_arrow()
     assert [str(table.schema.field(name).type) for name in NAMES] == [
         "bool", "string", "int64", "int64", "int64", "string", "int64",

@@ -42,6 +42,17 @@ test("answering again gives the same report, whatever is answered then", async (
   assert.equal(await new Client(plan).recall(), null);
 });
 
+test("a report that is recalled has its public values, as they were", async () => {
+  const plan = await planOf("two public columns, the last one first");
+  const memory = new PlainMemory();
+  const first = await new Client(plan, { memory }).report({ owns: "rent", state: "TX", amount: "12.3" });
+  assert.deepEqual(first.json.public, { amount: "12.30", state: "TX" });
+  const again = await new Client(plan, { memory }).report({ owns: "own", state: "NY", amount: 1 });
+  assert.deepEqual(again.json, first.json);
+  assert.equal(hex(again.bytes), hex(first.bytes));
+  assert.deepEqual(plan.explain().public, ["amount", "state"]);
+});
+
 test("a client without a memory keeps its report while it lives", async () => {
   const client = new Client(await planOf("oue"));
   assert.equal((await client.report({ x: "a" })).id, (await client.report({ x: "b" })).id);
