@@ -29,10 +29,12 @@ export type PersonRecord = { readonly [attribute: string]: Value | bigint | Iter
 /** What a page needs to ask for an attribute. */
 export interface Attribute {
   readonly name: string;
-  readonly kind: "boolean" | "categorical" | "ordinal" | "integer" | "text" | "items";
+  readonly kind: "boolean" | "categorical" | "ordinal" | "integer" | "text" | "items" | "fixed-point";
   readonly sensitive: boolean;
   /** Whether any ask reads it; others may be missing from a record. */
   readonly asked: boolean;
+  /** Whether it leaves in clear, beside the whisper; a record must have it. */
+  readonly public: boolean;
   /** How many codes it has; 2^64 for text. */
   readonly size: bigint;
   /** integer: the most bits of a value. Else the bits of what a question about popular values reads. */
@@ -46,9 +48,11 @@ export interface Attribute {
   /** categorical, items: start, stop (not included) and step, if it is a range. */
   readonly range?: readonly [number, number, number];
   /** ordinal: the smallest and the largest number, and how many bins they fall into (null: every number is its own). */
-  readonly low?: number;
-  readonly high?: number;
+  readonly low?: number | string;
+  readonly high?: number | string;
   readonly bins?: number | null;
+  /** fixed-point: the most digits after the point; its ends are decimals, as text. */
+  readonly decimals?: number;
   /** text: the most bytes of UTF-8. */
   readonly bytes?: number;
   /** text: the only characters there are, and the one of them that stands for all others. */
@@ -70,6 +74,8 @@ export interface Explanation {
   readonly sentence: string;
   /** The attributes that may be asked for. */
   readonly asked: readonly string[];
+  /** The attributes that leave in clear; the guarantee is about the others, given these. */
+  readonly public: readonly string[];
   readonly cohorts: number;
   readonly rounds: number;
   /** The most bytes that the answers take in a report. */
@@ -93,6 +99,8 @@ export class Plan {
   /** How many are expected to take part. */
   readonly people: number;
   readonly attributes: readonly Attribute[];
+  /** What leaves in clear, in order. */
+  readonly columns: readonly { readonly name: string; readonly rule: string }[];
   /** The most that a lifetime of reports can raise a guess that was right with probability `prior` (0.5). */
   bestGuess(prior?: number): number;
   explain(): Explanation;
@@ -105,17 +113,20 @@ export interface ReportJson {
   readonly plan: string;
   readonly cohort: number;
   readonly payload: string;
+  /** The public columns in clear; a fixed-point number as text with all its decimals. */
+  readonly public?: { readonly [attribute: string]: Value };
   readonly expires?: number;
   readonly signature?: string;
 }
 
 /** One person's whisper: all that leaves the device. */
 export class Report {
-  constructor(json: ReportJson);
+  /** `inClear`: the bytes of its public values, for a plan that has any. */
+  constructor(json: ReportJson, inClear?: Uint8Array);
   /** 32 hexadecimal digits. However often a report is sent, under its id it counts once. */
   readonly id: string;
   readonly json: ReportJson;
-  /** The compact form: version, plan, cohort, payload, checksum. */
+  /** The compact form: version, plan, cohort, payload, public values, checksum. */
   readonly bytes: Uint8Array;
 }
 

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
-    from sottovoce.protocol.reports import Report, Reports
+    from sottovoce.protocol.reports import CheckedReports, Report, Reports
     from sottovoce.questions.frequencies import Frequencies
     from sottovoce.questions.heavyhitters import HeavyHitters
     from sottovoce.questions.itemsets import TopItems, TopItemsets, rules
     from sottovoce.questions.marginals import MarginalEstimate, Marginals
     from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
-    from sottovoce.schema import Boolean, Categorical, Integer, Items, Ordinal, Schema, Text
+    from sottovoce.schema import Boolean, Categorical, FixedPoint, Integer, Items, Ordinal, Schema, Text
 
 __version__ = "0.1.0"
 
@@ -71,16 +71,16 @@ _HOMES = {
     "questions.marginals": ("MarginalEstimate", "Marginals"),
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
-    "protocol.reports": ("Report", "Reports"),
-    "schema": ("Boolean", "Categorical", "Integer", "Items", "Ordinal", "Schema", "Text"),
+    "protocol.reports": ("CheckedReports", "Report", "Reports"),
+    "schema": ("Boolean", "Categorical", "FixedPoint", "Integer", "Items", "Ordinal", "Schema", "Text"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022  (in the order of the way of the data)
-    "Schema", "Boolean", "Categorical", "Ordinal", "Integer", "Text", "Items",
+    "Schema", "Boolean", "Categorical", "Ordinal", "Integer", "Text", "Items", "FixedPoint",
     "Frequencies", "Marginals", "HeavyHitters", "TopItems", "TopItemsets",
     "plan", "next_plan", "Plan", "Guarantee", "oracle",
-    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
+    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports", "CheckedReports",
     "Aggregate", "Estimate", "MarginalEstimate", "Findings", "Table", "postprocess", "choose_postprocess",
     "associate", "dependency_tree", "synthesize", "rules",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",

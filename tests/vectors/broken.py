@@ -13,6 +13,7 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.protocol.encodings import Ask, Padded
 from tests.oracles import NAMES
+from tests.vectors.public import bad_public_plans
 
 Body = dict[str, Any]
 NAMES_OF_ATTRIBUTES = (
@@ -50,6 +51,9 @@ def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
     changed = plan.to_json().replace('"people": 1000', '"people": 1001')
     for why, text in (("one digit changed", changed), ("a space more", plan.to_json() + " "), ("nothing in it", "")):
         listed.append({"why": why, "id": plan.id, "plan": text, "error": "PlanMismatch"})
+    for why, text in bad_public_plans(plans):
+        id = hashlib.sha256(text.encode()).hexdigest()
+        listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
     return listed
 
 

@@ -24,6 +24,7 @@ from tests.vectors.broken import bad_plans
 from tests.vectors.case import Case, Record
 from tests.vectors.plans import cases
 from tests.vectors.popular import TEXTS, TEXTS_RECORDS
+from tests.vectors.public import bad_json, bad_parts, bad_public_records
 from tests.vectors.spellings import spellings
 
 PATH = Path(__file__).with_name("v1.json")
@@ -116,20 +117,27 @@ def bad_reports(case: Case, other: bytes) -> list[dict[str, str]]:
     good = bytes.fromhex(rows(case)[0][0]["report"])
     report = sv.Report.from_bytes(good, case.plan)
     head, index, payload = good[:9], leb128(report.cohort), report.payload
+    public = case.plan.public.pack(report.public)
     longer = index[:-1] + bytes([index[-1] | 0x80, 0])
     listed = [
         ("empty", b"", "CorruptReport"),
         ("truncated", good[:-1], "CorruptReport"),
         ("truncated to the header", good[:9], "CorruptReport"),
         ("a bit flipped", good[:10] + bytes([good[10] ^ 4]) + good[11:], "CorruptReport"),
-        ("unknown version", sealed(b"\x02" + head[1:] + index + payload), "CorruptReport"),
+        ("unknown version", sealed(b"\x02" + head[1:] + index + payload + public), "CorruptReport"),
         ("another plan", other, "PlanMismatch"),
-        ("unknown cohort", sealed(head + leb128(len(case.plan.cohorts)) + payload), "CorruptReport"),
-        ("cohort in a longer form", sealed(head + longer + payload), "CorruptReport"),
-        ("payload too long", sealed(head + index + payload + b"\x00"), "CorruptReport"),
-        ("payload too short", sealed(head + index + payload[:-1]), "CorruptReport"),
-        *((why, sealed(head + index + wrong), "CorruptReport") for why, wrong in _bad_payloads(case.plan, report)),
+        ("unknown cohort", sealed(head + leb128(len(case.plan.cohorts)) + payload + public), "CorruptReport"),
+        ("cohort in a longer form", sealed(head + longer + payload + public), "CorruptReport"),
+        ("payload too long", sealed(head + index + payload + b"\x00" + public), "CorruptReport"),
+        ("payload too short", sealed(head + index + payload[:-1] + public), "CorruptReport"),
+        *(
+            (why, sealed(head + index + wrong + public), "CorruptReport")
+            for why, wrong in _bad_payloads(case.plan, report)
+        ),
     ]
+    if public:
+        wrong_parts = bad_parts(case.plan, report)
+        listed += [(why, sealed(head + index + payload + wrong), "CorruptReport") for why, wrong in wrong_parts]
     return [{"why": why, "report": wrong.hex(), "error": error} for why, wrong, error in listed]
 
 
@@ -219,7 +227,7 @@ def scrambled_list(width: int) -> list[int]:
 
 def _entry(case: Case, other: bytes, everything: bool) -> dict[str, Any]:
     good, silent = rows(case)
-    return {
+    entry = {
         "name": case.name,
         "id": case.plan.id,
         "plan": case.plan.to_json(),
@@ -229,6 +237,10 @@ def _entry(case: Case, other: bytes, everything: bool) -> dict[str, Any]:
         "bad_records": bad_records(case, everything),
         "substituted": substituted(case, everything),
     }
+    if case.plan.columns:
+        report = sv.Report.from_bytes(bytes.fromhex(good[0]["report"]), case.plan)
+        entry |= {"bad_public": bad_public_records(case), "bad_json": bad_json(case, report)}
+    return entry
 
 
 def vectors() -> dict[str, Any]:

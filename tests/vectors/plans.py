@@ -9,6 +9,7 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.questions.marginals.models.signs import elementary
 from tests.oracles import NAMES
+from tests.vectors import public
 from tests.vectors.case import Case, Record, each_coin, named
 from tests.vectors.popular import popular
 
@@ -80,7 +81,7 @@ OTHERS_RECORDS: tuple[Record, ...] = (
 def cases() -> list[Case]:
     """Every plan there is."""
     plain = [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
-    return [*plain, *_others(), *_characters(), *_questions(), *popular()]
+    return [*plain, *_others(), *_characters(), *_questions(), *popular(), *public.cases()]
 
 
 def _frequencies(names: tuple[str, ...], epsilon: str, coin: str, schema: sv.Schema, **options: Any) -> sv.Plan:

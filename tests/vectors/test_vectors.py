@@ -218,3 +218,27 @@ def test_json_reports_with_wrong_parts_are_refused() -> None:
     ):
         with pytest.raises(error):
             sv.Report.from_json(json.dumps({**good, part: wrong}), plan)
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if "bad_public" in PLANS[name]])
+def test_records_without_their_public_values_are_refused_before_any_coin(name: str) -> None:
+    entry = PLANS[name]
+    plan = Plan.from_json(entry["plan"])
+    assert list(plan.columns) == json.loads(entry["plan"])["public"]
+    for row in entry["bad_public"]:
+        for invalid in ("raise", "draw"):
+            with pytest.raises(sv.InvalidInput) as refused:
+                client(plan, entry["good"][0], Tape(b""), invalid=invalid).report(row["record"])
+            assert not row["secret"] or row["secret"] not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if "bad_json" in PLANS[name]])
+def test_json_reports_with_other_public_values_are_refused(name: str) -> None:
+    entry = PLANS[name]
+    plan = Plan.from_json(entry["plan"])
+    for row in entry["bad_json"]:
+        with pytest.raises(sv.CorruptReport):
+            print(row["why"], sv.Report.from_json(json.dumps(row["json"]), plan))
+    good = PLANS["grr"]["good"][0]["json"]
+    with pytest.raises(sv.CorruptReport):
+        sv.Report.from_json(json.dumps({**good, "public": {}}), Plan.from_json(PLANS["grr"]["plan"]))

@@ -1,4 +1,5 @@
 import { bitLength, flag, LARGEST, option, sha256, sorted, toInteger, utf8, whole } from "./bytes.js";
+import { fixedPoint } from "./columns.js";
 import { keys, need, only } from "./errors.js";
 
 const MOST_LISTED = 4096n; // labels that a page may show
@@ -98,6 +99,7 @@ function text(options) {
     size: 1n << 64n,
     code: async (value) => toInteger((await sha256(utf8(fitted(value)))).subarray(0, 8)),
     spelling,
+    fitted,
     bits: width * count,
     labels: null,
     rule: letters && !other ? `${rule} of the schema's alphabet` : rule,
@@ -130,6 +132,7 @@ const KINDS = {
   integer: [integer, `,bits${OTHER}`],
   text: [text, `,bytes(,alphabet)?${OTHER}(,longer)?`],
   items: [items, `,${LIST}`],
+  "fixed-point": [fixedPoint, ",low,high,decimals"],
 };
 
 /** The code of `other`, which is written as values are. */
@@ -151,14 +154,14 @@ export function readSchema(data) {
     const [build, known] = only("kind", options.kind, KINDS);
     keys(options, `kind,sensitive${known}`);
     flag(options, "sensitive");
-    const { code, spelling, members, ...kind } = build(options);
+    const { code, spelling, members, fitted, scaled, first, ...kind } = build(options);
     const { size } = kind;
     need(size > 1n, `plan: attribute '${name}' must have at least 2 values`);
     const bits = bitLength(size - 1n);
     const rule = `value is not one of the schema's ${size} values`;
     const other = otherCode(options, code);
     const limits = { code: size, spelling: spelling ? 1n << BigInt(kind.bits) : size };
-    const read = { code, spelling: spelling ?? code, members, other, limits };
+    const read = { code, spelling: spelling ?? code, members, other, limits, fitted, scaled, first };
     schema.set(name, { ...options, name, bits, rule, ...kind, read });
   }
   return schema;

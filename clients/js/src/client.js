@@ -1,5 +1,6 @@
 import { encode, substitute } from "./attributes.js";
 import { toHex } from "./bytes.js";
+import { inClear } from "./columns.js";
 import { System } from "./entropy.js";
 import { BudgetExceeded, InvalidInput, need, NotInThisRound } from "./errors.js";
 import { shareOf } from "./families.js";
@@ -49,7 +50,7 @@ export class Client {
   async recall() {
     const kept = await this.#get(this.#plan.id);
     need(!kept || kept.plan === this.#plan.id, "memory: its memo does not fit the plan");
-    return kept && new Report(kept);
+    return kept && new Report(kept, inClear(this.#plan.columns, kept.public).bytes);
   }
 
   async #get(name) {
@@ -69,7 +70,8 @@ export class Client {
     const plan = this.#plan;
     const given = this.#assignment;
     need(locks() || !this.#memory.isShared, "memory: tabs share it, and without locks (navigator.locks) each would draw");
-    given?.check?.(plan); // before any coin
+    const open = inClear(plan.columns, record); // before any coin
+    given?.check?.(plan);
     const answered = await this.#joinRound();
     const read = await encode(plan, record, this.#isStrict);
     const assignment = typeof given === "function" ? await given() : given;
@@ -81,7 +83,10 @@ export class Client {
     substitute(plan, read, entropy);
     const payload = toHex(whispers(asks, read, entropy));
     const { id = newId(), ...signed } = assignment ?? {};
-    const report = new Report({ id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload });
+    const report = new Report(
+      { id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload, ...(plan.columns.length && { public: open.json }) },
+      open.bytes,
+    );
     await this.#set(plan.id, report.json);
     return report;
   }

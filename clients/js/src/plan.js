@@ -1,5 +1,6 @@
 import { readSchema } from "./attributes.js";
 import { billionths, LARGEST, option, sha256, toHex, utf8 } from "./bytes.js";
+import { readColumns } from "./columns.js";
 import { ratioOf } from "./encodings.js";
 import { InvalidInput, keys, need, only, PlanMismatch, SottovoceError } from "./errors.js";
 import { readCohorts } from "./families.js";
@@ -76,8 +77,9 @@ export class Plan {
 
   constructor(id, body) {
     const { sottovoce, question, coin, epsilon, people, series, schema, cohorts } = body;
+    const isPublic = Object.hasOwn(body, "public");
     need(sottovoce === 1, "plan: the format version must be 1");
-    keys(body, "sottovoce,schema,question,epsilon,people,coin,series,cohorts");
+    keys(body, "sottovoce,schema,question,epsilon,people,coin(,public)?,series,cohorts");
     keys(question, `kind,${only("question", question.kind, QUESTIONS)}`);
     option(body, "people", 1n, LARGEST);
     only("coin", coin, { device: 1, assigned: 1 });
@@ -88,13 +90,20 @@ export class Plan {
     this.series = readSeries(series);
     this.schema = readSchema(schema);
     this.cohorts = readCohorts(cohorts, this.schema);
+    const isAsked = (name) => this.cohorts.attributes.includes(name);
+    const isFixed = ({ kind, name }) => kind === "fixed-point" && isAsked(name);
+    need(![...this.schema.values()].some(isFixed), "plan: a fixed-point number only ever travels in clear");
+    need(!isPublic || body.public?.length > 0, "plan: public must be a list of names");
+    this.columns = readColumns(isPublic ? body.public : [], this.schema);
+    const inClear = this.columns.map(({ name }) => name);
     need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
     const deltas = readDeltas(this.cohorts, BigInt(this.people), coin);
     this.delta = Math.max(...deltas.map(ratioOf));
     this.cost = { epsilon: largest(this.cohorts, "cost"), delta: Math.max(...deltas.map(billionths)) };
     this.attributes = [...this.schema.values()].map(({ read, ...shown }) => ({
       ...shown,
-      asked: this.cohorts.attributes.includes(shown.name),
+      asked: isAsked(shown.name),
+      public: inClear.includes(shown.name),
     }));
     Object.freeze(this);
   }
@@ -114,6 +123,7 @@ export class Plan {
       guess,
       sentence: `Someone who sees your report can raise a 50% guess about you to at most ${percent}%${chance}.`,
       asked: cohorts.attributes,
+      public: this.columns.map(({ name }) => name),
       cohorts: Number(cohorts.count),
       rounds: this.series.shares.length,
       bytes: largest(cohorts, "bytes"),

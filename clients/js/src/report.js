@@ -1,4 +1,5 @@
 import { crc32, fromHex, joined, leb128, toBytes, toHex } from "./bytes.js";
+import { need } from "./errors.js";
 
 /** The minute, so that ids sort by time, then chance. */
 export function newId(now = Date.now()) {
@@ -7,15 +8,21 @@ export function newId(now = Date.now()) {
 }
 
 export class Report {
-  constructor(json) {
+  #public;
+
+  /** `inClear`: the bytes of its public values, which its plan knows. */
+  constructor(json, inClear = []) {
     this.json = Object.freeze(json);
     this.id = json.id;
+    this.#public = inClear;
     Object.freeze(this);
   }
 
   get bytes() {
-    const { sottovoce, plan, cohort, payload } = this.json;
-    const body = joined([sottovoce], fromHex("plan", plan).slice(0, 8), leb128(cohort), fromHex("payload", payload));
+    const { sottovoce, plan, cohort, payload, public: inClear } = this.json;
+    need(!inClear || this.#public.length, "report: only its client knows the bytes of its public values");
+    const head = joined([sottovoce], fromHex("plan", plan).slice(0, 8), leb128(cohort));
+    const body = joined(head, fromHex("payload", payload), this.#public);
     return joined(body, toBytes(crc32(body), 4));
   }
 }

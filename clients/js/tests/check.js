@@ -54,6 +54,13 @@ async function onPlan(sottovoce, entry) {
     if (found?.name !== "InvalidInput") wrong.push(`${row.why}: ${found}`);
     if (row.secret && `${found?.message}`.includes(row.secret)) wrong.push(`${row.why}: the error tells the answer`);
   }
+  for (const row of entry.bad_public ?? []) {
+    for (const invalid of ["raise", "draw"]) {
+      const found = await failure(() => drawn(sottovoce, plan, { ...row, entropy: "", assignment: entry.good[0].assignment }, invalid));
+      if (found?.name !== "InvalidInput") wrong.push(`${row.why}: ${found}`);
+      if (row.secret && `${found?.message}`.includes(row.secret)) wrong.push(`${row.why}: the error tells the answer`);
+    }
+  }
   for (const row of entry.substituted ?? []) {
     const { report, used } = await drawn(sottovoce, plan, row, "draw");
     if (hex(report.bytes) !== row.report) wrong.push(`${row.why}: bytes ${hex(report.bytes)} are not ${row.report}`);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sottovoce.aggregation.aggregate import Aggregate
@@ -26,6 +27,7 @@ def plan(
     rounds: tuple[int, ...] | None = None,
     after: Plan | None = None,
     coin: str = COINS[0],
+    public: Sequence[str] = (),
 ) -> Plan:
     """Freeze a question into a plan.
 
@@ -34,6 +36,8 @@ def plan(
     ``after``: the plan of the round before; the shares are its.
     ``coin``: ``device`` if devices draw their cohort and hashes themselves, ``assigned`` if the collector hands them
     out, signed, so that a liar cannot choose them (see :class:`sottovoce.Assignment`).
+    ``public``: attributes that are not sensitive and travel in clear beside the whisper, in this order. The guarantee
+    is about the attributes that are asked about, given these.
 
     >>> import sottovoce as sv
     >>> made = plan(Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
@@ -44,6 +48,8 @@ def plan(
         raise InvalidInput("question must be one of sottovoce's questions, such as Frequencies")
     if coin not in COINS:
         raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
+    if isinstance(public, str):
+        raise InvalidInput(f"public ({public}) must be a list of names, such as [{public!r}]")
     terms = Terms.of(epsilon, people)
     if after is None:
         series = Series(question.rounds(schema, terms) if rounds is None else tuple(rounds))
@@ -52,7 +58,7 @@ def plan(
         series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
     settled = question.settled(schema, terms)
     asked = {"kind": settled.kind, **settled.to_json()}
-    made = Plan.write(schema, asked, terms, settled.cohorts(schema, terms), series, coin)
+    made = Plan.write(schema, asked, terms, settled.cohorts(schema, terms), series, coin, public)
     made.__dict__["question"] = settled  # it derived this plan, and need not be looked up
     return made
 
@@ -70,9 +76,17 @@ def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
     """
     if estimate.next is None:
         return None
-    if len(after.series.shares) == 1:  # everybody is asked again, out of what is left of epsilon
-        return plan(after.schema, estimate.next, epsilon=after.epsilon, people=after.people, coin=after.coin)
-    return plan(after.schema, estimate.next, epsilon=after.epsilon, people=after.people, after=after, coin=after.coin)
+    # in a single round everybody is asked again, out of what is left of epsilon
+    before = None if len(after.series.shares) == 1 else after
+    return plan(
+        after.schema,
+        estimate.next,
+        epsilon=after.epsilon,
+        people=after.people,
+        after=before,
+        coin=after.coin,
+        public=after.columns,
+    )
 
 
 def simulate_rounds(first: Plan, table: Any, seed: int) -> Estimate:
@@ -86,7 +100,8 @@ def simulate_rounds(first: Plan, table: Any, seed: int) -> Estimate:
     2
     """
     if first.cohorts.form == MEMBERS:  # sets are read once for all rounds
-        table = first.schema.encode_table(table, first.cohorts.attributes, MEMBERS)
+        in_clear = {name: table[name] for name in first.columns}
+        table = first.schema.encode_table(table, first.cohorts.attributes, MEMBERS) | in_clear
     current: Plan | None = first
     while current is not None:
         estimate = Aggregate(current).add(simulate(current, table, seed)).estimate()

@@ -18,7 +18,7 @@ from sottovoce.questions.marginals import Marginals
 from sottovoce.schema import Schema
 
 PARTS = ("epsilon", "people", "schema", "question")
-MORE_PARTS = ("title", "coin")  # that may be left out
+MORE_PARTS = ("title", "coin", "public")  # that may be left out
 LONGEST_TITLE = 200
 POPULAR = (HeavyHitters, TopItems, TopItemsets)  # questions about one attribute
 
@@ -39,10 +39,11 @@ class Survey:
     people: int
     title: str = ""
     coin: str = COINS[0]
+    public: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, body: Mapping[str, Any], where: str = "survey") -> Survey:
-        """Read ``epsilon``, ``people``, ``schema``, ``question`` and perhaps ``title`` and ``coin``."""
+        """Read ``epsilon``, ``people``, ``schema``, ``question`` and perhaps ``title``, ``coin`` and ``public``."""
         for part in PARTS:
             if part not in body:
                 raise InvalidInput(f"{where}: {part} is missing")
@@ -55,11 +56,17 @@ class Survey:
         if not isinstance(title, str) or len(title) > LONGEST_TITLE:
             raise InvalidInput(f"{where}: title must be text of at most {LONGEST_TITLE} characters")
         schema, question = parse_schema(body["schema"], where), parse_question(body["question"])
-        return cls(schema, question, body["epsilon"], body["people"], title, body.get("coin", COINS[0]))
+        public = body.get("public", [])
+        if not _are_names(public):
+            raise InvalidInput(f'{where}: public must be a list of names, such as ["state"]')
+        coin = body.get("coin", COINS[0])
+        return cls(schema, question, body["epsilon"], body["people"], title, coin, tuple(public))
 
     def plan(self) -> Plan:
         """The plan that comes of it."""
-        return plan(self.schema, self.question, epsilon=self.epsilon, people=self.people, coin=self.coin)
+        return plan(
+            self.schema, self.question, epsilon=self.epsilon, people=self.people, coin=self.coin, public=self.public
+        )
 
 
 def parse_schema(body: Any, where: str) -> Schema:

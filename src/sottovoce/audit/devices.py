@@ -9,8 +9,9 @@ from sottovoce.audit.records import Record
 from sottovoce.device.assignment import Assignment
 from sottovoce.device.client import Client, ClientState, Membership
 from sottovoce.ground.entropy import Entropy
-from sottovoce.ground.errors import NotEnumerable
+from sottovoce.ground.errors import NotEnumerable, SottovoceError
 from sottovoce.oracles.thresholds import LARGEST_EPSILON
+from sottovoce.protocol.columns import Values
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report
 
@@ -27,12 +28,19 @@ class Told(NamedTuple):
     payload: bytes
     wire: bytes
     text: str
+    public: Values = ()
 
-    @property
-    def is_plain(self) -> bool:
+    def plain(self, plan: Plan) -> Report:
+        """What it says, as a report of its plan."""
+        return Report(self.plan_id, self.cohort, self.payload, self.public, plan.public)
+
+    def is_plain(self, plan: Plan) -> bool:
         """Whether it writes what it says, and nothing else."""
-        plain = Report(self.plan_id, self.cohort, self.payload)
-        return (self.wire, self.text) == (plain.to_bytes(), plain.to_json())
+        try:
+            plain = self.plain(plan)
+            return (self.wire, self.text) == (plain.to_bytes(), plain.to_json())
+        except SottovoceError:
+            return False
 
 
 Outcome = tuple[Told | None, ...]  # None where no report leaves
@@ -73,7 +81,7 @@ def _told(client: Client, record: Record) -> Told | None:
     """One report; a device that refuses or fails is silent, which tells as a report does."""
     try:
         report = client.report(record)
-        return Told(report.plan_id, report.cohort, report.payload, report.to_bytes(), report.to_json())
+        return Told(report.plan_id, report.cohort, report.payload, report.to_bytes(), report.to_json(), report.public)
     except NotEnumerable:
         raise
     except Exception:

@@ -23,7 +23,6 @@ from sottovoce.ground.entropy import Entropy, Stream
 from sottovoce.ground.errors import NotEnumerable, SottovoceError
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import Report
 
 MAX_WAYS = 1 << 16  # of all reports that one audit makes
 MAX_WAYS_PER_RECORD = 1 << 12  # of one record's report, given the public coins
@@ -316,10 +315,10 @@ class _Enumerator:
             if told is None:
                 continue
             try:
-                Report(told.plan_id, told.cohort, told.payload).checked(self.plan)
+                told.plain(self.plan).checked(self.plan)
             except SottovoceError:
                 self.found.accuse("a device sends a report that the plan refuses")
-            if not told.is_plain:
+            if not told.is_plain(self.plan):
                 self.found.accuse("a device sends other bytes than those of its report")
 
     def _check_cohorts(self, laws: list[dict[Outcome, int]]) -> None:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from sottovoce.protocol.plan import Plan
-from sottovoce.schema import CODE, MEMBERS, SPELLING, Attribute, Items, Ordinal, Text
+from sottovoce.schema import CODE, MEMBERS, SPELLING, Attribute, FixedPoint, Items, Ordinal, Text
 
 MAX_RECORDS = 64  # that are compared at once
 Record = dict[str, Any]
@@ -28,8 +28,10 @@ class Records:
         form = plan.cohorts.form
         self._values = {name: values_of(plan.schema[name], form, most) for name in names}
         self._sizes = {name: _count(plan.schema[name], form) for name in names}
+        for name in plan.columns:  # neighbours have equal public values
+            self._values[name], self._sizes[name] = [public_value(plan.schema[name])], 1
         for name in plan.schema:  # what no cohort reads, too
-            if name not in self._values:
+            if name not in self._values and not isinstance(plan.schema[name], FixedPoint):
                 unread = MEMBERS if isinstance(plan.schema[name], Items) else CODE
                 self._values[name] = values_of(plan.schema[name], unread, most)
                 self._sizes[name] = _count(plan.schema[name], unread)
@@ -173,6 +175,15 @@ def values_of(attribute: Attribute, form: str, most: int) -> list[Any]:
         return _spread(attribute.size, most)
     labels = attribute.labels()
     return [labels[code] for code in _spread(attribute.size, most)]
+
+
+def public_value(attribute: Attribute) -> Any:
+    """A value that may travel in clear.
+
+    >>> public_value(FixedPoint(0, 10, sensitive=False)), public_value(Ordinal(18, 97))
+    ('0.00', 18)
+    """
+    return attribute.low if isinstance(attribute, FixedPoint) else values_of(attribute, CODE, 2)[0]
 
 
 def _spread(size: int, most: int) -> list[int]:

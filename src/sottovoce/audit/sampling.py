@@ -127,7 +127,7 @@ class _Looks:
         """For each ask, whether the report supports a value that only the one or only the other record has."""
         if told is None:
             return None
-        if not told.is_plain or not 0 <= told.cohort < len(self._plan.cohorts):
+        if not told.is_plain(self._plan) or not 0 <= told.cohort < len(self._plan.cohorts):
             return "impossible", told.wire
         cohort = self._plan.cohorts[told.cohort]
         if told.cohort not in self._telling:

@@ -18,6 +18,7 @@ from sottovoce.device.assignment import Assignment, assigned_cohort
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy, System
 from sottovoce.ground.errors import InvalidInput, NotInThisRound, PlanMismatch
+from sottovoce.protocol.columns import Values
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
@@ -126,7 +127,12 @@ class Client:
         self._fresh = 0
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The whisper for a record. The record stays here; missing attributes that no ask reads are fine."""
+        """The whisper for a record. The record stays here; missing attributes that no ask reads are fine.
+
+        The plan's public columns leave in clear beside it. A record without a valid value of one of them raises
+        :class:`sottovoce.InvalidInput`, whatever ``invalid`` says, before any coin is drawn and anything is spent:
+        public values are public, so that this silence tells nothing of the attributes that are whispered.
+        """
         if not isinstance(record, Mapping):
             raise InvalidInput("record must be a mapping of attributes to values")
         with nullcontext() if self.state is None else self.state.lock:
@@ -134,12 +140,13 @@ class Client:
 
     def _report(self, record: Mapping[str, Any]) -> Report:
         plan = self.plan
+        public = plan.public.read(record)
         memo = self.state.memos.get(plan.id) if self.state is not None else None
         if memo is None and self._assignment is not None:
             self._assignment.check_time(time())  # before any coin: what is drawn too late is drawn for nothing
         self._join_round()
         if memo is not None:
-            return self._recalled(memo)
+            return self._recalled(memo, public)
         valid = self._read(record)
         if self.state is not None:
             self.state.account.charge(plan.cohorts.attributes, cost_of(plan.cohorts))
@@ -157,7 +164,7 @@ class Client:
         payload = b"".join(
             ask.oracle.pack(ask.oracle.recall(kept, entropy)) for ask, kept in zip(cohort.asks, memos, strict=True)
         )
-        return Report(plan.id, index, payload)
+        return Report(plan.id, index, payload, public, plan.public)
 
     def _read(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """What the asks read, of all cohorts; without what is not valid, unless that is to raise."""
@@ -184,7 +191,7 @@ class Client:
             message = "a second report without a state draws fresh coins: of the same person it costs epsilon again"
             warnings.warn(message, PrivacyWarning, stacklevel=4)
 
-    def _recalled(self, memo: tuple[int, list[str]]) -> Report:
+    def _recalled(self, memo: tuple[int, list[str]], public: Values) -> Report:
         index, packed = memo
         if not 0 <= index < len(self.plan.cohorts) or len(packed) != len(self.plan.cohorts[index].asks):
             raise InvalidInput("client state: its memo does not fit the plan")
@@ -193,7 +200,7 @@ class Client:
         for ask, kept in zip(cohort.asks, packed, strict=True):
             output = ask.oracle.recall(ask.oracle.unpack(bytes.fromhex(kept)), self._entropy)
             payload += ask.oracle.pack(output)
-        return Report(self.plan.id, index, payload)
+        return Report(self.plan.id, index, payload, public, self.plan.public)
 
     def _join_round(self) -> None:
         """In a series: draw a round once, answer one plan of it, and no other."""
@@ -218,14 +225,15 @@ class Client:
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     """The reports of a crowd: one simulated device per row of a dict of columns, pandas or Arrow table.
 
-    In a series of rounds only the rows whose round this is report; with one seed a row has one round in all plans.
+    The plan's public columns are those of the table. In a series of rounds only the rows whose round this is report;
+    with one seed a row has one round in all plans.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> len(simulate(plan, {"x": [True, False, True]}, seed=7))
     3
     """
-    lengths = {plan.schema.rows_of(table, name) for name in plan.cohorts.attributes}
+    lengths = {plan.schema.rows_of(table, name) for name in (*plan.cohorts.attributes, *plan.columns)}
     if len(lengths) > 1:
         raise InvalidInput("columns must have equal lengths")
     count = lengths.pop()
@@ -234,6 +242,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
         tickets = _draws(seed, 0).integers(0, sum(plan.series.shares), count)
         mine = plan.series.at_column(tickets) == number
         count = int(mine.sum())
+    public = plan.public.read_table(plan.schema, table, mine)
     codes = plan.schema.encode_table(table, plan.cohorts.attributes, plan.cohorts.form, mine)
     cohorts = np.zeros(count, np.uint32)
     if plan.cohorts.weight > 1:
@@ -248,7 +257,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
                 payload = packed
             else:
                 payload[batch.rows, part] = packed
-    return Reports(plan.id, cohorts, payload)
+    return Reports(plan.id, cohorts, payload, public)
 
 
 def _round(number: int) -> tuple[int, ...]:

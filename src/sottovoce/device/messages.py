@@ -7,7 +7,7 @@ from typing import Any
 
 from sottovoce.device.assignment import ID_BYTES, Assignment
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.reports import WIRE_VERSION, Report, leb128
+from sottovoce.protocol.reports import Report, leb128
 
 JSON, BINARY = "application/json", "application/vnd.sottovoce.reports"
 PROBLEM = "https://sottovoce.dev/problems/"  # how the type of what went wrong begins, in a collector's answer
@@ -31,13 +31,7 @@ def write_binary(ids: Sequence[bytes], reports: Sequence[Report], assignments: S
 
 def write_json(id: bytes, report: Report, assignment: Assignment | None = None) -> dict[str, Any]:
     """One report as JSON, as a sender makes it."""
-    body: dict[str, Any] = {
-        "id": id.hex(),
-        "sottovoce": WIRE_VERSION,
-        "plan": report.plan_id,
-        "cohort": report.cohort,
-        "payload": report.payload.hex(),
-    }
+    body: dict[str, Any] = {"id": id.hex(), **report.to_body()}
     if assignment is not None:
         body |= {"expires": assignment.expires, "signature": assignment.signature.hex()}
     return body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
+from sottovoce.protocol.columns import Columns
 from sottovoce.protocol.encodings import of_kind
 from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
 from sottovoce.protocol.question_forms import check_form, form_of
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.schema import Schema
+from sottovoce.schema import FixedPoint, Schema
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
@@ -48,11 +49,22 @@ class Plan:
     series: Series = field(compare=False, repr=False)
     coin: str = field(compare=False, repr=False)  # who draws cohorts and hashes
     asked: Mapping[str, Any] = field(compare=False, repr=False)  # the question, as JSON
+    columns: tuple[str, ...] = field(default=(), compare=False, repr=False)  # public attributes, that travel in clear
 
     @cached_property
     def id(self) -> str:
         """SHA-256 of the plan's UTF-8 bytes, as 64 hexadecimal digits."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def public(self) -> Columns:
+        """The types of the public columns, and their form on the wire."""
+        return Columns.of(self.schema, self.columns)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of a report where all are as long as the longest: the payload, then the public values."""
+        return self.cohorts.bytes + self.public.width
 
     @property
     def epsilon(self) -> Decimal:
@@ -115,14 +127,23 @@ class Plan:
         lines = [f"Plan {self.id[:16]}", *self.question.explain(self), f"Guarantee: {self.guarantee}"]
         if len(self.series.shares) > 1:
             lines.insert(1, f"Round {self.series.number + 1} of {len(self.series.shares)}; nobody answers two rounds")
+        if self.columns:
+            lines.append(f"In clear: {', '.join(self.columns)}; the guarantee is for the rest, given these")
         return "\n".join(lines)
 
     @classmethod
     def write(
-        cls, schema: Schema, asked: Mapping[str, Any], terms: Terms, cohorts: Family, series: Series, coin: str
+        cls,
+        schema: Schema,
+        asked: Mapping[str, Any],
+        terms: Terms,
+        cohorts: Family,
+        series: Series,
+        coin: str,
+        public: Sequence[str] = (),
     ) -> Plan:
         """Freeze the parts into a plan: its one text, if what it asks is what it promises."""
-        unwritten = cls("", schema, terms, cohorts, series, coin, asked)
+        unwritten = cls("", schema, terms, cohorts, series, coin, asked, tuple(public))
         unwritten._check()
         text = unwritten._canonical()
         try:
@@ -136,6 +157,10 @@ class Plan:
         _check_coin(self.coin)
         _check_cost(self.cohorts, self.epsilon)
         _check_delta(self.cohorts.delta, self.people, self.coin)
+        for name in self.cohorts.attributes:
+            if isinstance(self.schema[name], FixedPoint):
+                raise InvalidInput(f"plan: attribute {name!r} is a fixed-point number, and only ever travels in clear")
+        len(self.public)  # which refuses what must not travel so
 
     def _canonical(self) -> str:
         """The one text that a plan of these parts has."""
@@ -146,6 +171,7 @@ class Plan:
             "epsilon": str(self.epsilon),
             "people": self.people,
             "coin": self.coin,
+            **({"public": list(self.columns)} if self.columns else {}),
             "series": self.series.to_json(),
             "cohorts": self.cohorts.to_json(),
         }
@@ -180,6 +206,7 @@ class Plan:
             Series.from_json(body["series"]),
             body["coin"],
             body["question"],
+            _names(body.get("public", [])),
         )
         plan._check()
         # another spelling would be another id, for which every device draws again
@@ -199,6 +226,12 @@ def _read(part: Callable[[], T]) -> T:
         if isinstance(wrong, SottovoceError):
             raise
         raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__})") from None
+
+
+def _names(part: Any) -> tuple[str, ...]:
+    if not isinstance(part, list) or not all(isinstance(name, str) for name in part):
+        raise InvalidInput("plan: public must be a list of names")
+    return tuple(part)
 
 
 def _check_coin(coin: Any) -> None:

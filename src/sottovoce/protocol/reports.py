@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import replacing
+from sottovoce.protocol.column_types import PublicColumn
+from sottovoce.protocol.columns import NO_COLUMNS, Columns, Values
 from sottovoce.protocol.plan import Plan
 
 WIRE_VERSION = 1
 _ID_BYTES = 8
 _PLAN_KEY = b"sottovoce.plan"
+_PUBLIC_KEY = b"sottovoce.public"  # in the metadata of a field: its decimals, or nothing
 BATCH = 1 << 17  # reports that are held at once when a file streams
 
 
@@ -28,8 +31,10 @@ BATCH = 1 << 17  # reports that are held at once when a file streams
 class Report:
     """One person's whisper: the plan it answers, the cohort she is in, the packed answers to its asks.
 
+    ``public``: the stored values of the plan's public columns, in clear, of which ``columns`` knows the form.
+
     On the wire (version 1): a version byte, the first 8 bytes of the plan's id, the cohort as LEB128, the payload,
-    and the CRC-32 of all that, little endian.
+    the public values, and the CRC-32 of all that, little endian.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -41,22 +46,30 @@ class Report:
     plan_id: str
     cohort: int
     payload: bytes
+    public: Values = ()
+    columns: Columns = field(default=NO_COLUMNS, compare=False, repr=False)
 
     def to_bytes(self) -> bytes:
         """The compact form for the wire."""
-        body = bytes([WIRE_VERSION]) + bytes.fromhex(self.plan_id)[:_ID_BYTES] + leb128(self.cohort) + self.payload
+        head = bytes([WIRE_VERSION]) + bytes.fromhex(self.plan_id)[:_ID_BYTES] + leb128(self.cohort)
+        body = head + self.payload + self.columns.pack(self.public)
         return body + zlib.crc32(body).to_bytes(4, "little")
 
     def to_json(self) -> str:
         """The same as JSON, with the payload in hexadecimal."""
-        return json.dumps(
-            {
-                "sottovoce": WIRE_VERSION,
-                "plan": self.plan_id,
-                "cohort": self.cohort,
-                "payload": self.payload.hex(),
-            }
-        )
+        return json.dumps(self.to_body())
+
+    def to_body(self) -> dict[str, Any]:
+        """What the JSON form holds."""
+        body: dict[str, Any] = {
+            "sottovoce": WIRE_VERSION,
+            "plan": self.plan_id,
+            "cohort": self.cohort,
+            "payload": self.payload.hex(),
+        }
+        if self.public:
+            body["public"] = self.columns.to_json(self.public)
+        return body
 
     @classmethod
     def from_bytes(cls, data: bytes, plan: Plan) -> Report:
@@ -71,7 +84,8 @@ class Report:
         if body[1 : 1 + _ID_BYTES] != bytes.fromhex(plan.id)[:_ID_BYTES]:
             raise PlanMismatch("report: it belongs to another plan")
         cohort, start = read_leb128(body, 1 + _ID_BYTES)
-        return cls(plan.id, cohort, body[start:]).checked(plan)
+        payload, public = split_payload(plan, cohort, body[start:])
+        return cls(plan.id, cohort, payload, public, plan.public).checked(plan)
 
     @classmethod
     def from_json(cls, text: str, plan: Plan) -> Report:
@@ -79,8 +93,8 @@ class Report:
         try:
             data = json.loads(text)
             version, plan_id, cohort = data["sottovoce"], data["plan"], data["cohort"]
-            payload = bytes.fromhex(data["payload"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+            payload, public = bytes.fromhex(data["payload"]), data.get("public")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CorruptReport("report: it must be JSON with sottovoce, plan, cohort and payload") from None
         if isinstance(version, bool) or version != WIRE_VERSION:
             raise CorruptReport(f"report: wire version ({version}) must be {WIRE_VERSION}")
@@ -88,7 +102,7 @@ class Report:
             raise PlanMismatch("report: it belongs to another plan")
         if isinstance(cohort, bool) or not isinstance(cohort, int):
             raise CorruptReport("report: cohort must be a whole number")
-        return cls(plan_id, cohort, payload).checked(plan)
+        return cls(plan_id, cohort, payload, plan.public.from_json(public), plan.public).checked(plan)
 
     def checked(self, plan: Plan) -> Report:
         """This report, if ``plan`` can have produced it."""
@@ -99,12 +113,16 @@ class Report:
             raise CorruptReport(f"report: payload ({len(self.payload)} bytes) must have {cohort.bytes} bytes")
         for ask, part in zip(cohort.asks, cohort.slices, strict=True):
             ask.oracle.unpack(self.payload[part])
-        return self
+        plan.public.pack(self.public)
+        return self if self.columns == plan.public else replace(self, columns=plan.public)
 
 
 @dataclass(frozen=True, eq=False)
 class Reports:
     """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to the widest).
+
+    ``public``: the plan's public columns by name, in its order: truth values, whole numbers (scaled ones of fixed-point
+    attributes) or text.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -116,12 +134,15 @@ class Reports:
     plan_id: str
     cohorts: NDArray[np.uint32]
     payload: NDArray[np.uint8]
+    public: Mapping[str, PublicColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.payload.ndim != 2 or len(self.payload) != len(self.cohorts):
             raise CorruptReport("reports: cohorts and payloads must be columns of equal length")
         if self.cohorts.dtype != np.uint32 or self.payload.dtype != np.uint8:
             raise CorruptReport("reports: cohorts must be 32-bit and payloads 8-bit unsigned integers")
+        if any(len(column) != len(self.cohorts) for column in self.public.values()):
+            raise CorruptReport("reports: public columns must have a value for each report")
 
     def __len__(self) -> int:
         return len(self.cohorts)
@@ -132,37 +153,38 @@ class Reports:
             and self.plan_id == other.plan_id
             and np.array_equal(self.cohorts, other.cohorts)
             and np.array_equal(self.payload, other.payload)
+            and list(self.public.items()) == list(other.public.items())
         )
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getitem__(self, rows: slice) -> Reports:
-        return Reports(self.plan_id, self.cohorts[rows], self.payload[rows])
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Self:
+        """Some of them: a slice, places or a mask. Of reports that were checked, they are too."""
+        public = {name: column[rows] for name, column in self.public.items()}
+        return replace(self, cohorts=self.cohorts[rows], payload=self.payload[rows], public=public)
 
-    @classmethod
-    def empty(cls, plan: Plan) -> Reports:
+    @staticmethod
+    def empty(plan: Plan) -> Reports:
         """No reports of a plan."""
-        return cls(plan.id, np.zeros(0, np.uint32), np.zeros((0, plan.cohorts.bytes), np.uint8))
+        payload = np.zeros((0, plan.cohorts.bytes), np.uint8)
+        return Reports(plan.id, np.zeros(0, np.uint32), payload, plan.public.collect([]))
 
-    @classmethod
-    def collect(cls, plan: Plan, reports: Iterable[Report]) -> Reports:
+    @staticmethod
+    def collect(plan: Plan, reports: Iterable[Report]) -> Reports:
         """Columns from single reports."""
         rows = list(reports)
-        out = cls(
-            plan.id,
-            np.zeros(len(rows), np.uint32),
-            np.zeros((len(rows), plan.cohorts.bytes), np.uint8),
-        )
+        cohorts = np.zeros(len(rows), np.uint32)
+        payload = np.zeros((len(rows), plan.cohorts.bytes), np.uint8)
         for place, report in enumerate(rows):
             if report.plan_id != plan.id:
                 raise PlanMismatch("report: it belongs to another plan")
             report.checked(plan)
-            out.cohorts[place] = report.cohort
-            out.payload[place, : len(report.payload)] = np.frombuffer(report.payload, np.uint8)
-        return out
+            cohorts[place] = report.cohort
+            payload[place, : len(report.payload)] = np.frombuffer(report.payload, np.uint8)
+        return Reports(plan.id, cohorts, payload, plan.public.collect([report.public for report in rows]))
 
-    def checked(self, plan: Plan) -> Reports:
-        """These reports, if ``plan`` can have produced them all."""
+    def checked(self, plan: Plan) -> CheckedReports:
+        """These reports, if ``plan`` can have produced them all; those that were checked before are not looked at."""
         if self.plan_id != plan.id:
             raise PlanMismatch("reports: they belong to another plan")
         if self.payload.shape[1] != plan.cohorts.bytes:
@@ -175,39 +197,52 @@ class Reports:
                 raise CorruptReport("reports: the padding must be zero")
             for oracle, part in zip(batch.oracles, batch.slices, strict=True):
                 oracle.validate(np.ascontiguousarray(payload[:, part]))
-        return self
+        plan.public.to_rows(self.public, len(self))
+        return CheckedReports(self.plan_id, self.cohorts, self.payload, self.public, _SEAL)
 
-    @classmethod
-    def concat(cls, parts: Iterable[Reports]) -> Reports:
-        """One after another."""
+    @staticmethod
+    def concat(parts: Iterable[Reports]) -> Reports:
+        """One after another; checked, if all of them are."""
         listed = list(parts)
         if not listed or any(part.plan_id != listed[0].plan_id for part in listed):
             raise PlanMismatch("reports: only reports of one plan can be joined")
-        return cls(
+        names = list(listed[0].public)
+        if any(list(part.public) != names for part in listed):
+            raise CorruptReport("reports: only reports with the same public columns can be joined")
+        joined = (
             listed[0].plan_id,
             np.concatenate([part.cohorts for part in listed]),
             np.concatenate([part.payload for part in listed]),
+            {name: PublicColumn.concat([part.public[name] for part in listed]) for name in names},
         )
+        if all(isinstance(part, CheckedReports) for part in listed):
+            return CheckedReports(*joined, _SEAL)
+        return Reports(*joined)
 
     __iter__ = None  # one by one only with their plan, which knows where a payload ends: see single()
 
     def single(self, plan: Plan) -> Iterator[Report]:
         """The reports one by one, as their devices would send them."""
-        for cohort, payload in zip(self.cohorts.tolist(), self.payload, strict=True):
-            yield Report(plan.id, cohort, payload[: plan.cohorts[cohort].bytes].tobytes())
+        rows = zip(self.cohorts.tolist(), self.payload, plan.public.single(self.public, len(self)), strict=True)
+        for cohort, payload, public in rows:
+            yield Report(plan.id, cohort, payload[: plan.cohorts[cohort].bytes].tobytes(), public, plan.public)
 
     def to_arrow(self) -> Any:
-        """An Arrow table with the columns ``cohort`` and ``payload``; its metadata name the plan."""
+        """An Arrow table with ``cohort``, ``payload`` and the public columns; its metadata name the plan."""
         pa = imported("pyarrow")
 
         width = self.payload.shape[1]
         data = pa.py_buffer(np.ascontiguousarray(self.payload))
         payload = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(self), [None, data])
-        schema = _arrow_schema(self.plan_id, width)
-        return pa.Table.from_arrays([pa.array(self.cohorts), payload], schema=schema)
+        schema = _arrow_schema(self.plan_id, width, self.public)
+        public = [
+            pa.array(column.values, type=schema.field(name).type, from_pandas=False)
+            for name, column in self.public.items()
+        ]
+        return pa.Table.from_arrays([pa.array(self.cohorts), payload, *public], schema=schema)
 
-    @classmethod
-    def from_arrow(cls, table: Any) -> Reports:
+    @staticmethod
+    def from_arrow(table: Any) -> Reports:
         """The inverse of :meth:`to_arrow`; also takes a record batch."""
         pa = imported("pyarrow")
 
@@ -222,29 +257,90 @@ class Reports:
             raise CorruptReport("reports: no value may be missing")
         if isinstance(payload, pa.ChunkedArray):
             payload, cohort = payload.combine_chunks(), cohort.combine_chunks()
+        public = {name: _public_column(table, name) for name in _public_names(table.schema)}
         width = kind.byte_width
         raw = np.frombuffer(payload.buffers()[1] or b"", np.uint8)
         rows = raw[payload.offset * width : (payload.offset + len(payload)) * width].reshape(-1, width)
-        return cls(metadata[_PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows)
+        return Reports(metadata[_PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows, public)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """A Parquet file, whole or not there."""
         write_stream(path, [self])
 
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Reports:
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Reports:
         """All reports of a Parquet file at once; :func:`stream` reads them in batches."""
-        return cls.concat(stream(path))
+        return Reports.concat(stream(path))
 
 
-def _arrow_schema(plan_id: str, width: int) -> Any:
+_SEAL = object()  # what only this module has
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedReports(Reports):
+    """Reports that their plan can have produced, every one of them: what :meth:`Reports.checked` gives.
+
+    Whoever takes these need not look at a payload again.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> isinstance(sv.simulate(plan, {"x": [True, False]}, seed=1).checked(plan)[:1], CheckedReports)
+    True
+    """
+
+    _seal: object = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._seal is not _SEAL:
+            raise TypeError("checked reports come from Reports.checked(plan) alone")
+
+    def checked(self, plan: Plan) -> CheckedReports:
+        if self.plan_id != plan.id:
+            raise PlanMismatch("reports: they belong to another plan")
+        return self
+
+
+def split_payload(plan: Plan, cohort: int, data: bytes) -> tuple[bytes, Values]:
+    """What follows the cohort in a report's compact form: the payload, and the public values if the plan has any."""
+    if not plan.columns:
+        return data, ()
+    if not 0 <= cohort < len(plan.cohorts):
+        raise CorruptReport(f"report: cohort must be below {len(plan.cohorts)}")
+    size = plan.cohorts[cohort].bytes
+    return data[:size], plan.public.unpack(data[size:])
+
+
+def _arrow_schema(plan_id: str, width: int, public: Mapping[str, PublicColumn]) -> Any:
     pa = imported("pyarrow")
 
     columns = [
         pa.field("cohort", pa.uint32(), nullable=False),
         pa.field("payload", pa.binary(width), nullable=False),
     ]
+    kinds = {"b": pa.bool_(), "i": pa.int64(), "O": pa.string()}
+    for name, column in public.items():
+        decimals = b"" if column.decimals is None else str(column.decimals).encode()
+        metadata = {_PUBLIC_KEY: decimals}
+        columns.append(pa.field(name, kinds[column.values.dtype.kind], nullable=False, metadata=metadata))
     return pa.schema(columns, metadata={_PLAN_KEY: plan_id.encode()})
+
+
+def _public_names(schema: Any) -> list[str]:
+    return [each.name for each in schema if _PUBLIC_KEY in (each.metadata or {})]
+
+
+def _public_column(table: Any, name: str) -> PublicColumn:
+    pa = imported("pyarrow")
+
+    each = table.schema.field(name)
+    dtypes = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.string(): object}
+    decimals = each.metadata[_PUBLIC_KEY]
+    column = table.column(name)
+    if each.type not in dtypes or column.null_count or not (decimals.isdigit() or not decimals):
+        raise CorruptReport(f"reports: public column {name!r} must hold truths, 64-bit numbers or text, all of them")
+    values = np.asarray(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy())
+    return PublicColumn(values.astype(dtypes[each.type], copy=False), int(decimals) if decimals else None)
 
 
 def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
@@ -306,8 +402,9 @@ def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
     file = _open(path)
     try:
         metadata = file.schema_arrow.metadata
+        columns = ["cohort", "payload", *_public_names(file.schema_arrow)]
         empty = True
-        for rows in file.iter_batches(batch_size=batch, columns=["cohort", "payload"]):
+        for rows in file.iter_batches(batch_size=batch, columns=columns):
             empty = False
             yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
         if empty:

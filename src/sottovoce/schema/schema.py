@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.schema.attribute import CODE, MEMBERS, SPELLING, Attribute, Sets
+from sottovoce.schema.fixed import FixedPoint
 from sottovoce.schema.lists import Boolean, Categorical
 from sottovoce.schema.numbers import Integer, Ordinal
 from sottovoce.schema.sets import Items
 from sottovoce.schema.text import Text
 
 # Every attribute there is. A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
-ATTRIBUTES: tuple[type[Attribute], ...] = (Boolean, Categorical, Ordinal, Integer, Text, Items)
+ATTRIBUTES: tuple[type[Attribute], ...] = (Boolean, Categorical, Ordinal, Integer, Text, Items, FixedPoint)
+_CLASSES = tuple(attribute.__name__ for attribute in ATTRIBUTES)
 
 # characters that nobody sees, beside those for control and format: signs that are drawn as nothing (a braille pattern,
 # a filler, a note without a head, blank hieroglyphs, an object's place), and Unicode's Default_Ignorable_Code_Point
@@ -44,7 +46,7 @@ class Schema(Mapping[str, Attribute]):
         for name, attribute in attributes.items():
             _check_name(name)
             if not isinstance(attribute, Attribute):
-                raise InvalidInput(f"attribute {name!r} must be Boolean, Categorical, Ordinal, Integer, Text or Items")
+                raise InvalidInput(f"attribute {name!r} must be one of {', '.join(_CLASSES)}")
         self._attributes = dict(attributes)
 
     def __getitem__(self, name: str) -> Attribute:
@@ -112,6 +114,11 @@ class Schema(Mapping[str, Attribute]):
         if name not in list(present):
             raise InvalidInput(f"attribute {name!r} is missing from the table")
         return len(table[name])
+
+    def column(self, name: str, table: Any, rows: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+        """A table's column as it is, in the marked rows, if no value is missing."""
+        self.rows_of(table, name)
+        return _array(name, table[name] if rows is None else _chosen(table[name], rows))
 
     def _column(self, name: str, table: Any, form: str, rows: NDArray[np.bool_] | None) -> Any:
         self.rows_of(table, name)

@@ -46,18 +46,21 @@ class Drawn:
             "cohort": self.report.cohort,
             "payload": self.report.payload.hex(),
         }
+        if self.report.public:
+            sent["public"] = self.report.columns.to_json(self.report.public)
         if self.assignment is not None:
             sent |= {"expires": self.assignment.expires, "signature": self.assignment.signature.hex()}
         return {"row": self.row, "digest": self.digest.hex(), **sent}
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any], plan_id: str) -> Drawn:
+    def from_json(cls, body: Mapping[str, Any], plan: Plan) -> Drawn:
         """The inverse of :meth:`to_json`."""
         id = bytes.fromhex(body["id"])
         given = None
         if "signature" in body:
-            given = Assignment(plan_id, id, body["expires"], bytes.fromhex(body["signature"]))
-        report = Report(plan_id, body["cohort"], bytes.fromhex(body["payload"]))
+            given = Assignment(plan.id, id, body["expires"], bytes.fromhex(body["signature"]))
+        public = plan.public.from_json(body.get("public"))
+        report = Report(plan.id, body["cohort"], bytes.fromhex(body["payload"]), public, plan.public)
         return cls(body["row"], bytes.fromhex(body["digest"]), id, report, given)
 
 
@@ -94,7 +97,7 @@ class Record:
         if is_head:
             self._check_head(body)
         elif "row" in body:
-            drawn = Drawn.from_json(body, self._plan.id)
+            drawn = Drawn.from_json(body, self._plan)
             if drawn.row in self.digests:
                 raise ValueError
             self.digests[drawn.row] = drawn.digest
@@ -248,7 +251,7 @@ class Journal(Record):
         """What was drawn before and is not acknowledged."""
         for _, body in _lines(self._file, self.path, self._end):
             if "row" in body and body["row"] not in self.acknowledged:
-                yield Drawn.from_json(body, self._plan.id)
+                yield Drawn.from_json(body, self._plan)
 
     def _append(self, bodies: Iterable[Mapping[str, Any]], durable: bool) -> None:
         data = b"".join(map(_line, bodies))

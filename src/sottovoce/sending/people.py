@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int) -> Re
     except InvalidInput:
         for place, record in enumerate(table.to_pylist(), start=before + 1):
             try:
-                plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+                encoded(plan, record)
             except InvalidInput as wrong:
                 raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
         raise
@@ -142,10 +142,19 @@ def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
             raise InvalidInput(f"people ({path}): column {place} is not an attribute of the plan (it has: {known})")
         if name in names[: place - 1]:
             raise InvalidInput(f"people ({path}): column {name!r} occurs twice")
-    for name in plan.cohorts.attributes:
+    wanted = list(dict.fromkeys((*plan.cohorts.attributes, *plan.columns)))
+    for name in wanted:
         if name not in names:
             raise InvalidInput(f"people ({path}): column {name!r} is missing")
-    return list(plan.cohorts.attributes)
+    return wanted
+
+
+def encoded(plan: Plan, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a report is drawn from: what the asks read, and what travels in clear; refused if a value is not valid."""
+    codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+    if not plan.columns:
+        return codes
+    return {**codes, " public": plan.public.to_json(plan.public.read(record))}  # a name that no attribute has
 
 
 def _rebatched(pieces: Iterable[Any], rows: int) -> Iterator[Any]:

@@ -114,12 +114,14 @@ def _records(plan: Plan, people: Path) -> Iterator[Row]:
 
 def _check(plan: Plan, people: Path, journal: Journal) -> int:
     """Refuse a file with rows that do not fit the plan, or that were drawn as they no longer are; returns its rows."""
+    from sottovoce.sending.people import encoded
+
     count, first = 0, ""
     bad: list[int] = []
     changed: list[int] = []
     for count, record in _records(plan, people):
         try:
-            codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+            codes = encoded(plan, record)
         except InvalidInput as wrong:
             first = first or str(wrong)
             (changed if count in journal.digests else bad).append(count)
@@ -161,13 +163,12 @@ def _has_rows_of(plan: Plan, people: Path, other: Record, is_left: bool) -> bool
     import numpy as np
 
     from sottovoce.sending.copies import is_copy
+    from sottovoce.sending.people import encoded
 
     if not other.digests:
         return False
-    encoded = (
-        plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for _, record in _records(plan, people)
-    )
-    here = np.fromiter((_number(other.digest(codes)) for codes in encoded), np.uint64)
+    read = (encoded(plan, record) for _, record in _records(plan, people))
+    here = np.fromiter((_number(other.digest(codes)) for codes in read), np.uint64)
     drawn_rows = sorted(other.digests)
     rows = np.array(drawn_rows, np.int64) - 1  # from 0
     drawn = np.fromiter((_number(other.digests[row]) for row in drawn_rows), np.uint64)
@@ -220,10 +221,11 @@ class _Drawing:
     def draw(self, row: int, record: dict[str, Any], given: Assignment | None = None) -> Drawn:
         from sottovoce.device.assignment import new_id
         from sottovoce.device.client import Client
+        from sottovoce.sending.people import encoded
         from sottovoce.sending.rounds import state_of
 
         plan = self.plan
-        digest = self.journal.digest(plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form))
+        digest = self.journal.digest(encoded(plan, record))
         state = state_of(plan) if len(plan.series.shares) > 1 else None
         report = Client(plan, state, assignment=given, invalid="raise").report(record)
         return Drawn(row, digest, given.id if given else new_id(), report, given)

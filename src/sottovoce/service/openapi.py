@@ -19,6 +19,7 @@ _REPORT: dict[str, Any] = {
         "plan": _HEX64,
         "cohort": {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1},
         "payload": {"type": "string", "pattern": "^([0-9a-f]{2})*$"},
+        "public": {"type": "object", "additionalProperties": {"type": ["boolean", "integer", "string"]}},
         "expires": {"type": "integer", "minimum": 0, "maximum": (1 << 53) - 1},
         "signature": _HEX64,
     },

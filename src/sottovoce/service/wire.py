@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sottovoce.device.assignment import ID_BYTES, KEY_BYTES, LATEST, Assignment
 from sottovoce.device.messages import BINARY, JSON
 from sottovoce.ground.errors import CorruptReport
+from sottovoce.protocol.columns import Values
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import WIRE_VERSION, Report, Reports, read_leb128
+from sottovoce.protocol.reports import WIRE_VERSION, CheckedReports, Report, Reports, read_leb128, split_payload
 from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.problems import Problem
 from sottovoce.service.remembered import Remembered, digest_of
@@ -25,7 +26,7 @@ from sottovoce.service.settings import Settings
 
 Ids = NDArray[np.uint8]
 _PREFIX = 8  # bytes of a plan's id in a report
-_REPORT, _ASSIGNMENT = 64, 256  # bytes of memory that one takes besides what was sent
+_REPORT, _ASSIGNMENT, _PUBLIC = 64, 256, 64  # bytes of memory that one takes besides what was sent
 _BATCH = re.compile(rb'\s*\{\s*"reports"\s*:')
 
 
@@ -37,6 +38,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     plan: str
     cohort: int
     payload: str
+    public: dict[str, bool | int | str] | None = None
     expires: int | None = None
     signature: str | None = None
 
@@ -60,6 +62,7 @@ class Envelope:
     cohorts: list[int]
     payloads: list[builtins.bytes]
     assignments: tuple[Assignment, ...] = ()
+    public: tuple[Values, ...] = ()  # of each report, if its plan has public columns
 
     def __len__(self) -> int:
         return len(self.cohorts)
@@ -67,11 +70,11 @@ class Envelope:
     @cached_property
     def bytes(self) -> int:
         """About what it holds in memory when it is written: the payloads as they came, and padded to one width."""
-        each = ID_BYTES + _REPORT + self.plan.cohorts.bytes
+        each = ID_BYTES + _REPORT + self.plan.row_bytes + len(self.plan.columns) * _PUBLIC
         return len(self) * each + sum(map(len, self.payloads)) + len(self.assignments) * _ASSIGNMENT
 
 
-def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:
+def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, CheckedReports]:
     """The columns of many requests for one plan, if the plan can have produced every report.
 
     All at once, since a look at one report takes as long as a look at a hundred.
@@ -82,7 +85,8 @@ def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, Reports]:
         cohorts = np.array([cohort for each in envelopes for cohort in each.cohorts], np.uint32)
     except OverflowError:
         raise CorruptReport(f"report: cohort must be below {len(plan.cohorts)}") from None
-    return ids, Reports(plan.id, cohorts, _payload(plan, cohorts, payloads)).checked(plan)
+    public = plan.public.collect([values for each in envelopes for values in each.public])
+    return ids, Reports(plan.id, cohorts, _payload(plan, cohorts, payloads), public).checked(plan)
 
 
 def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float, remembered: Remembered) -> None:
@@ -92,16 +96,17 @@ def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float, rem
     that was checked lately, is not derived again.
     """
     plan = envelope.plan
-    rows = zip(envelope.assignments, envelope.cohorts, envelope.payloads, strict=True)
+    public = envelope.public or [()] * len(envelope)
+    rows = zip(envelope.assignments, envelope.cohorts, envelope.payloads, public, strict=True)
     distinct = list(dict.fromkeys(rows))
-    for assignment, _, _ in distinct:
+    for assignment, *_ in distinct:
         assignment.verify(keys[0], now, keys[1:])
-    if len({assignment.id for assignment, _, _ in distinct}) < len(distinct):
+    if len({assignment.id for assignment, *_ in distinct}) < len(distinct):
         raise Problem("assignment-used", "two reports of this request have one id; nothing of it was stored")
-    for assignment, cohort, payload in distinct:
+    for assignment, cohort, payload, values in distinct:
         digest = digest_of(assignment, cohort, payload)
         if not remembered.has(digest):
-            assignment.check(Report(plan.id, cohort, payload).checked(plan), plan)
+            assignment.check(Report(plan.id, cohort, payload, values, plan.public).checked(plan), plan)
             remembered.add(digest)
 
 
@@ -122,7 +127,9 @@ def read_json(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelop
     _check_lengths(plan, [len(body.payload) // 2 for body in bodies])
     ids = _hex([body.id for body in bodies], ID_BYTES, "id")
     payloads = [_bytes(body.payload) for body in bodies]
-    return Envelope(plan, ids, [body.cohort for body in bodies], payloads, _json_assignments(plan, bodies, ids))
+    public = tuple(plan.public.from_json(body.public) for body in bodies)
+    given = _json_assignments(plan, bodies, ids)
+    return Envelope(plan, ids, [body.cohort for body in bodies], payloads, given, public if plan.columns else ())
 
 
 def _decoded(data: bytes) -> list[Body]:
@@ -141,15 +148,15 @@ def _check_size(plan: Plan, count: int, settings: Settings) -> None:
     if plan.coin == "assigned" and count > settings.most_assigned:
         most = settings.most_assigned
         raise Problem("malformed-body", f"reports ({count}) must be at most {most} in one request: coins are assigned")
-    if count * plan.cohorts.bytes > settings.most_padded:
-        most = settings.most_padded // plan.cohorts.bytes
+    if count * plan.row_bytes > settings.most_padded:
+        most = settings.most_padded // plan.row_bytes
         raise Problem("body-too-large", f"reports ({count}) of this plan must be at most {most} in one request")
 
 
 def most_together(plan: Plan, settings: Settings) -> int:
     """How many reports of a plan one request may hold, and at least 1."""
     most = settings.most_assigned if plan.coin == "assigned" else settings.most_reports
-    return max(1, min(most, settings.most_padded // plan.cohorts.bytes))
+    return max(1, min(most, settings.most_padded // plan.row_bytes))
 
 
 def _check_lengths(plan: Plan, lengths: Iterable[int]) -> None:
@@ -279,10 +286,14 @@ def _unsealed(
         payloads.append(body[start:])
     plan = plan_cache.short(head[1:])
     _check_size(plan, len(raw), settings)
+    public: tuple[Values, ...] = ()
+    if plan.columns:
+        split = [split_payload(plan, *each) for each in zip(cohorts, payloads, strict=True)]
+        payloads, public = [payload for payload, _ in split], tuple(values for _, values in split)
     _check_lengths(plan, map(len, payloads))
     _check_given(plan, len(expires), len(raw))
     given = _assignments(plan, ids, expires, signatures) if expires else ()
-    return Envelope(plan, ids, cohorts, payloads, given)
+    return Envelope(plan, ids, cohorts, payloads, given, public)
 
 
 READERS: dict[str, Callable[[bytes, PlanCache, Settings], Envelope]] = {JSON: read_json, BINARY: read_binary}

@@ -272,7 +272,7 @@ class _Group:
         """The same without some of the requests."""
         lengths = [rows.stop - rows.start for rows in self.rows]
         kept = ~np.repeat(np.array(refused), lengths)
-        reports = Reports(self.plan.id, self.reports.cohorts[kept], self.reports.payload[kept])
+        reports = self.reports[kept]
         left = [(place, length) for place, length, out in zip(self.places, lengths, refused, strict=True) if not out]
         return _Group([place for place, _ in left], self.plan, self.ids[kept], reports, _rows([n for _, n in left]))
 

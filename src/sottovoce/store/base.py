@@ -6,7 +6,7 @@ import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Self
@@ -312,16 +312,51 @@ def checked(part: Part) -> SottovoceError | None:
         return PlanMismatch("reports: they belong to another plan")
     if reports.payload.shape[1] != plan.cohorts.bytes:
         return CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
+    if list(reports.public) != list(plan.columns):
+        return CorruptReport(f"reports: their public columns must be {', '.join(plan.columns) or 'none'}")
     if ids.dtype != np.uint8 or ids.shape != (len(reports), ID_BYTES):
         return CorruptReport(f"ids: they must be rows of {ID_BYTES} bytes, one for each report")
     return None
+
+
+def to_rows(part: Part, result: SottovoceError | None) -> tuple[Part, SottovoceError | None]:
+    """A part as a store keeps it: the public values of a report in the same bytes as its payload, behind it.
+
+    So what is kept of a report is one row, under one checksum. Within a store, until they are read by a caller, reports
+    have this form (:func:`from_rows`). A part that has a ``result`` already, or gets one here, is not stored.
+    """
+    plan, ids, reports = part
+    if result is not None or not plan.columns:
+        return part, result
+    try:
+        public = plan.public.to_rows(reports.public, len(reports))
+    except CorruptReport as wrong:
+        return part, wrong
+    rows = np.concatenate([reports.payload, public], axis=1)
+    return (plan, ids, Reports(plan.id, reports.cohorts, rows)), None
+
+
+def from_rows(plan: Plan, stretch: Stretch) -> Stretch:
+    """What was read, with the public values in columns of their own."""
+    if not plan.columns:
+        return stretch
+    width, rows = plan.cohorts.bytes, stretch.reports
+    public = plan.public.from_rows(rows.payload[:, width:])
+    payload = np.ascontiguousarray(rows.payload[:, :width])
+    return replace(stretch, reports=Reports(plan.id, rows.cohorts, payload, public))
+
+
+def as_rows(parts: Sequence[Part]) -> tuple[list[Part], list[Any]]:
+    """Parts as a store keeps them, and why some cannot be stored (None of the others)."""
+    pairs = [to_rows(part, checked(part)) for part in parts]
+    return [part for part, _ in pairs], [result for _, result in pairs]
 
 
 def batch_size(plan: Plan, batch: int) -> int:
     """How many rows are read at once: ``batch``, or as many as have ``MOST_BATCH_BYTES``."""
     if batch < 1:
         raise InvalidInput(f"batch ({batch}) must be at least 1")
-    return max(1, min(batch, MOST_BATCH_BYTES // (ID_BYTES + 4 + plan.cohorts.bytes)))
+    return max(1, min(batch, MOST_BATCH_BYTES // (ID_BYTES + 4 + plan.row_bytes)))
 
 
 def new_version() -> int:

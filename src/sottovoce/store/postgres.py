@@ -31,8 +31,9 @@ from sottovoce.store.base import (
     Part,
     Store,
     Stretch,
+    as_rows,
     batch_size,
-    checked,
+    from_rows,
     new_version,
     no_reports_left,
 )
@@ -203,7 +204,7 @@ class PostgresStore(Store):
     # -- appending
 
     def append_many(self, parts: Sequence[Part]) -> list[Outcomes | SottovoceError]:
-        results: list[Any] = [checked(part) for part in parts]
+        parts, results = as_rows(parts)
         try:
             if any(result is None for result in results):
                 results = self._write(lambda db: _append(db, parts, list(results)))
@@ -222,7 +223,7 @@ class PostgresStore(Store):
             if found is None:
                 return
             after = found.last
-            yield found
+            yield from_rows(plan, found)
 
     def count(self, plan: Plan) -> int:
         kept = self.kept(plan)

@@ -77,7 +77,7 @@ def _copy_reports(db: Connection, file: sqlite3.Connection, number: int, plan: P
     while (found := next_stretch(db, plan, number, after, BATCH)) is not None:
         after = found.last
         damaged += found.damaged
-        most = rows_per_part(plan.cohorts.bytes)
+        most = rows_per_part(plan.row_bytes)
         for start in range(0, len(found.ids), most):
             some = slice(start, start + most)
             rows = len(found.ids[some])

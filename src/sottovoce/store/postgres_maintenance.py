@@ -27,7 +27,7 @@ _READ = 1 << 14  # reports that are looked at one by one
 
 def next_stretch(db: Connection, plan: Plan, number: int, after: int, batch: int) -> Stretch | None:
     """The next reports of a plan, at most ``batch`` of them: the server joins them, which is faster than row by row."""
-    width = plan.cohorts.bytes
+    width = plan.row_bytes
     found = db.execute(_COLUMNS, (width, number, after, batch), binary=True).fetchone()
     assert found is not None
     last, has_shape, *columns = found
@@ -54,7 +54,7 @@ def _checked_one_by_one(db: Connection, plan: Plan, number: int, after: int, bat
     cohorts = np.array([row[2] for row in good], np.uint32)
     payload = np.frombuffer(bytearray().join(row[3] for row in good), np.uint8).reshape(len(good), -1)
     if not good:
-        payload = np.zeros((0, plan.cohorts.bytes), np.uint8)
+        payload = np.zeros((0, plan.row_bytes), np.uint8)
     return Stretch(rows[-1][0], ids, Reports(plan.id, cohorts, payload), len(rows) - len(good))
 
 
@@ -65,7 +65,7 @@ def _row(row: tuple[Any, ...]) -> Row:
 
 def _is_good(plan: Plan, row: Row) -> bool:
     _, id, cohort, payload, checksum = row
-    return len(payload) == plan.cohorts.bytes and checksum_of(plan.id, id, cohort, payload) == checksum
+    return len(payload) == plan.row_bytes and checksum_of(plan.id, id, cohort, payload) == checksum
 
 
 def set_aside(db: Connection, plan: Plan, number: int) -> int:

@@ -36,8 +36,9 @@ from sottovoce.store.base import (
     Part,
     Store,
     Stretch,
+    as_rows,
     batch_size,
-    checked,
+    from_rows,
     new_version,
     no_reports_left,
 )
@@ -188,7 +189,7 @@ class SqliteStore(Store):
     # -- appending
 
     def append_many(self, parts: Sequence[Part]) -> list[Outcomes | SottovoceError]:
-        results: list[Any] = [checked(part) for part in parts]
+        parts, results = as_rows(parts)
         try:
             self._append(parts, results)
         except StoreError as wrong:
@@ -237,7 +238,7 @@ class SqliteStore(Store):
             if found is None:
                 return
             after = found.last
-            yield found
+            yield from_rows(plan, found)
 
     def count(self, plan: Plan) -> int:
         number, kept = self._number(plan), self.kept(plan)

@@ -24,7 +24,7 @@ def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
     What is left of a part keeps its sequence numbers. Its last number stays taken, by a part without reports if need
     be, so that no later report gets a number that was read already.
     """
-    width = plan.cohorts.bytes
+    width = plan.row_bytes
     total, last = 0, 0
     while (found := db.execute(_PARTS, (number, last)).fetchone()) is not None:
         last, rows, people, *columns = found

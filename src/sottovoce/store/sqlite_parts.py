@@ -81,7 +81,7 @@ def is_whole(rows: int, width: int, columns: Columns) -> bool:
 
 def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
     """Which reports of a part are as they were stored: none if its columns have not the length of so many."""
-    width = plan.cohorts.bytes
+    width = plan.row_bytes
     if not is_whole(rows, width, columns):
         return np.zeros(rows, np.bool_)
     return Rows.read(plan.id, width, columns).is_good
@@ -90,7 +90,7 @@ def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
 def next_stretch(db: sqlite3.Connection, plan: Plan, number: int, after: int, batch: int) -> Stretch | None:
     """The next reports of a plan, at most ``batch`` of them; None if there are none."""
     query = "SELECT seq, rows, ids, cohorts, payload, checksums FROM parts WHERE plan = ? AND seq > ? ORDER BY seq"
-    width = plan.cohorts.bytes
+    width = plan.row_bytes
     pieces: tuple[list[bytes], ...] = ([], [], [], [])
     last, damaged = after, 0
     with closing(db.execute(query, (number, after))) as cursor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sottovoce.protocol.plan import Plan
-from sottovoce.schema import Attribute, Boolean, Categorical, Integer, Items, Ordinal, Text
+from sottovoce.schema import Attribute, Boolean, Categorical, FixedPoint, Integer, Items, Ordinal, Text
 from sottovoce.store import Entry
 from sottovoce.studio.access import cookie_name
 from sottovoce.studio.page_context import POLICY, Studio
@@ -29,15 +29,17 @@ MOST_KEPT = 16 << 20  # bytes of pages that are kept
 @dataclass(frozen=True)
 class Field:
     """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as a ``number``, in
-    ``digits`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if they form a set."""
+    ``digits``, as a ``decimal`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if
+    they form a set."""
 
     name: str
     kind: str
     choices: list[tuple[int, str]]
-    low: int | None = None
-    high: int | None = None
+    low: int | str | None = None
+    high: int | str | None = None
     step: int = 1
     longest: int | None = None
+    in_clear: bool = False  # it is sent as it is, beside the whisper
 
 
 def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> Field:
@@ -47,6 +49,8 @@ def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> Field:
     """
     if isinstance(attribute, Boolean):
         return Field(name, "buttons", [(1, "Yes"), (0, "No")])
+    if isinstance(attribute, FixedPoint):
+        return Field(name, "decimal", [], attribute.low, attribute.high)
     if isinstance(attribute, Text):
         return Field(name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None)
     if isinstance(attribute, Integer) and attribute.size > most:
@@ -71,13 +75,14 @@ def _spoken(label: Any) -> str:
 
 
 def fields_of(plan: Plan) -> list[Field]:
-    """Those that any cohort is asked about, in the schema's order."""
-    asked = set(plan.cohorts.attributes)
+    """Those that any cohort is asked about, and those that travel in clear, in the schema's order."""
+    asked, in_clear = set(plan.cohorts.attributes), set(plan.columns)
     fields: list[Field] = []
     left = MOST_SHOWN
     for name, attribute in plan.schema.items():
-        if name in asked:
-            fields.append(field_of(name, attribute, max(MOST_BUTTONS, min(MOST_LISTED, left))))
+        if name in asked or name in in_clear:
+            made = field_of(name, attribute, max(MOST_BUTTONS, min(MOST_LISTED, left)))
+            fields.append(replace(made, in_clear=name in in_clear))
             left -= len(fields[-1].choices)
     return fields
 

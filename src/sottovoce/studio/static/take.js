@@ -52,11 +52,13 @@ function complain(text) {
 /** The parts of a report's bytes, each with its meaning. */
 function partsOf(bytes, payloadLength) {
   const end = bytes.length - 4;
+  const start = 10 + bytes.slice(9).findIndex((byte) => byte < 128); // behind the cohort
   const parts = [
     ["version", bytes.slice(0, 1)],
     ["which survey", bytes.slice(1, 9)],
-    ["which question", bytes.slice(9, end - payloadLength)],
-    ["the whisper", bytes.slice(end - payloadLength, end)],
+    ["which question", bytes.slice(9, start)],
+    ["the whisper", bytes.slice(start, start + payloadLength)],
+    ["in clear", bytes.slice(start + payloadLength, end)],
     ["checksum", bytes.slice(end)],
   ];
   return parts.filter(([, part]) => part.length);
