@@ -127,10 +127,10 @@ def plan(
         write_plan(made, output)
     ranks = planner_ranking(made)
     if as_json:
-        print_json(describe(made) | ({} if ranks is None else ranking_json(made, ranks)))
+        print_json(describe(made) | ranking_json(made, ranks))
         return
     say(made)
-    if ranks is not None:
+    if ranks:
         from sottovoce.console.tables import console, ranking_table
 
         console().print(ranking_table(ranks))

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from sottovoce.console.surveys import Rank
     from sottovoce.measure import Comparison, Figures, MarginalsComparison
+    from sottovoce.questions.prediction import Rank
     from sottovoce.results.estimate import Floats, Table
 
 MOST_SHOWN = 64  # values of one table that are printed; JSON and files hold all

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.analysis import Tree
-    from sottovoce.console.surveys import Rank
     from sottovoce.demo.popularity import Liking
     from sottovoce.demo.posting import Posted
     from sottovoce.measure import MarginalsComparison, Population
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Report
     from sottovoce.questions.marginals import MarginalEstimate
+    from sottovoce.questions.prediction import Rank
     from sottovoce.results.estimate import Floats, Table
 
 PEOPLE = 60_000

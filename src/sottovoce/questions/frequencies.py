@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from math import sqrt
+from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,8 +20,10 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import Question, are_names, round_terms
+from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.estimate import Estimate, PureLaw, Table
 from sottovoce.schema import Items, Schema
 
@@ -61,6 +63,25 @@ class Frequencies(Question):
             ("options", plain_options(options)),
         ):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        named = dict(options)
+        attributes = named.pop("attributes", None)
+        if not are_names(attributes):
+            raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
+        try:
+            return cls(*attributes, **named)
+        except TypeError:
+            raise InvalidInput(f"question: options ({', '.join(named)}) do not fit {cls.kind}") from None
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        return self.attributes
+
+    def candidates(self, schema: Schema, words: Sequence[str]) -> dict[str, Sequence[str]]:
+        """For the open attributes, or for all if none is open."""
+        open_ones = [name for name in self.attributes if schema[name].is_open]
+        return dict.fromkeys(open_ones or self.attributes, words)
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         share = terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
@@ -108,6 +129,25 @@ class Frequencies(Question):
             tables[(name,)] = _table(aggregate.plan.schema, name, source, states[ask], people, listed, decoder)
         return Estimate(tables, aggregate.people)
 
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """The standard error of a rare value, by attribute."""
+        cohorts = self.cohorts(schema, terms)
+        people = round_terms(self, schema, terms, series).people
+        figures, oracles = [], []
+        for cohort in cohorts:
+            share = max(1, people * cohort.weight // cohorts.weight)
+            for ask in cohort.asks:
+                source = ask.oracle
+                if _is_unpredicted(source):
+                    reason = f"error: of {source.names[0]} over an open alphabet it depends on the candidates"
+                    return Prediction(nan, source.names[0], unknown=reason)
+                figures.append(Figure(ask.encoding.attributes[0], sqrt(source.variance(share))))
+                oracles.append(source.names[0])
+        order = sorted(range(len(figures)), key=lambda place: (-figures[place].error, oracles[place]))
+        worst = order[0]
+        told = tuple(figures[place] for place in order)
+        return Prediction(figures[worst].error, oracles[worst], told, tuple(sorted(set(oracles))))
+
     def explain(self, plan: Plan) -> list[str]:
         lines = [
             f"Question: the frequency of each value of {', '.join(self.attributes)}",
@@ -120,7 +160,7 @@ class Frequencies(Question):
 
     def _explain_ask(self, ask: Ask, people: int) -> str:
         chosen = ask.oracle
-        if chosen.size > MOST_SOLVED and isinstance(chosen, CohortOracle):
+        if _is_unpredicted(chosen):
             error = "predicted error depends on the candidates"
         else:
             error = f"predicted standard error {sqrt(chosen.variance(people)):.2g} for a rare value"
@@ -142,6 +182,11 @@ class Frequencies(Question):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
+
+
+def _is_unpredicted(source: Oracle) -> bool:
+    """Whether an oracle's error depends on candidates that nobody has named yet."""
+    return isinstance(source, CohortOracle) and source.size > MOST_SOLVED
 
 
 def _table(

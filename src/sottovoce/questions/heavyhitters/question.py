@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sottovoce.ground.arguments import plain_options, share, whole, written
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import Question, check_single
 from sottovoce.questions.heavyhitters.method import Method, Target
 from sottovoce.questions.heavyhitters.methods import AUTO, DEFAULT, METHODS
+from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import Findings
 from sottovoce.schema import MOST_SPELLED, Items, Schema
 
@@ -37,6 +40,7 @@ class HeavyHitters(Question):
     """
 
     kind: ClassVar[str] = "heavy-hitters"
+    finds: ClassVar[bool] = True
     attribute: str
     top: int | None
     above: str | None
@@ -63,6 +67,14 @@ class HeavyHitters(Question):
         for key in options:
             if key not in known:
                 raise InvalidInput(f"option {key!r} is not one of {method}'s ({', '.join(known) or 'it has none'})")
+
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        check_single(options)
+        return super().from_survey(options)
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        return (self.attribute,)
 
     @property
     def _method_class(self) -> type[Method]:
@@ -101,6 +113,17 @@ class HeavyHitters(Question):
             raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates)")
         aggregate.require_people()
         return self._method(aggregate.plan.schema).find(aggregate, self, candidates)
+
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """The share of people who must hold a value for an even chance that it is found."""
+        made = self.plan(schema, terms, series)
+        share = self._method(schema).threshold(made)
+        # of a value that was found, if everybody of the round tells about it
+        figure = Figure("a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people)))
+        if share is None:
+            reason = f"method ({self.method}): how frequent a value must be is not known beforehand"
+            return Prediction(nan, self.method, (figure,), is_share=True, unknown=reason)
+        return Prediction(share, self.method, (figure,), is_share=True)
 
     def explain(self, plan: Plan) -> list[str]:
         method = self._method(plan.schema)
