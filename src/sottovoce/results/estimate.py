@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from sottovoce.schema import Label
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
+    from sottovoce.results.findings import Step
+    from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
 Cell = Label | tuple[Label, ...]  # of a table of one attribute, or of several
@@ -206,6 +208,14 @@ class Table:
         return "\n".join([head, *lines, ", ".join(notes)])
 
 
+@dataclass(frozen=True)
+class Mark:
+    """How surely a value was found: the number of values that nobody holds and noise alone would show as frequent."""
+
+    expected_false: float
+    significant: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What a plan's crowd said: one table per set of attributes.
@@ -221,6 +231,11 @@ class Estimate:
     people: int  # reports heard, over all tables
     next: Question | None = field(default=None, kw_only=True)  # what the next round asks, if there is one
 
+    is_part: ClassVar[bool] = False  # whether it lists the popular values alone, each with a mark
+    apart: ClassVar[str] = "asks about each attribute by itself, so it cannot say how they go together"
+
+    # -- its tables
+
     def marginal(self, *attributes: str) -> Table:
         """The table of these attributes."""
         if attributes not in self.tables:
@@ -228,12 +243,60 @@ class Estimate:
             raise InvalidInput(f"marginal ({', '.join(attributes)}) was not asked for (there is: {known})")
         return self.tables[attributes]
 
+    def marginals(self, k: int) -> dict[tuple[str, ...], Table]:
+        """The tables of all sets of ``k`` attributes, if they were asked for together."""
+        raise InvalidInput(f"k ({k}) is for a plan whose question is marginals")
+
+    @property
+    def joint(self) -> JointEstimate:
+        """Itself, if it tells how attributes go together; else a clear refusal."""
+        raise InvalidInput("estimate must be that of a Marginals question, or its aggregate")
+
+    @property
+    def singles(self) -> list[tuple[str, ...]]:
+        """The tables that show each attribute by itself."""
+        return [names for names in self.tables if len(names) == 1]
+
     @property
     def table(self) -> Table:
         """The table, if there is just one."""
         if len(self.tables) != 1:
             raise InvalidInput("there are several tables; choose one with marginal(...)")
         return next(iter(self.tables.values()))
+
+    # -- what a reader should know
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a reader should know of the whole, such as an answer smaller than was asked for."""
+        return ()
+
+    @property
+    def marks(self) -> Sequence[Mark] | None:
+        """For each value of popular ones whether noise alone explains it; None where nothing was looked for."""
+        return None
+
+    def prefixes(self) -> Sequence[Step]:
+        """The prefixes that led to popular values, or a clear refusal."""
+        raise InvalidInput("tree: only popular values are found by prefixes")
+
+    # -- to be shown
+
+    def page(self, table: Table, places: NDArray[np.int64], level: float = 0.95) -> dict[str, Any]:
+        """Some rows of one of its tables, in the order given, with all that marks them, ready for JSON."""
+        return {"tables": [table.at(places).to_json(level)]}
+
+    def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        """All its tables with all that marks them."""
+        return {"tables": [table.to_json(level) for table in self.tables.values()]}
+
+    def chart(self, *, with_prefixes: bool = False) -> Any:
+        """The picture worth showing: every table, one below the other."""
+        from sottovoce.results.plots import stacked
+
+        if with_prefixes:
+            self.prefixes()
+        return stacked(list(self.tables.values()))
 
     @property
     def values(self) -> Floats:

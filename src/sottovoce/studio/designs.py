@@ -53,6 +53,6 @@ def _others(plan: Plan) -> list[Figure]:
 
 
 def ask_design(jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]) -> Future[Design]:
-    """A design, made where plans are and kept with the background jobs; the one that was shown is the one that is taken."""
+    """A design, made where plans are and kept with the background jobs: the one that was shown is the one taken."""
     key = ("design", json.dumps(body, sort_keys=True))
     return jobs.keep(key, lambda: planning.submit(design, body))
