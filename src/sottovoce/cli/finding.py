@@ -44,7 +44,7 @@ def findings_table(found: Estimate, level: float) -> RichTable:
     if len(marks) > MOST_SHOWN:
         notes.append(f"the {MOST_SHOWN} most frequent of {len(marks):,}; --json has them all")
     if not table.is_unbiased:
-        notes.append(f"biased, by {table.method}")
+        notes.append(table.origin)
     out.caption = "; ".join(notes)
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -209,7 +210,8 @@ def _table(
     if isinstance(source, CohortOracle):
         values, variances = source.decode(state, people, decoder or "least-squares", codes)
         noise = Noise(float(variances.mean()), 0.0)
-        table = Table((name,), labels, values, variances, people, noise)  # the candidates hold the support
+        # the candidates hold the support
+        table = Table((name,), labels, values, variances, people, noise, method=source.names[0])
         return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
     if decoder is not None:
         raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
@@ -222,7 +224,18 @@ def _table(
     else:
         values, variances = source.estimate(state, people, codes)
     noise = source.observed_noise(state, people)
-    return Table((name,), labels, values, variances, people, noise, law=law, is_complete=len(labels) == source.size)
+    return Table(
+        (name,),
+        labels,
+        values,
+        variances,
+        people,
+        noise,
+        method=source.names[0],
+        is_complete=len(labels) == source.size,
+        law=law,
+        sum_noise=partial(source.sum_noise, people) if isinstance(source, PureOracle) else None,
+    )
 
 
 def _encoding(source: PureOracle) -> str:

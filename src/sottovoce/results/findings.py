@@ -27,7 +27,7 @@ class Step:
     std_error: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Findings(Estimate):
     """The popular values in one table, the most frequent first.
 

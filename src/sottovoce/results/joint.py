@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sottovoce.schema import Schema
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JointEstimate(Estimate):
     """An estimate with a table for any attributes together.
 

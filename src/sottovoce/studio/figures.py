@@ -151,7 +151,7 @@ def _picture(table: Table, svg: str, more: str = "") -> Picture:
 def note(table: Table) -> str:
     """Where the figures come from, in a few words."""
     parts = [f"{table.people:,} people"]
-    parts.append("unbiased" if table.is_unbiased else f"repaired by {table.method}")
+    parts.append(table.origin)
     if table.is_reconstructed:
         parts.append("reconstructed: not all of it was asked")
     if table.unasked:

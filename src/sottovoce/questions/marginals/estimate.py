@@ -17,7 +17,8 @@ from sottovoce.oracles import Noise
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.models.bounds import parts_of, stated_variances
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.results.estimate import Cell, Table
+from sottovoce.results.cells import CellLabel
+from sottovoce.results.estimate import Table
 from sottovoce.results.joint import JointEstimate
 from sottovoce.schema import Schema
 
@@ -47,7 +48,7 @@ class _Singles(Mapping[tuple[str, ...], Table]):
         return len(self._estimate.work.names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarginalEstimate(JointEstimate):
     """What the crowd said about how attributes go together.
 
@@ -188,7 +189,7 @@ class MarginalEstimate(JointEstimate):
         return all(self.fit.is_unbiased((place,)) for place in range(len(self.work.names)))
 
 
-def labels_of(schema: Schema, names: Sequence[str]) -> tuple[Cell, ...]:
+def labels_of(schema: Schema, names: Sequence[str]) -> tuple[CellLabel, ...]:
     """The labels of a table's cells: those of its attribute, or tuples of them."""
     each = [schema[name].labels() for name in names]
     return tuple(each[0]) if len(each) == 1 else tuple(product(*each))
