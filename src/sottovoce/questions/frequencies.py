@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -35,12 +35,29 @@ SPLITS = ("people", "budget")
 MOST_SOLVED = 512  # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
 
 
+class OracleOptions(TypedDict, total=False):
+    """What an oracle may be told; what is left out it chooses best. Each oracle takes its own and refuses others."""
+
+    theta: Any  # the: the threshold
+    chosen: int  # ss: how many values a report names
+    hash_bits: int  # blh, olh, olh-wide: bits of a hashed value
+    hash_size: int  # olh-seeded, olh-sets: how many values are hashed to
+    length: int  # olh-sets: how many items a set has at most
+    hashes: int  # cms, hcms, rappor, o-rr, o-rappor: how many hash functions
+    width: int  # cms, hcms: how many values each has
+    salt: int | str  # cms, hcms, rappor, o-rr, o-rappor: of the hash functions
+    cohorts: int  # rappor, o-rr, o-rappor: how many families of hash functions
+    buckets: int  # rappor, o-rr, o-rappor: how many values are hashed to
+    alphabet: Any  # rappor, o-rr, o-rappor: as ``sv.oracle`` takes it
+    instantaneous: Any  # rappor: the chances of its second step
+
+
 @dataclass(frozen=True, init=False)
 class Frequencies(Question):
     """The frequency of each value of one attribute, or of several, each by itself.
 
-    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options``. Several attributes share out the people
-    (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
+    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options`` (:class:`OracleOptions`). Several attributes
+    share out the people (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
 
     >>> Frequencies("age", oracle="ss").attributes
     ('age',)
@@ -52,7 +69,9 @@ class Frequencies(Question):
     split: str
     options: Mapping[str, Any] = field(hash=False)
 
-    def __init__(self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Any) -> None:
+    def __init__(
+        self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Unpack[OracleOptions]
+    ) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
         if split not in SPLITS:

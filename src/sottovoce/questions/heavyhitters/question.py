@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from sottovoce.ground.arguments import plain_options, share, whole, written
 from sottovoce.ground.errors import InvalidInput
@@ -27,13 +27,39 @@ if TYPE_CHECKING:
 MOST_TOP = 4096
 
 
+class SearchOptions(TypedDict, total=False):
+    """What a search for popular values may be told. Each method takes its own and refuses others."""
+
+    fresh: Any  # windows
+    width: int  # windows
+    lengths: Sequence[int]  # pem, pem1, tree-hist: bits of the prefixes
+    keep: int  # of the same: prefixes that go on
+    scramble: Any  # of the same
+    queries: int  # pem: prefixes that may be looked at
+    seconds: Any  # pem: or the time that looking may take
+    split: str  # spm, hash: whether people or the budget are shared out
+    segment: int  # spm: bits of a segment
+    block: int  # hash
+    strict: bool  # hash
+    batches: int  # priv-trie
+    factor: Any  # priv-trie
+    known: Any  # priv-trie
+    cohorts: int  # rappor, o-rr: and the other options of these oracles
+    buckets: int
+    hashes: int
+    salt: int | str
+    alphabet: Any
+    instantaneous: Any  # rappor
+    decoder: str  # rappor, o-rr
+
+
 @dataclass(frozen=True, init=False)
 class HeavyHitters(Question):
     """The most frequent values of an attribute whose values nobody can list: text, addresses, large numbers.
 
     ``top``: how many of them; or ``above``: all whose frequency is at least that. ``method`` is ``auto`` or one of
     ``windows``, ``pem``, ``pem1``, ``tree-hist``, ``spm``, ``hash``, ``priv-trie``, ``rappor``, ``o-rr``, with its
-    ``options``.
+    ``options`` (:class:`SearchOptions`).
 
     >>> HeavyHitters("word", top=16).top
     16
@@ -48,7 +74,13 @@ class HeavyHitters(Question):
     options: Mapping[str, Any] = field(hash=False)
 
     def __init__(
-        self, attribute: str, *, top: int | None = None, above: Any = None, method: str = AUTO, **options: Any
+        self,
+        attribute: str,
+        *,
+        top: int | None = None,
+        above: Any = None,
+        method: str = AUTO,
+        **options: Unpack[SearchOptions],
     ) -> None:
         if (top is None) == (above is None):
             raise InvalidInput("heavy hitters need top (how many) or above (a frequency), and not both")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -58,6 +58,24 @@ if TYPE_CHECKING:
 MOST_TOP = 1 << 15
 
 
+class ItemOptions(TypedDict, total=False):
+    """What a method of items may be told: see :class:`TopItems`. Each takes its own and refuses others."""
+
+    length: int  # psfo: to pad sets to
+    oracle: str  # psfo
+    delta: Any  # psfo
+    candidates: int  # of the methods of two phases: how many go on
+    shares: Sequence[int]  # of the people, by round
+    first_oracle: str
+    first_length: int | str
+    second_oracle: str
+    second_length: int | str
+    update: bool  # whether counts are corrected by the sizes heard
+    combine: bool  # whether both rounds' evidence is used
+    sizes_oracle: str
+    split: str  # whether people or the budget are shared out
+
+
 @dataclass(frozen=True, init=False)
 class Popular(Question):
     """What most people hold of an attribute of sets. Rounds follow each other; nobody answers two."""
@@ -71,7 +89,7 @@ class Popular(Question):
     round: int  # the place of this question's round
     known: Known = field(hash=False)
 
-    def __init__(self, attribute: str, top: int, method: str = AUTO, **options: Any) -> None:
+    def __init__(self, attribute: str, top: int, method: str = AUTO, **options: Unpack[ItemOptions]) -> None:
         if not isinstance(attribute, str):
             raise InvalidInput("attribute must be the name of an attribute of sets")
         if not isinstance(method, str):

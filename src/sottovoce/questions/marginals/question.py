@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -26,13 +26,23 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 
+class MarginalOptions(TypedDict, total=False):
+    """What a method of marginals may be told; all others follow from the numbers at hand."""
+
+    theta: Any  # calm, calm+, calm-binary, joint: the error that noise or sampling alone may bring
+    views: Sequence[Sequence[int]]  # of the same: lists of attributes' places, to choose them by hand
+    hashes: int  # inp-htcms: how many hash functions, a power of two
+    width: int  # inp-htcms: how many values each has, a power of two
+    salt: int | str  # inp-htcms: of the hash functions
+
+
 @dataclass(frozen=True, init=False)
 class Marginals(Question):
     """Tables of any ``up_to`` attributes together, with intervals.
 
     ``attributes``: those asked about, by default every sensitive one with known values. ``workload``: the sets that
     matter, by default every set of ``up_to`` attributes. ``method``: a name, or ``auto``, which predicts every
-    method's error and takes the best. ``options`` are the method's.
+    method's error and takes the best. ``options`` are the method's: see :class:`MarginalOptions`.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
@@ -59,7 +69,7 @@ class Marginals(Question):
         attributes: Sequence[str] | None = None,
         workload: Sequence[Sequence[str]] | None = None,
         method: str = AUTO,
-        **options: Any,
+        **options: Unpack[MarginalOptions],
     ) -> None:
         for part, names in (("attributes", attributes), ("workload", workload)):
             if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
