@@ -238,7 +238,7 @@ def test_tables_are_repaired_and_drawn(heard: Folder, sottovoce: Command) -> Non
     estimate = ("estimate", heard["plan.json"], heard["reports.parquet"], "--k", 2)
     outcome = sottovoce(*estimate, "--postprocess", "norm-sub", "--json", "--plot", heard["plot.svg"])
     for table in json.loads(outcome.out)["tables"]:
-        assert table["method"] == "norm-sub"
+        assert (table["method"], table["repair"]) == ("marg-ps", "norm-sub")
         assert sum(row["frequency"] for row in table["rows"]) == pytest.approx(1)
     assert heard["plot.svg"].read_text().startswith("<svg")
 

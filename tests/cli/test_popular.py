@@ -235,9 +235,9 @@ def test_the_tree_reads_from_the_most_frequent_down() -> None:
 
 
 def test_the_tree_is_drawn(tmp_path: Path) -> None:
-    from sottovoce.cli.finding import draw_findings
+    from sottovoce.results.plots import save
 
-    draw_findings(found_with_steps(), tmp_path / "tree.svg", with_tree=True)
+    save(found_with_steps().chart(with_prefixes=True), str(tmp_path / "tree.svg"))
     text = (tmp_path / "tree.svg").read_text()
     ElementTree.fromstring(text)
     assert "prefixes on the way" in text

@@ -243,7 +243,7 @@ PAIR = sv.Schema(a=sv.Ordinal(0, 99), b=sv.Ordinal(0, 9), c=sv.Boolean())
     ],
 )
 def test_values_are_those_that_one_answer_may_hold(schema: sv.Schema, question: Any, values: int) -> None:
-    assert limits.values_of(schema, question) == values
+    assert question.values(schema) == values
     limits.check_values(schema, question, max(values, 1))
     if values:
         with pytest.raises(InvalidInput, match=r"^values \(") as wrong:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import sottovoce as sv
 from tests.statistics import z_limit, zipf_people
@@ -94,7 +96,7 @@ def test_rappor_decoders_find_the_support(method: str) -> None:
     total = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=1))
     decoded = total.estimate(decoder=method).marginal("x")
     assert not decoded.is_unbiased
-    assert decoded.method == method
+    assert (decoded.method, decoded.repair) == ("rappor", method)
     found = decoded.values
     assert (found >= 0).all()
     assert set(np.argsort(-found)[:3].tolist()) == {3, 50, 120}
@@ -219,3 +221,97 @@ def test_plots_are_written_without_a_network(tmp_path: Path, kind: str) -> None:
     assert path.stat().st_size > 1000
     with pytest.raises(sv.InvalidInput, match="must end in"):
         table().plot(str(tmp_path / "plot.doc"))
+
+
+# -- one value, a sum, a data frame, a notebook
+
+
+def _counted(oracle: str, people: int = 4000, size: int = 6, seed: int = 1) -> sv.Table:
+    plan = sv.plan(
+        sv.Schema(x=sv.Categorical(range(size))), sv.Frequencies("x", oracle=oracle), epsilon=1.0, people=people
+    )
+    values = np.arange(people) % size
+    return sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=seed)).estimate().table
+
+
+def _pairs(method: str = "inp-ht") -> sv.Estimate:
+    schema = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["<i>", "y", "z"]))
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method=method), epsilon=4.0, people=3000)
+    people = {"a": [True, False] * 1500, "b": ["<i>", "y", "z"] * 1000}
+    return sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+
+
+def test_a_value_is_a_cell_with_its_error() -> None:
+    table = _counted("grr")
+    assert len(table) == 6
+    assert list(table) == list(range(6))
+    assert 5 in table
+    assert 9 not in table
+    low, high = table.interval()
+    cell = table[2]
+    assert (cell.value, cell.std_error, cell.low, cell.high) == (
+        table.values[2],
+        table.std_error[2],
+        low[2],
+        high[2],
+    )
+    assert float(cell) == table.values[2]
+    with pytest.raises(sv.InvalidInput, match="label 9"):
+        table[9]
+    pair = _pairs().marginal("a", "b")
+    assert pair[True, "y"].value == pair.values[4]
+
+
+@pytest.mark.parametrize("oracle", ["grr", "oue", "ss", "olh"])
+def test_a_total_carries_the_error_of_its_sum(oracle: str) -> None:
+    """Over many collections, totals err as they say; a table of twice the error would not pass."""
+    runs, labels = 300, [0, 2, 3]
+    totals = [_counted(oracle, people=600, seed=seed).total(labels) for seed in range(runs)]
+    errors = np.array(totals) - 0.5
+    said = float(np.mean([total.std_error**2 for total in totals]))
+    ratio = float((errors**2).sum()) / said
+    low, high = chi2.ppf([1e-4, 1 - 1e-4], runs)
+    assert low < ratio < high
+    assert ratio / 4 < low
+    assert not totals[0].is_bound
+    assert pickle.loads(pickle.dumps(totals[0])).std_error == totals[0].std_error
+
+
+def test_where_cells_may_err_together_the_error_is_a_bound() -> None:
+    table = _pairs().marginal("a", "b")
+    total = table.total([(True, "y"), (True, "z")])
+    assert total.is_bound
+    assert total.std_error == pytest.approx(table.std_error[[4, 5]].sum())
+    low, high = total.interval(0.9)
+    assert low < total < high
+
+
+def test_several_attributes_are_several_levels_of_an_index() -> None:
+    frame = _pairs().marginal("a", "b").to_pandas()
+    assert frame.index.names == ["a", "b"]
+    assert frame.loc[(True, "y"), "frequency"] == _pairs().marginal("a", "b")[True, "y"].value
+    assert _counted("grr").to_pandas().index.name == "x"
+
+
+def test_how_it_was_collected_and_what_was_done_to_it_are_two_things() -> None:
+    estimate = _pairs("latent")
+    table = estimate.marginal("a")
+    assert (table.method, table.repair) == ("latent", None)
+    assert "repaired" not in str(table)
+    assert sv.choose_postprocess(table, "cells", ["base", "norm-sub"], seed=1).best
+    repaired = sv.postprocess(table, "norm-sub")
+    assert (repaired.method, repaired.repair) == ("latent", "norm-sub")
+    assert "by latent, repaired by norm-sub" in str(repaired)
+    assert (repaired.to_json()["method"], repaired.to_json()["repair"]) == ("latent", "norm-sub")
+
+
+def test_a_notebook_shows_intervals_and_no_markup_of_values() -> None:
+    estimate = _pairs()
+    page = estimate.marginal("a", "b")._repr_html_()
+    assert page.count("<svg") == 6
+    assert "<i>" not in page
+    assert "&lt;i&gt;" in page
+    assert "<i>" not in estimate._repr_html_()
+    assert len(repr(estimate)) < 100
+    assert repr(estimate) == "<MarginalEstimate of a, b: 3,000 people>"
+    assert "\n" not in repr(estimate.marginal("a"))

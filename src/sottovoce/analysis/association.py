@@ -25,10 +25,10 @@ from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.questions.marginals import MarginalEstimate
 from sottovoce.questions.marginals.estimate import MOSTLY_HEARD
 from sottovoce.questions.marginals.workload import Places
 from sottovoce.results.estimate import Floats
+from sottovoce.results.joint import JointEstimate
 
 NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")
@@ -157,12 +157,12 @@ def associate(
     return [found[pair] if pair in found else _unasked(estimate, pair) for pair in listed]
 
 
-def _named(estimate: MarginalEstimate, pair: Places) -> tuple[str, str]:
+def _named(estimate: JointEstimate, pair: Places) -> tuple[str, str]:
     one, two = estimate.work.attributes(pair)
     return one, two
 
 
-def _unasked(estimate: MarginalEstimate, pair: Places) -> Association:
+def _unasked(estimate: JointEstimate, pair: Places) -> Association:
     one, two = estimate.work.shape(pair)
     return Association.unasked(_named(estimate, pair), (one - 1) * (two - 1), estimate.people)
 
@@ -171,7 +171,7 @@ def _silent(done: int) -> None:
     pass
 
 
-def _pairs(estimate: MarginalEstimate, pairs: Sequence[Sequence[str]] | Sequence[str] | None) -> list[Places]:
+def _pairs(estimate: JointEstimate, pairs: Sequence[Sequence[str]] | Sequence[str] | None) -> list[Places]:
     if pairs is None:
         if len(estimate.work.names) < 2:
             raise InvalidInput("pairs: there must be at least 2 attributes")
@@ -189,7 +189,7 @@ def _increasing(pair: Places) -> Places:
     return tuple(sorted(pair))
 
 
-def _null(source: Source, estimate: MarginalEstimate, asked: Sequence[Places], null: str | None) -> str:
+def _null(source: Source, estimate: JointEstimate, asked: Sequence[Places], null: str | None) -> str:
     if null is not None and null not in NULLS:
         raise InvalidInput(f"null ({null}) must be one of {', '.join(NULLS)}")
     if null == "simulation" and not isinstance(source, Aggregate):
@@ -275,7 +275,7 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
 
 def _simulated(
     heard: Aggregate,
-    estimate: MarginalEstimate,
+    estimate: JointEstimate,
     asked: Sequence[Places],
     laws: Sequence[PairLaw],
     replicates: int,
@@ -312,7 +312,7 @@ def _simulated(
 
 def _collected(
     heard: Aggregate,
-    estimate: MarginalEstimate,
+    estimate: JointEstimate,
     tree: Tree,
     without: frozenset[Edge],
     sets: Sequence[Places],

@@ -11,22 +11,22 @@ import numpy as np
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.questions.marginals import MarginalEstimate
-from sottovoce.results.estimate import Floats
+from sottovoce.results.estimate import Estimate, Floats
+from sottovoce.results.joint import JointEstimate
 
 if TYPE_CHECKING:
     from sottovoce.questions.marginals.workload import Places
 
 ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
-Source = MarginalEstimate | Aggregate
+Source = Estimate | Aggregate
 
 
-def estimate_of(source: Source) -> MarginalEstimate:
-    """The estimate of a marginals question, from itself or from its aggregate."""
-    found: Any = source.estimate() if isinstance(source, Aggregate) else source
-    if not isinstance(found, MarginalEstimate):
+def estimate_of(source: Source) -> JointEstimate:
+    """The estimate that tells how attributes go together, from itself or from its aggregate."""
+    found = source.estimate() if isinstance(source, Aggregate) else source
+    if not isinstance(found, Estimate):
         raise InvalidInput("estimate must be that of a Marginals question, or its aggregate")
-    return found
+    return found.joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ def _conditioned(variances: Floats) -> Floats:
     return np.asarray((total * shares).reshape(variances.shape))
 
 
-def pair_laws(estimate: MarginalEstimate, pairs: Sequence[Places], *, population: bool = False) -> list[PairLaw]:
+def pair_laws(estimate: JointEstimate, pairs: Sequence[Places], *, population: bool = False) -> list[PairLaw]:
     """The laws of pairs' tables, given by increasing places.
 
     ``population`` takes the people asked as a sample of a population in which the two attributes are independent.

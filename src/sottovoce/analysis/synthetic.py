@@ -21,8 +21,8 @@ from sottovoce.analysis.records import (
 from sottovoce.analysis.trees import Tree, dependency_tree
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.questions.marginals import MarginalEstimate
 from sottovoce.results.estimate import Floats
+from sottovoce.results.joint import JointEstimate
 
 MOST_DIRECT = 100_000  # cells of a table that is drawn from as a whole
 
@@ -54,7 +54,7 @@ def synthesize(source: Source, people: int, seed: int, attributes: Sequence[str]
 
 
 def draw_records(
-    estimate: MarginalEstimate, people: int, seed: int, attributes: Sequence[str] | None = None
+    estimate: JointEstimate, people: int, seed: int, attributes: Sequence[str] | None = None
 ) -> dict[str, Integers]:
     """The codes of synthetic records."""
     draws = generator(people, seed)
@@ -72,7 +72,7 @@ def draw_records(
 
 
 def _along(
-    tree: Tree, estimate: MarginalEstimate, names: Sequence[str], people: int, draws: np.random.Generator
+    tree: Tree, estimate: JointEstimate, names: Sequence[str], people: int, draws: np.random.Generator
 ) -> dict[str, Integers]:
     """Records drawn attribute by attribute, in the tree's order."""
     drawn: dict[str, Integers] = {}
@@ -89,7 +89,7 @@ def _along(
     return {name: drawn[name] for name in names}
 
 
-def _parents(tree: Tree, estimate: MarginalEstimate, name: str, earlier: Sequence[str]) -> list[str]:
+def _parents(tree: Tree, estimate: JointEstimate, name: str, earlier: Sequence[str]) -> list[str]:
     """The earlier attributes that tell most, as many as the plan's tables hold and a table can."""
     asked = [other for other in earlier if tree.tie(name, other).is_asked]
     told = sorted(asked, key=lambda other: -round(tree.information(name, other), 12))
@@ -163,7 +163,7 @@ def classify(
     )
 
 
-def _columns(estimate: MarginalEstimate, table: Any, names: Sequence[str]) -> dict[str, Integers]:
+def _columns(estimate: JointEstimate, table: Any, names: Sequence[str]) -> dict[str, Integers]:
     columns = estimate.schema.encode_table(table, names)
     if not len(columns[names[-1]]):
         raise InvalidInput("trained and tested must hold at least one record each")

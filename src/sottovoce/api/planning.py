@@ -56,11 +56,7 @@ def plan(
     else:
         before = after.series
         series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
-    settled = question.settled(schema, terms)
-    asked = {"kind": settled.kind, **settled.to_json()}
-    made = Plan.write(schema, asked, terms, settled.cohorts(schema, terms), series, coin, public)
-    made.__dict__["question"] = settled  # it derived this plan, and need not be looked up
-    return made
+    return question.settled(schema, terms).plan(schema, terms, series, coin, public)
 
 
 def next_plan(after: Plan, estimate: Estimate) -> Plan | None:

@@ -11,16 +11,12 @@ from sottovoce.api.planning import plan
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.question_forms import QUESTIONS
-from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters import HeavyHitters
-from sottovoce.questions.itemsets import TopItems, TopItemsets
-from sottovoce.questions.marginals import Marginals
+from sottovoce.questions.base import Question, are_names
 from sottovoce.schema import Schema
 
 PARTS = ("epsilon", "people", "schema", "question")
 MORE_PARTS = ("title", "coin", "public")  # that may be left out
 LONGEST_TITLE = 200
-POPULAR = (HeavyHitters, TopItems, TopItemsets)  # questions about one attribute
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Survey:
             raise InvalidInput(f"{where}: title must be text of at most {LONGEST_TITLE} characters")
         schema, question = parse_schema(body["schema"], where), parse_question(body["question"])
         public = body.get("public", [])
-        if not _are_names(public):
+        if not are_names(public):
             raise InvalidInput(f'{where}: public must be a list of names, such as ["state"]')
         coin = body.get("coin", COINS[0])
         return cls(schema, question, body["epsilon"], body["people"], title, coin, tuple(public))
@@ -86,41 +82,14 @@ def parse_question(body: Mapping[str, Any]) -> Question:
     known = {form.kind: form for form in QUESTIONS}
     if not isinstance(kind, str) or kind not in known:
         raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
-    question = known[kind].load()
-    if issubclass(question, POPULAR):
-        return _popular(question, options)
-    is_marginals = kind == Marginals.kind
-    attributes = options.pop("attributes", None)
-    if not _are_names(attributes) and not (is_marginals and attributes is None):
-        raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
-    try:
-        return _marginals(attributes, options) if is_marginals else question(*attributes, **options)
-    except TypeError:
-        raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {kind}") from None
+    question: type[Question] = known[kind].load()
+    return question.from_survey(options)
 
 
-def _are_names(part: Any) -> bool:
-    return isinstance(part, list) and all(isinstance(name, str) for name in part)
+def asked(kind: str, **options: Any) -> Question:
+    """A question by its kind, as a survey file would describe it.
 
-
-def _popular(question: type[Question], options: dict[str, Any]) -> Question:
-    """What is popular of one attribute; whatever else is said is an option of the method."""
-    if not isinstance(options.get("attribute"), str):
-        raise InvalidInput('question: attribute must be a name, such as "word"')
-    if not isinstance(options.get("method", ""), str):
-        raise InvalidInput("question: method must be a name")
-    try:
-        return question(**options)
-    except TypeError:
-        raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {question.kind}") from None
-
-
-def _marginals(attributes: list[str] | None, options: dict[str, Any]) -> Question:
-    if "up_to" not in options:
-        raise InvalidInput("question: up_to is missing: how many attributes a table may have")
-    workload = options.get("workload")
-    if workload is not None and not (isinstance(workload, list) and all(_are_names(each) for each in workload)):
-        raise InvalidInput('question: workload must be a list of lists of names, such as [["age", "state"]]')
-    if not isinstance(options.get("method", ""), str):
-        raise InvalidInput("question: method must be a name")
-    return Marginals(attributes=attributes, **options)
+    >>> asked("frequencies", attributes=["age"]).kind
+    'frequencies'
+    """
+    return parse_question(options | {"kind": kind})

@@ -25,10 +25,9 @@ def hear(plan_file: Path, plan_id: str | None, reports: str, quiet: bool) -> Agg
     """The aggregate of the reports for a plan of marginals."""
     from sottovoce.console.reading import heard
     from sottovoce.console.surveys import read_plan
-    from sottovoce.questions.marginals import Marginals
 
     made = read_plan(plan_file, plan_id)
-    if not isinstance(made.question, Marginals):
+    if not made.question.is_joint:
         raise InvalidInput(f"plan ({plan_file}): its question must be marginals, not {made.question.kind}")
     return heard(made, reports, quiet)
 

@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
     from sottovoce.results.estimate import Estimate, Table
-    from sottovoce.results.findings import Findings
 
 
 def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> list[Table]:
     """The tables named ``a,b``, then all of ``k`` attributes; those that the plan asked for if nobody names any."""
     tables = [found.marginal(*(name.strip() for name in names.split(","))) for names in marginals]
     if k is not None:
-        from sottovoce.questions.marginals import MarginalEstimate
-
-        if not isinstance(found, MarginalEstimate):
-            raise InvalidInput(f"k ({k}) is for a plan whose question is marginals")
         tables += found.marginals(k).values()
     return tables if marginals or k is not None else list(found.tables.values())
 
@@ -43,31 +37,21 @@ def read_lines(path: Path) -> list[str]:
     return words
 
 
-def candidates(made: Plan, path: Path) -> list[str] | dict[str, list[str]]:
-    """The words of a file: for popular values as they are, else for the open attributes, or all if none is open."""
-    from sottovoce.questions.heavyhitters import HeavyHitters
-
-    words = read_lines(path)
-    if isinstance(made.question, HeavyHitters):
-        return words
-    asked = made.cohorts.attributes
-    open_ones = [name for name in asked if made.schema[name].is_open]
-    return dict.fromkeys(open_ones or asked, words)
+def candidates(made: Plan, path: Path) -> Any:
+    """The words of a file, as the plan's question takes them."""
+    return made.question.candidates(made.schema, read_lines(path))
 
 
 def draw(tables: Sequence[Table], plot: Path) -> None:
     """One picture of all tables, one below the other."""
-    alt = imported("altair")
+    from sottovoce.results.plots import save, stacked
 
-    from sottovoce.results.plots import save
-
-    charts = [table.plot() for table in tables]
-    save(charts[0] if len(charts) == 1 else alt.vconcat(*charts).resolve_scale(color="independent"), str(plot))
+    save(stacked(tables), str(plot))
 
 
 def popular(
     made: Plan,
-    found: Findings,
+    found: Estimate,
     *,
     level: float,
     as_json: bool,
@@ -81,6 +65,7 @@ def popular(
     from sottovoce.cli import finding
     from sottovoce.cli.commands import print_json
     from sottovoce.console.writing import write_plan
+    from sottovoce.results.plots import save
 
     for option, value in refused.items():
         if value:
@@ -92,7 +77,7 @@ def popular(
             raise InvalidInput("next: there is no further round; this estimate is the last word")
         write_plan(after, following)
     if plot is not None:
-        finding.draw_findings(found, plot, with_tree)
+        save(found.chart(with_prefixes=with_tree), str(plot))
     if as_json:
         head = {"plan": made.id, "guarantee": guarantee_json(made.guarantee), "level": level}
         print_json(head | found.to_json(level) | {"next": after.id if after else None})
@@ -114,12 +99,12 @@ def _what_follows(after: Plan) -> str:
     return f"{told}: --next FILE writes its plan, for people who have not answered"
 
 
-def _print_popular(found: Findings, level: float, tree: Sequence[str]) -> None:
+def _print_popular(found: Estimate, level: float, tree: Sequence[str]) -> None:
     from sottovoce.cli.finding import findings_table
     from sottovoce.console.tables import console
 
     console().print(findings_table(found, level))
-    for note in found.notes:
+    for note in found.remarks:
         typer.echo(visible(f"Note: {note}"))
     if tree:
         typer.echo("Prefixes on the way, with counts ± standard errors:")

@@ -127,10 +127,10 @@ def plan(
         write_plan(made, output)
     ranks = planner_ranking(made)
     if as_json:
-        print_json(describe(made) | ({} if ranks is None else ranking_json(made, ranks)))
+        print_json(describe(made) | ranking_json(made, ranks))
         return
     say(made)
-    if ranks is not None:
+    if ranks:
         from sottovoce.console.tables import console, ranking_table
 
         console().print(ranking_table(ranks))
@@ -246,7 +246,6 @@ def estimate(
     from sottovoce.cli import answers
     from sottovoce.console.reading import heard
     from sottovoce.console.surveys import read_plan
-    from sottovoce.results.findings import Findings
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -255,7 +254,7 @@ def estimate(
     wanted = {"candidates": words, "decoder": decoder}
     options = {key: value for key, value in wanted.items() if value is not None}
     found = heard(made, reports, quiet).estimate(**options)
-    if isinstance(found, Findings):
+    if found.is_part:
         whole_tables = {"postprocess": postprocess, "marginal": marginal, "k": k, "decoder": decoder}
         how: dict[str, Any] = {"plot": plot, "with_tree": tree, "following": following, "refused": whole_tables}
         answers.popular(made, found, level=level, as_json=as_json, **how)

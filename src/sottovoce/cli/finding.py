@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sottovoce.console.tables import MOST_SHOWN, grid, interval_text, spread
-from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import written
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from sottovoce.measure import PopularComparison
-    from sottovoce.results.findings import Findings, Step
+    from sottovoce.results.estimate import Estimate
+    from sottovoce.results.findings import Step
 
 MOST_STEPS = 400  # prefixes that are printed; JSON holds all
 
 
-def findings_table(found: Findings, level: float) -> RichTable:
+def findings_table(found: Estimate, level: float) -> RichTable:
     """Values with intervals, a star for what noise alone does not explain, and how much noise alone would show."""
     from rich.markup import escape
 
@@ -31,29 +29,29 @@ def findings_table(found: Findings, level: float) -> RichTable:
         ["value", "", "frequency", "std error", f"{100 * level:.4g}% interval", "expected false"],
         words=["value", ""],
     )
-    marks = found.significant().tolist()
-    for place in range(min(MOST_SHOWN, len(marks))):
+    marks = found.marks or ()
+    for place, mark in enumerate(marks[:MOST_SHOWN]):
         out.add_row(
             escape(written(table.labels[place])),
-            "*" if marks[place] else "",
+            "*" if mark.significant else "",
             f"{table.values[place]:.4f}",
             f"{table.std_error[place]:.4f}",
             interval_text(low[place], high[place]),
-            f"{found.chance[place]:.2g}",
-            style="bold" if marks[place] else None,
+            f"{mark.expected_false:.2g}",
+            style="bold" if mark.significant else None,
         )
     notes = ["* significant; expected false: values that nobody holds and that would look as frequent, by noise alone"]
     if len(marks) > MOST_SHOWN:
         notes.append(f"the {MOST_SHOWN} most frequent of {len(marks):,}; --json has them all")
     if not table.is_unbiased:
-        notes.append(f"biased, by {table.method}")
+        notes.append(table.origin)
     out.caption = "; ".join(notes)
     return out
 
 
-def tree_lines(found: Findings) -> list[str]:
+def tree_lines(found: Estimate) -> list[str]:
     """The prefixes that led to what was found, the longer ones below what they extend, with counts."""
-    steps = with_steps(found).steps
+    steps = found.prefixes()
     below: dict[int | None, list[int]] = {}
     for place, step in enumerate(steps):
         below.setdefault(step.parent, []).append(place)
@@ -75,33 +73,8 @@ def tree_lines(found: Findings) -> list[str]:
     return lines if more <= 0 else [*lines[:MOST_STEPS], f"... and {more:,} more; --json has them all"]
 
 
-def with_steps(found: Any) -> Findings:
-    """Findings that tell how they were reached, or a clear refusal."""
-    from sottovoce.results.findings import Findings
-
-    if not isinstance(found, Findings):
-        raise InvalidInput("tree: only popular values are found by prefixes")
-    if not found.steps:
-        raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1, tree-hist and priv-trie do")
-    return found
-
-
 def _told(step: Step, people: int) -> str:
     return f"{written(step.label)}  {step.frequency * people:,.0f} ± {step.std_error * people:,.0f}"
-
-
-def draw_findings(found: Findings, path: Path, with_tree: bool) -> None:
-    """Bars of what was found; with the tree of prefixes below if it is wanted."""
-    alt = imported("altair")
-
-    from sottovoce.results.plots import popular, prefixes, save
-
-    bars = popular(found)
-    if not with_tree:
-        save(bars, str(path))
-        return
-    tree = prefixes(with_steps(found))
-    save(alt.vconcat(bars, tree).resolve_scale(color="independent", strokeWidth="independent"), str(path))
 
 
 def popular_table(rows: Sequence[PopularComparison], what: str) -> RichTable:

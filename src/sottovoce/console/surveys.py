@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sottovoce.oracles import Oracle
     from sottovoce.protocol.encodings import Ask
     from sottovoce.protocol.plan import Plan
+    from sottovoce.questions.prediction import Rank
     from sottovoce.schema import Schema
 
 MOST_AUDITED = 16  # asks of a plan that are audited one by one; of more, each different oracle once
@@ -123,70 +124,16 @@ def _cost(ask: Ask) -> float | None:
     return cost if cost != ask.oracle.epsilon else None
 
 
-@dataclass(frozen=True)
-class Rank:
-    """A method in the planner's ranking. One that does not fit has a reason and no figures."""
+def planner_ranking(plan: Plan) -> tuple[Rank, ...]:
+    """Every method's predicted error for a plan, baselines too, the best first and those that do not fit last.
 
-    method: str
-    predicted_sse: float | None
-    per_cell: float | None  # root mean squared error
-    ratio: float | None  # of the squared error to the best method's
-    reason: str
-    chosen: bool
-    never_asked: int | None  # attributes and pairs of the plan's tables that it leaves out
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def planner_ranking(plan: Plan) -> list[Rank] | None:
-    """Every method's predicted error for a plan of marginals, the best first and those that do not fit last."""
-    from sottovoce.questions.marginals import Marginals
-    from sottovoce.questions.marginals.methods import METHODS
-    from sottovoce.questions.marginals.planner import ranking
-
-    question = plan.question
-    if not isinstance(question, Marginals):
-        return None
-    work = question.work(plan.schema)
-    cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
-    choices = ranking(work, plan.round_terms)
-    best = choices[0].error
-    ranks = [
-        Rank(
-            choice.method.name,
-            choice.error,
-            (choice.error / cells) ** 0.5,
-            choice.error / best if best > 0 else None,
-            choice.reason,
-            choice.method.name == question.method,
-            len(choice.left_out),
-        )
-        for choice in choices
-    ]
-    fitting = {rank.method for rank in ranks}
-    for method in METHODS:
-        if method.name not in fitting:
-            reason = method.refuse(work, plan.round_terms) or "left out by the planner"
-            ranks.append(Rank(method.name, None, None, None, reason, method.name == question.method, None))
-    return ranks
+    Empty where a question leaves no choice of methods.
+    """
+    return plan.question.rank(plan, baselines=True)
 
 
 def ranking_json(plan: Plan, ranks: Sequence[Rank]) -> dict[str, Any]:
-    """A ranking as JSON, and what a plan of marginals never asks about.
-
-    ``never_asked``: attributes and pairs inside its tables. ``outside_tables``: those that lie in none of them; null
-    if there are too many to list.
-    """
-    from sottovoce.questions.marginals import Marginals
-
-    question = plan.question
-    assert isinstance(question, Marginals)
-    work = question.work(plan.schema)
-    left_out = [list(work.attributes(part)) for part in question.coverage(plan).left_out]
-    outside = question.outside_tables(plan)
-    return {
-        "never_asked": left_out,
-        "outside_tables": None if outside is None else [list(work.attributes(part)) for part in outside],
-        "ranking": [rank.to_json() for rank in ranks],
-    }
+    """A ranking as JSON, and what the plan never asks about; nothing where there is no ranking."""
+    if not ranks:
+        return {}
+    return plan.question.gaps(plan) | {"ranking": [rank.to_json() for rank in ranks]}

@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from sottovoce.console.surveys import Rank
     from sottovoce.measure import Comparison, Figures, MarginalsComparison
+    from sottovoce.questions.prediction import Rank
     from sottovoce.results.estimate import Floats, Table
 
 MOST_SHOWN = 64  # values of one table that are printed; JSON and files hold all
 NARROWEST = 110  # columns to assume where nobody says how wide the screen is
 CLOSED_FORM = "closed form"
 WORDS = ("value", "oracle", "thesis cost", "holds", "method", "reason", "note")  # columns that are not numbers
-DECODERS = ("nnls", "lasso")  # that mark a table as a repair does
 
 
 def console() -> Console:
@@ -51,8 +50,9 @@ def estimate_table(table: Table, level: float) -> RichTable:
     low, high = table.interval(level)
     several = len(table.attributes) > 1
     names = [escape(name) for name in table.attributes] if several else ["value"]
+    marks = ", reconstructed" if table.is_reconstructed else ""
     out = grid(
-        f"{', '.join(table.attributes)}: {table.people:,} people, {_repair(table)}",
+        f"{', '.join(table.attributes)}: {table.people:,} people, {table.origin}{marks}",
         [*names, "frequency", "std error", f"{100 * level:.4g}% interval"],
         words=names,
     )
@@ -74,26 +74,11 @@ def estimate_table(table: Table, level: float) -> RichTable:
         notes.append(escape(table.partly))
     if table.is_reconstructed:
         notes.append("reconstructed: some of this table was never asked for, and follows from an assumption")
-    if table.errors != CLOSED_FORM or table.is_reconstructed or not _is_repaired(table):
+    if table.errors != CLOSED_FORM or table.is_reconstructed or len(table.attributes) > 1:
         notes.append(f"standard errors: {table.errors}")
     if notes:
         out.caption = "; ".join(notes)
     return out
-
-
-def _repair(table: Table) -> str:
-    """Whether the values are biased, and by what: a repair, or the method of a plan of marginals."""
-    marks = ", reconstructed" if table.is_reconstructed else ""
-    if _is_repaired(table):
-        return ("unbiased" if table.is_unbiased else f"repaired by {table.method}, biased") + marks
-    return f"{'unbiased' if table.is_unbiased else 'biased'}, by {table.method}{marks}"
-
-
-def _is_repaired(table: Table) -> bool:
-    """Whether a repair marks the table (none is one of them), not the method of a plan of marginals."""
-    from sottovoce.postprocessing import METHODS
-
-    return table.method in METHODS or table.method in DECODERS
 
 
 def parts(label: object) -> tuple[str, ...]:

@@ -17,12 +17,12 @@ from sottovoce.ground.files import replacing
 from sottovoce.protocol.guarantee import at_most, at_most_percent
 
 if TYPE_CHECKING:
-    from sottovoce.console.surveys import Rank
     from sottovoce.demo.posting import Posted
     from sottovoce.demo.survey import Finding, Pair, Story
     from sottovoce.measure import MarginalsComparison
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Report
+    from sottovoce.questions.prediction import Rank
 
 SINGLE = ("attribute", "value")
 STYLE = """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from sottovoce.protocol.plan import Plan
-    from sottovoce.results.findings import Findings
+    from sottovoce.results.estimate import Estimate
 
 PEOPLE = 100_000
 EPSILON = "2"
@@ -45,25 +45,26 @@ class Liking:
 
     title: str
     plan: Plan
-    found: Findings
+    found: Estimate
     truth: NDArray[np.float64]
     missing: int  # values of the true top that were not found
 
 
 def learnt(seed: int | None) -> list[Liking]:
     """Both questions asked, planned, whispered by simulated devices in as many rounds as they need, and estimated."""
-    from sottovoce.questions.heavyhitters import HeavyHitters
-    from sottovoce.questions.itemsets import TopItems
+    from sottovoce.api.surveys import asked
     from sottovoce.schema import Items, Text
 
     drawn = secrets.randbits(63) if seed is None else seed
     words, baskets = dishes(), shopping()
     text = Text(bytes=LONGEST, alphabet=LETTERS)
     shares = {item: float(share) for item, share in zip(ITEMS, baskets.mean(axis=0), strict=True)}
+    words_asked = asked("heavy-hitters", attribute="dish", top=TOP_WORDS)
+    items_asked = asked("top-items", attribute="basket", top=TOP_ITEMS)
     return [
-        _asked("favourite dish, typed freely", {"dish": words}, text, HeavyHitters("dish", top=TOP_WORDS), drawn,
+        _asked("favourite dish, typed freely", {"dish": words}, text, words_asked, drawn,
                _shares(words)),
-        _asked("what is in the basket", {"basket": _lists(baskets)}, Items(ITEMS), TopItems("basket", top=TOP_ITEMS),
+        _asked("what is in the basket", {"basket": _lists(baskets)}, Items(ITEMS), items_asked,
                drawn, shares),
     ]  # fmt: skip
 
@@ -115,17 +116,17 @@ def _asked(
 
 def _rows(liking: Liking) -> list[tuple[str, ...]]:
     """Value, mark, truth, estimate, standard error, expected false: one of each for every value found."""
-    table, marks = liking.found.table, liking.found.significant().tolist()
+    table, marks = liking.found.table, liking.found.marks or ()
     return [
         (
             written(table.labels[place]),
-            "*" if marks[place] else "",
+            "*" if mark.significant else "",
             f"{liking.truth[place]:.2%}",
             f"{table.values[place]:.2%}",
             f"{table.std_error[place]:.2%}",
-            f"{liking.found.chance[place]:.2g}",
+            f"{mark.expected_false:.2g}",
         )
-        for place in range(len(marks))
+        for place, mark in enumerate(marks)
     ]
 
 
@@ -147,7 +148,7 @@ def likings_table(liking: Liking) -> RichTable:
 
 def summary(liking: Liking) -> str:
     """What was missed, and what was found that is not there."""
-    marks = liking.found.significant()
+    marks = np.array([mark.significant for mark in liking.found.marks or ()], bool)
     false = int((marks & (liking.truth == 0)).sum())
     top = liking.plan.question.top  # type: ignore[attr-defined]
     return f"{top - liking.missing} of the true {top} found, {int(marks.sum())} marked, {false} of those held by nobody"

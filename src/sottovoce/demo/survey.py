@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.analysis import Tree
-    from sottovoce.console.surveys import Rank
     from sottovoce.demo.popularity import Liking
     from sottovoce.demo.posting import Posted
     from sottovoce.measure import MarginalsComparison, Population
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Report
-    from sottovoce.questions.marginals import MarginalEstimate
+    from sottovoce.questions.prediction import Rank
     from sottovoce.results.estimate import Floats, Table
+    from sottovoce.results.joint import JointEstimate
 
 PEOPLE = 60_000
 POSTING = 20_000  # of them post over HTTP as well
@@ -190,7 +190,7 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     _write_csv(people, output / "people.csv")
     plan = read_survey(output / "survey.toml")
     write_plan(plan, output / "plan.json")
-    ranks = planner_ranking(plan) or []
+    ranks = planner_ranking(plan)
     _print_plan(screen, plan, ranks)
     write_whispers(plan, output / "people.csv", output / "reports.parquet", seed, quiet)
     estimate: Any = heard(plan, str(output / "reports.parquet"), quiet).estimate()
@@ -232,7 +232,7 @@ def _told(
     ranks: Sequence[Rank],
     people: Mapping[str, Sequence[Any]],
     crowd: Population,
-    estimate: MarginalEstimate,
+    estimate: JointEstimate,
     posted: Posted,
     own: Sequence[Finding],
     seed: int | None,
@@ -273,7 +273,7 @@ def _truth(crowd: Population, names: tuple[str, ...]) -> Floats:
     return true_table(codes, names, {name: crowd.columns[name].attribute.size for name in names})
 
 
-def _finding(crowd: Population, estimate: MarginalEstimate, *names: str) -> Finding:
+def _finding(crowd: Population, estimate: JointEstimate, *names: str) -> Finding:
     return Finding(estimate.marginal(*names), _truth(crowd, names))
 
 
@@ -281,7 +281,7 @@ def _true_pair(crowd: Population, one: str, two: str) -> Floats:
     return _truth(crowd, (one, two)).reshape(crowd.columns[one].attribute.size, -1)
 
 
-def _strongest(crowd: Population, estimate: MarginalEstimate) -> list[Pair]:
+def _strongest(crowd: Population, estimate: JointEstimate) -> list[Pair]:
     """The pairs that go together most, by Cramer's V with the noise's share taken off."""
     from sottovoce.analysis import associate
     from sottovoce.analysis.pairs import contingency

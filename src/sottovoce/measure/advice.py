@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from math import exp, inf, isfinite, log, sqrt
+from math import exp, inf, isfinite, log
 from typing import Any, NamedTuple
 
-from sottovoce.api.planning import plan
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import CohortOracle
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.frequencies import MOST_SOLVED
-from sottovoce.questions.heavyhitters import HeavyHitters
-from sottovoce.questions.itemsets import TopItems, TopItemsets
-from sottovoce.questions.marginals import Marginals
-from sottovoce.questions.marginals.methods import AUTO, method
-from sottovoce.questions.marginals.planner import best
+from sottovoce.questions.prediction import DoesNotFit
 from sottovoce.schema import Schema
 
 LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
@@ -31,7 +24,7 @@ MOST_STEPS = 32  # of one search; it takes about six
 PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
-class Prediction(NamedTuple):
+class Reached(NamedTuple):
     """The root mean squared error of a cell that is expected, and the method or oracle that makes it."""
 
     error: float
@@ -67,7 +60,7 @@ class Advice:
     error: float
     epsilon: float
     people: int
-    planned: Prediction
+    planned: Reached
     epsilon_needed: Answer
     people_needed: Answer
     is_share: bool = False  # whether it is about a value to be found
@@ -106,7 +99,7 @@ def _sentence(found: Answer, what: str, is_share: bool) -> str:
     return f"{named.format(found.needed)} or more ({reached})"
 
 
-def _reached(found: Prediction | Answer, is_share: bool) -> str:
+def _reached(found: Reached | Answer, is_share: bool) -> str:
     if not isfinite(found.error):
         return f"no estimate, because {found.method} does not fit"
     if is_share:
@@ -114,7 +107,7 @@ def _reached(found: Prediction | Answer, is_share: bool) -> str:
     return f"an error of {found.error:.2g} by {found.method}"
 
 
-def _figures(found: Prediction | Answer) -> dict[str, Any]:
+def _figures(found: Reached | Answer) -> dict[str, Any]:
     return {"error": found.error if isfinite(found.error) else None, "method": found.method}
 
 
@@ -122,7 +115,7 @@ def _answer(found: Answer) -> dict[str, Any]:
     return {"needed": found.needed, "searched_up_to": found.most, **_figures(found)}
 
 
-def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> Prediction:
+def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> Reached:
     """What the planner expects of a question; an infinite error if its method does not fit.
 
     >>> import sottovoce as sv
@@ -130,47 +123,13 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
     'grr'
     """
     terms = Terms(parse_epsilon(epsilon), people)
-    if isinstance(question, Marginals):
-        return _of_marginals(schema, question, terms)
-    if isinstance(question, HeavyHitters):
-        return _found_at(schema, question, terms)
-    if isinstance(question, TopItems | TopItemsets):
-        raise InvalidInput(
-            f"question ({question.kind}): what it needs depends on how many items people hold; see its plan"
-        )
-    worst = Prediction(0.0, "")
-    cohorts = question.cohorts(schema, terms)
-    for cohort in cohorts:
-        share = max(1, people * cohort.weight // cohorts.weight)
-        for oracle in cohort.oracles:
-            if isinstance(oracle, CohortOracle) and oracle.size > MOST_SOLVED:
-                raise InvalidInput(f"error: of {oracle.names[0]} over an open alphabet it depends on the candidates")
-            worst = max(worst, Prediction(sqrt(oracle.variance(share)), oracle.names[0]))
-    return worst
-
-
-def _found_at(schema: Schema, question: HeavyHitters, terms: Terms) -> Prediction:
-    """The share of people who must hold a value for an even chance that it is found."""
-    made = plan(schema, question, epsilon=terms.epsilon, people=terms.people)
-    settled = made.question
-    assert isinstance(settled, HeavyHitters)
-    share = settled._method(schema).threshold(made)
-    if share is None:
-        raise InvalidInput(f"method ({settled.method}): how frequent a value must be is not known beforehand")
-    return Prediction(share, settled.method)
-
-
-def _of_marginals(schema: Schema, question: Marginals, terms: Terms) -> Prediction:
-    work = question.work(schema)
-    cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
-    if question.method == AUTO:
-        choice = best(work, terms)
-        return Prediction(sqrt(choice.error / cells), choice.method.name)
-    chosen = method(question.method)
-    if chosen.refuse(work, terms) is not None:
-        return Prediction(inf, chosen.name)
-    options = chosen.settle(work, terms, **question.options)
-    return Prediction(sqrt(chosen.predict(work, terms, options) / cells), chosen.name)
+    try:
+        found = question.settled(schema, terms).predict(schema, terms)
+    except DoesNotFit as wrong:
+        return Reached(inf, wrong.method)
+    if found.unknown:
+        raise InvalidInput(found.unknown)
+    return Reached(found.error, found.method)
 
 
 def advise(
@@ -199,7 +158,7 @@ def advise(
         raise InvalidInput(f"error ({error}) must lie between 0 and 1")
     made = 0
 
-    def counted(at: Any, crowd: int) -> Prediction:
+    def counted(at: Any, crowd: int) -> Reached:
         nonlocal made
         made += 1
         if progress:
@@ -217,7 +176,7 @@ def advise(
         _Search(
             lambda at: counted(exact, int(at)), error, Decimal(LEAST_PEOPLE), Decimal(MOST_PEOPLE), 2, _whole_number
         ).run(crowd, planned),
-        isinstance(question, HeavyHitters),
+        question.finds,
     )
 
 
@@ -225,14 +184,14 @@ def advise(
 class _Search:
     """Bisection on logarithms for the least amount that is enough; two steps of three interpolate."""
 
-    predict: Callable[[Decimal], Prediction]
+    predict: Callable[[Decimal], Reached]
     error: float
     least: Decimal
     most: Decimal
     power: int  # the amount goes as error^-power: epsilon with 1, people with 2
     rounded: Callable[[float], Decimal]  # up
 
-    def run(self, start: Decimal, planned: Prediction) -> Answer:
+    def run(self, start: Decimal, planned: Reached) -> Answer:
         """From an amount whose prediction is known."""
         at = min(self.most, max(self.least, start))
         known = {start: planned} if at == start else {}
@@ -250,7 +209,7 @@ class _Search:
             at = following
         return self._answer(top, known[top]) if top is not None else self._answer(None, known[at])
 
-    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, Prediction]) -> Decimal:
+    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, Reached]) -> Decimal:
         if bottom is None or top is None:
             end = top if bottom is None else bottom
             assert end is not None
@@ -268,7 +227,7 @@ class _Search:
         low, high = log(bottom), log(top)
         return self.rounded(exp(low + part * (high - low)))
 
-    def _answer(self, needed: Decimal | None, found: Prediction) -> Answer:
+    def _answer(self, needed: Decimal | None, found: Reached) -> Answer:
         return Answer(None if needed is None else _number(needed), float(self.most), float(self.least), *found)
 
 

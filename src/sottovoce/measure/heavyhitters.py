@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.api.surveys import asked
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
@@ -27,7 +28,6 @@ from sottovoce.measure.popular import (
 )
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters import HeavyHitters
 from sottovoce.schema import Attribute, Integer, Label, Schema, Text
 
 GENIE = "genie"
@@ -218,7 +218,8 @@ def compare_heavyhitters(
             whole("top", top, 1, 1 << 20)
             judges.append((text, genie(held, top)))
         else:
-            question = HeavyHitters(NAME, top=top, method=choice.method, **choice.options)
+            wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
+            question = asked("heavy-hitters", **wanted)
             judges.append((text, _judge(question, schema, {} if candidates is None else {"candidates": candidates})))
     crowds: list[Crowd] = []
     for run in range(runs):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.api.surveys import asked
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
@@ -27,7 +28,6 @@ from sottovoce.measure.popular import (
     read_columns,
 )
 from sottovoce.questions.base import Question
-from sottovoce.questions.itemsets import TopItems, TopItemsets
 from sottovoce.schema import Items, Label, Schema, Sets
 
 NAME = "items"  # of the attribute in the simulated plans
@@ -203,11 +203,12 @@ def compare_itemsets(
     runs, count = checked(runs, people, held.people)
     whole("top", top, 1, 1 << 15)
     schema = Schema(**{NAME: Items(range(len(held.items)))})
-    asked = TopItemsets if of_sets else TopItems
+    kind = "top-itemsets" if of_sets else "top-items"
     judges = []
     for text in methods:
         choice = Choice.parse(text)
-        judges.append((text, _judge(asked(NAME, top=top, method=choice.method, **choice.options), schema)))
+        wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
+        judges.append((text, _judge(asked(kind, **wanted), schema)))
     crowds: list[Crowd] = []
     for run in range(runs):
         rows = None if people is None else draws(seed, run, 0).integers(0, held.people, count)

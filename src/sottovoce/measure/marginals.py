@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan
+from sottovoce.api.surveys import asked
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -25,7 +26,6 @@ from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.marginals import Marginals
 from sottovoce.questions.marginals.estimate import MOST_CELLS
 from sottovoce.questions.marginals.methods import AUTO, method
 from sottovoce.questions.marginals.models.bounds import stated_variances
@@ -33,7 +33,7 @@ from sottovoce.results.estimate import Table
 from sottovoce.schema import Categorical, Schema
 
 if TYPE_CHECKING:
-    from sottovoce.questions.marginals.estimate import MarginalEstimate
+    from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
 Names = tuple[str, ...]
@@ -162,7 +162,7 @@ def heard(made: Plan, crowd: Crowd, seed: int, run: int) -> Aggregate:
     return Aggregate(made).add(simulate(made, crowd.columns, whispers_seed(made, seed, run)))
 
 
-def judged(estimate: MarginalEstimate, crowd: Crowd, coverage: bool) -> tuple[float, float, float | None, float]:
+def judged(estimate: JointEstimate, crowd: Crowd, coverage: bool) -> tuple[float, float, float | None, float]:
     """(mean SSE, mean TVD, share of cells inside their interval if asked for, seconds the answers took)."""
     start = perf_counter()
     answers = estimate.values_of(crowd.queries)
@@ -173,7 +173,7 @@ def judged(estimate: MarginalEstimate, crowd: Crowd, coverage: bool) -> tuple[fl
     return sse, tvd, _coverage(estimate, crowd, answers) if coverage else None, seconds
 
 
-def _coverage(estimate: MarginalEstimate, crowd: Crowd, answers: Sequence[Floats]) -> float:
+def _coverage(estimate: JointEstimate, crowd: Crowd, answers: Sequence[Floats]) -> float:
     """The share of all tables' cells whose 95% interval, as a table gives it, holds the truth."""
     sets = [estimate.work.places(names) for names in crowd.queries]
     variances = stated_variances(estimate.work, estimate.fit, sets, answers)
@@ -188,9 +188,9 @@ def _coverage(estimate: MarginalEstimate, crowd: Crowd, answers: Sequence[Floats
 def measured(made: Plan, crowd: Crowd, seed: int, run: int, coverage: bool = False) -> Measurement:
     """Simulate, aggregate, estimate and answer, and judge the answers."""
     start = perf_counter()
-    estimate: Any = heard(made, crowd, seed, run).estimate()
+    estimate = heard(made, crowd, seed, run).estimate()
     middle = perf_counter() - start
-    sse, tvd, inside, answering = judged(estimate, crowd, coverage)
+    sse, tvd, inside, answering = judged(estimate.joint, crowd, coverage)
     return Measurement(sse, tvd, middle + answering, inside)
 
 
@@ -288,8 +288,6 @@ class _Ready:
         sse = [each.sse for each in measurements]
         tvd = [each.tvd for each in measurements]
         inside = [each.coverage for each in measurements if each.coverage is not None]
-        question = self.plan.question
-        assert isinstance(question, Marginals)
         return MarginalsComparison(
             method=self.method,
             epsilon=float(self.plan.epsilon),
@@ -299,7 +297,7 @@ class _Ready:
             tvd=float(np.mean(tvd)),
             tvd_std=_deviation(tvd),
             seconds=self.seconds + median(each.seconds for each in measurements),
-            chosen=question.method,
+            chosen=self.plan.asked["method"],
             views=len(self.plan.cohorts),
             view_size=view_size(self.plan.cohorts),
             view_cells=max(ask.oracle.size for cohort in self.plan.cohorts.kinds for ask in cohort.asks),
@@ -313,7 +311,7 @@ class _Ready:
 def planned(schema: Schema, k: int, people: int, epsilon: Any, name: str) -> tuple[Plan, float]:
     """A method's plan, and the seconds it took to make."""
     start = perf_counter()
-    made = plan(schema, Marginals(up_to=k, method=name), epsilon=epsilon, people=people)
+    made = plan(schema, asked("marginals", up_to=k, method=name), epsilon=epsilon, people=people)
     return made, perf_counter() - start
 
 

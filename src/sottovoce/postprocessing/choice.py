@@ -77,8 +77,8 @@ def choose_postprocess(
 
 
 def _check(table: Table, runs: int, seed: int) -> None:
-    if table.method != "base":
-        raise InvalidInput(f"table (repaired by {table.method}) must be unrepaired to choose a method for it")
+    if table.repair is not None:
+        raise InvalidInput(f"table (repaired by {table.repair}) must be unrepaired to choose a method for it")
     if runs < 1:
         raise InvalidInput(f"runs ({runs}) must be at least 1")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -102,7 +102,7 @@ class _Queries:
     def answers(self, table: Table) -> Floats:
         """As Table.total, for all queries at once."""
         sums = self.sums(table.values)
-        return np.maximum(sums, 0.0) if table.method == "post-pos" else sums
+        return np.maximum(sums, 0.0) if table.repair == "post-pos" else sums
 
 
 def _places(table: Table, truth: Floats, queries: str | Sequence[Sequence[Label]]) -> list[list[int]]:

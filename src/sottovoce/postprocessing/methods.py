@@ -120,7 +120,7 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
     >>> from sottovoce.oracles import Noise
     >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.2]), np.full(3, 0.01), 100, Noise(0.01, 0.0))
     >>> repaired = postprocess(table, "norm-sub")
-    >>> repaired.values.round(6).tolist(), repaired.method, repaired.is_unbiased
+    >>> repaired.values.round(6).tolist(), repaired.repair, repaired.is_unbiased
     ([0.8, 0.2, 0.0], 'norm-sub', False)
     """
     name, chosen = find(method)

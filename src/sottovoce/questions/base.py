@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import Any, ClassVar, Self, cast
 
 from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
-from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.plan import COINS, Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.prediction import Prediction, Rank
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
 
 
 class Question(ABC):
-    """What is to be learnt. A protocol implements three things: its cohorts, its estimate, its own description."""
+    """What is to be learnt.
+
+    A protocol implements its cohorts, its estimate and its own description, and says what it asks for and how well it
+    will be known; whoever plans, serves or shows a question asks it, and need not know which one it is.
+    """
 
     kind: ClassVar[str]
     resettles: ClassVar[bool] = True  # whether what is settled stays as it is if it is settled again
+    is_joint: ClassVar[bool] = False  # whether it asks how attributes go together
+    finds: ClassVar[bool] = False  # whether it looks for popular values, of which most are never named
+
+    # -- from a survey to a plan
+
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        """The question as a survey file describes it: its parts by name, without ``kind``."""
+        try:
+            return cls(**options)
+        except TypeError:
+            raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {cls.kind}") from None
 
     def settled(self, schema: Schema, terms: Terms) -> Question:
         """The question with every choice made that a plan must hold; by default there are none."""
@@ -32,13 +52,71 @@ class Question(ABC):
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         """Who is asked what."""
 
-    @abstractmethod
-    def estimate(self, aggregate: Aggregate, **options: Any) -> Estimate:
-        """What the crowd's integers say."""
+    def plan(
+        self,
+        schema: Schema,
+        terms: Terms,
+        series: Series | None = None,
+        coin: str = COINS[0],
+        public: Sequence[str] = (),
+    ) -> Plan:
+        """The plan of a settled question; ``series`` is by default the first of its rounds.
+
+        ``public`` names the attributes that travel in clear beside the whisper.
+        """
+        series = Series(self.rounds(schema, terms)) if series is None else series
+        asked = {"kind": self.kind, **self.to_json()}
+        made = Plan.write(schema, asked, terms, self.cohorts(schema, terms), series, coin, public)
+        made.__dict__["question"] = self  # it derived this plan, and need not be looked up
+        return made
+
+    # -- what it asks for
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        """The attributes of a schema that it is about."""
+        return ()
+
+    def values(self, schema: Schema) -> int:
+        """How many values an answer may hold: those of all its attributes. An open alphabet has none to list."""
+        attributes = [schema[name] for name in self.attributes_in(schema)]
+        return sum(attribute.size for attribute in attributes if not attribute.is_open)
+
+    def is_planned(self, schema: Schema, names: Sequence[str]) -> bool:
+        """Whether it asks for the table of these attributes together, or for one that holds it."""
+        return False
+
+    def gaps(self, plan: Plan) -> dict[str, Any]:
+        """What a plan leaves out, as JSON: parts of its tables that nobody is asked about; by default nothing."""
+        return {}
+
+    def candidates(self, schema: Schema, words: Sequence[str]) -> Any:
+        """Words that may be among the answers, as :meth:`estimate` takes its option ``candidates``."""
+        return words
+
+    # -- what is expected of it
+
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """What a settled question promises before anybody is asked; ``series`` as of :meth:`plan`."""
+        return Prediction(nan, self.kind, unknown=f"question ({self.kind}): its error is not known beforehand")
+
+    def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
+        """The methods that a plan could have taken, the best first; none where there is no choice.
+
+        ``baselines`` adds those that are never chosen and are there to be compared with; they take longest.
+        """
+        return ()
 
     @abstractmethod
     def explain(self, plan: Plan) -> list[str]:
         """Lines for a person who wants to know what will be asked and how well it will be known."""
+
+    # -- what was learnt
+
+    @abstractmethod
+    def estimate(self, aggregate: Aggregate, **options: Any) -> Estimate:
+        """What the crowd's integers say."""
+
+    # -- in a plan
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -48,3 +126,36 @@ class Question(ABC):
     @abstractmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_json`."""
+
+
+def predicted(plan: Plan) -> Prediction:
+    """What a plan promises; computed once, and kept with the plan.
+
+    >>> import sottovoce as sv
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000)
+    >>> predicted(plan).method, predicted(plan) is predicted(plan)
+    ('grr', True)
+    """
+    if "prediction" not in plan.__dict__:
+        plan.__dict__["prediction"] = plan.question.predict(plan.schema, plan.terms, plan.series)
+    return cast(Prediction, plan.__dict__["prediction"])
+
+
+def round_terms(question: Question, schema: Schema, terms: Terms, series: Series | None) -> Terms:
+    """The terms for the people of one round of a question."""
+    series = Series(question.rounds(schema, terms)) if series is None else series
+    people = terms.people * series.shares[series.number] // sum(series.shares)
+    return terms.among(max(1, people))
+
+
+def are_names(part: Any) -> bool:
+    """Whether a part of a survey is a list of names."""
+    return isinstance(part, list) and all(isinstance(name, str) for name in part)
+
+
+def check_single(options: Mapping[str, Any]) -> None:
+    """Refuse the survey of a question about one attribute that does not name it, or names no method."""
+    if not isinstance(options.get("attribute"), str):
+        raise InvalidInput('question: attribute must be a name, such as "word"')
+    if not isinstance(options.get("method", ""), str):
+        raise InvalidInput("question: method must be a name")

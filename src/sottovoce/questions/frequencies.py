@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from math import sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import partial
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
 from sottovoce.ground.arguments import named_salt, plain_options
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, PureOracle, options_of, oracle, plain_name
+from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle, plain_name
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
@@ -20,8 +21,10 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import Question, are_names, round_terms
+from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.estimate import Estimate, PureLaw, Table
 from sottovoce.schema import Items, Schema
 
@@ -32,12 +35,29 @@ SPLITS = ("people", "budget")
 MOST_SOLVED = 512  # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
 
 
+class OracleOptions(TypedDict, total=False):
+    """What an oracle may be told; what is left out it chooses best. Each oracle takes its own and refuses others."""
+
+    theta: Any  # the: the threshold
+    chosen: int  # ss: how many values a report names
+    hash_bits: int  # blh, olh, olh-wide: bits of a hashed value
+    hash_size: int  # olh-seeded, olh-sets: how many values are hashed to
+    length: int  # olh-sets: how many items a set has at most
+    hashes: int  # cms, hcms, rappor, o-rr, o-rappor: how many hash functions
+    width: int  # cms, hcms: how many values each has
+    salt: int | str  # cms, hcms, rappor, o-rr, o-rappor: of the hash functions
+    cohorts: int  # rappor, o-rr, o-rappor: how many families of hash functions
+    buckets: int  # rappor, o-rr, o-rappor: how many values are hashed to
+    alphabet: Any  # rappor, o-rr, o-rappor: as ``sv.oracle`` takes it
+    instantaneous: Any  # rappor: the chances of its second step
+
+
 @dataclass(frozen=True, init=False)
 class Frequencies(Question):
     """The frequency of each value of one attribute, or of several, each by itself.
 
-    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options``. Several attributes share out the people
-    (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
+    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options`` (:class:`OracleOptions`). Several attributes
+    share out the people (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
 
     >>> Frequencies("age", oracle="ss").attributes
     ('age',)
@@ -49,7 +69,9 @@ class Frequencies(Question):
     split: str
     options: Mapping[str, Any] = field(hash=False)
 
-    def __init__(self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Any) -> None:
+    def __init__(
+        self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Unpack[OracleOptions]
+    ) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
         if split not in SPLITS:
@@ -61,6 +83,25 @@ class Frequencies(Question):
             ("options", plain_options(options)),
         ):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        named = dict(options)
+        attributes = named.pop("attributes", None)
+        if not are_names(attributes):
+            raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
+        try:
+            return cls(*attributes, **named)
+        except TypeError:
+            raise InvalidInput(f"question: options ({', '.join(named)}) do not fit {cls.kind}") from None
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        return self.attributes
+
+    def candidates(self, schema: Schema, words: Sequence[str]) -> dict[str, Sequence[str]]:
+        """For the open attributes, or for all if none is open."""
+        open_ones = [name for name in self.attributes if schema[name].is_open]
+        return dict.fromkeys(open_ones or self.attributes, words)
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         share = terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
@@ -106,6 +147,25 @@ class Frequencies(Question):
             tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder)
         return Estimate(tables, aggregate.people)
 
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """The standard error of a rare value, by attribute."""
+        cohorts = self.cohorts(schema, terms)
+        people = round_terms(self, schema, terms, series).people
+        figures, oracles = [], []
+        for cohort in cohorts:
+            share = max(1, people * cohort.weight // cohorts.weight)
+            for ask in cohort.asks:
+                source = ask.oracle
+                if _is_unpredicted(source):
+                    reason = f"error: of {source.names[0]} over an open alphabet it depends on the candidates"
+                    return Prediction(nan, source.names[0], unknown=reason)
+                figures.append(Figure(ask.encoding.attributes[0], sqrt(source.variance(share))))
+                oracles.append(source.names[0])
+        order = sorted(range(len(figures)), key=lambda place: (-figures[place].error, oracles[place]))
+        worst = order[0]
+        told = tuple(figures[place] for place in order)
+        return Prediction(figures[worst].error, oracles[worst], told, tuple(sorted(set(oracles))))
+
     def explain(self, plan: Plan) -> list[str]:
         lines = [
             f"Question: the frequency of each value of {', '.join(self.attributes)}",
@@ -118,7 +178,7 @@ class Frequencies(Question):
 
     def _explain_ask(self, ask: Ask, people: int) -> str:
         chosen = ask.oracle
-        if chosen.size > MOST_SOLVED and isinstance(chosen, CohortOracle):
+        if _is_unpredicted(chosen):
             error = "predicted error depends on the candidates"
         else:
             error = f"predicted standard error {sqrt(chosen.variance(people)):.2g} for a rare value"
@@ -142,6 +202,11 @@ class Frequencies(Question):
         return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
 
 
+def _is_unpredicted(source: Oracle) -> bool:
+    """Whether an oracle's error depends on candidates that nobody has named yet."""
+    return isinstance(source, CohortOracle) and source.size > MOST_SOLVED
+
+
 def _table(
     aggregate: Aggregate, name: str, asked: tuple[int, int], listed: Sequence[Any] | None, decoder: str | None
 ) -> Table:
@@ -162,7 +227,8 @@ def _table(
         state = aggregate.state(cohort, ask)
         values, variances = source.decode(state, people, decoder or "least-squares", codes)
         noise = Noise(float(variances.mean()), 0.0)
-        table = Table((name,), labels, values, variances, people, noise)  # the candidates hold the support
+        # the candidates hold the support
+        table = Table((name,), labels, values, variances, people, noise, method=source.names[0])
         return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
     if decoder is not None:
         raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
@@ -175,7 +241,18 @@ def _table(
         variances = source.error_variances(state, people, values)
         noise = source.observed_noise(state, people)
     law = PureLaw(support, source.p, source.q, _encoding(source)) if isinstance(source, PureOracle) else None
-    return Table((name,), labels, values, variances, people, noise, law=law, is_complete=len(labels) == source.size)
+    return Table(
+        (name,),
+        labels,
+        values,
+        variances,
+        people,
+        noise,
+        method=source.names[0],
+        is_complete=len(labels) == source.size,
+        law=law,
+        sum_noise=partial(source.sum_noise, people) if isinstance(source, PureOracle) else None,
+    )
 
 
 def _encoding(source: PureOracle) -> str:

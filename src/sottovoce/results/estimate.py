@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,15 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import written
 from sottovoce.oracles import Noise
-from sottovoce.schema import Label
+from sottovoce.results.cells import Cell, CellLabel, Total, quantile
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
+    from sottovoce.results.findings import Step
+    from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
-Cell = Label | tuple[Label, ...]  # of a table of one attribute, or of several
+MOST_NAMED = 8  # tables that the short name of an estimate lists
 
 
 @dataclass(frozen=True)
@@ -33,35 +36,67 @@ class PureLaw:
     encoding: str  # "direct": one answer per report; "bits": one independent bit per value; "other"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Estimated frequencies of the values of one or more attributes.
 
-    ``variances`` are those of the error given the people asked. ``method`` names the repair, ``base`` for none.
+    ``variances`` are those of the error given the people asked. ``method`` says how it was collected, by an oracle or
+    a method of marginals or popular values; ``repair`` what was done to it since, None for nothing.
+    ``table["yes"]``, or ``table["yes", "daily"]`` of two attributes, is one :class:`Cell`.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> reports = sv.simulate(plan, {"x": [True] * 700 + [False] * 300}, seed=1)
     >>> table = sv.Aggregate(plan).add(reports).estimate().marginal("x")
     >>> low, high = table.interval(0.95)
-    >>> bool(low[1] < 0.7 < high[1]), table.is_unbiased
-    (True, True)
+    >>> bool(low[1] < 0.7 < high[1]), table.is_unbiased, table.method, table.repair
+    (True, True, 'grr', None)
+    >>> len(table), table[True].label, table.total([False, True]).std_error
+    (2, True, 0.0)
     """
 
     attributes: tuple[str, ...]
-    labels: Sequence[Cell]
+    labels: Sequence[CellLabel]
     values: Floats
     variances: Floats
     people: int
     noise: Noise = field(repr=False)
     is_unbiased: bool = True
-    method: str = "base"
+    method: str = ""
     is_complete: bool = True  # whether it lists every value that can occur
     is_reconstructed: bool = False  # whether some of it was never asked for, and follows from an assumption
     errors: str = "closed form"  # where the variances come from
     never_asked: tuple[tuple[str, ...], ...] = ()  # attributes, and pairs of them, that no report tells of
     partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)  # others, and the share told of each
     law: PureLaw | None = field(default=None, repr=False)
+    repair: str | None = None
+    sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)  # of the sum of so many values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[CellLabel]:
+        return iter(self.labels)
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._places
+
+    def __getitem__(self, label: CellLabel) -> Cell:
+        """The cell of a value; of several attributes, of one value each."""
+        (place,) = self._placed([label])
+        (row,) = self.at(np.array([place])).rows()
+        return Cell(label, row["frequency"], row["std_error"], row["low"], row["high"])
+
+    @cached_property
+    def _places(self) -> dict[CellLabel, int]:
+        return {label: place for place, label in enumerate(self.labels)}
+
+    def _placed(self, labels: Sequence[CellLabel]) -> list[int]:
+        """The places of some labels."""
+        for label in labels:
+            if label not in self._places:
+                raise InvalidInput(f"label {label!r} is not in the table")
+        return [self._places[label] for label in labels]
 
     @property
     def std_error(self) -> Floats:
@@ -82,13 +117,12 @@ class Table:
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
-        if not 0.5 < (1 + level) / 2 < 1:  # also refuses what a float cannot tell from 0 or 1
-            raise InvalidInput(f"level ({level}) must lie between 0 and 1")
+        reaching = quantile(level)
         variances = self.variances
         if population:
             share = np.clip(self.values, 0, 1)
             variances = variances + share * (1 - share) / self.people
-        reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variances)
+        reach = reaching * np.sqrt(variances)
         return self.values - reach, self.values + reach
 
     def threshold(self, alpha: float = 0.05) -> float:
@@ -104,18 +138,25 @@ class Table:
         """Which values rise above the noise."""
         return self.values > self.threshold(alpha)
 
-    def total(self, labels: Sequence[Cell]) -> float:
-        """The summed frequency of some values; never negative after ``post-pos``."""
-        place = {label: index for index, label in enumerate(self.labels)}
-        unknown = [label for label in labels if label not in place]
-        if unknown:
-            raise InvalidInput(f"label {unknown[0]!r} is not in the table")
-        total = float(self.values[[place[label] for label in labels]].sum())
-        return max(total, 0.0) if self.method == "post-pos" else total
+    def total(self, labels: Sequence[CellLabel]) -> Total:
+        """The summed frequency of some values, each once, with its standard error; never negative after ``post-pos``.
 
-    def repaired(self, values: Floats, method: str, *, is_unbiased: bool = False) -> Table:
+        The error is the oracle's for sums. Where that is not known, as of tables of marginals, it is the largest that
+        the cells' errors allow (``is_bound``); a smaller table, asked for by itself, is then better known.
+        """
+        places = self._placed(list(dict.fromkeys(labels)))
+        total = float(self.values[places].sum())
+        if self.repair == "post-pos":
+            total = max(total, 0.0)
+        if self.sum_noise is not None and places:
+            variance = float(self.sum_noise(len(places)).variance(min(max(total, 0.0), 1.0)))
+            return Total(total, float(np.sqrt(max(variance, 0.0))))
+        # |Cov| <= product of standard errors, so that the standard error of a sum is at most their sum
+        return Total(total, float(self.std_error[places].sum()), is_bound=len(places) > 1)
+
+    def repaired(self, values: Floats, repair: str, *, is_unbiased: bool = False) -> Table:
         """The same table with repaired values, marked."""
-        return replace(self, values=values, method=method, is_unbiased=is_unbiased)
+        return replace(self, values=values, repair=repair, is_unbiased=is_unbiased)
 
     def largest_first(self) -> NDArray[np.int64]:
         """The places of its values, the largest first; equal ones stay in their order."""
@@ -149,6 +190,7 @@ class Table:
             "attributes": list(self.attributes),
             "people": self.people,
             "method": self.method,
+            "repair": self.repair,
             "is_unbiased": self.is_unbiased,
             "is_reconstructed": self.is_reconstructed,
             "never_asked": [list(part) for part in self.never_asked],
@@ -159,11 +201,16 @@ class Table:
         }
 
     def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
-        """A data frame: value, frequency, std_error, low, high."""
+        """A data frame: frequency, std_error, low, high, by value; by a level of the index for each attribute."""
         pd = imported("pandas")
 
-        name = ",".join(self.attributes)
-        return pd.DataFrame(self.rows(level, population=population)).rename(columns={"value": name}).set_index(name)
+        low, high = self.interval(level, population=population)
+        columns = {"frequency": self.values, "std_error": self.std_error, "low": low, "high": high}
+        if len(self.attributes) > 1:
+            index = pd.MultiIndex.from_tuples(list(self.labels), names=list(self.attributes))
+        else:
+            index = pd.Index(list(self.labels), name=self.attributes[0], tupleize_cols=False)
+        return pd.DataFrame(columns, index=index)
 
     def plot(
         self,
@@ -193,8 +240,37 @@ class Table:
                 self.labels, self.values, self.std_error, low, high, strict=True
             )
         ]
-        repair = "unbiased" if self.is_unbiased else f"repaired by {self.method}, biased"
-        notes = [f"{self.people:,} people", repair]
+        return "\n".join([head, *lines, ", ".join(self.notes)])
+
+    def __repr__(self) -> str:
+        return f"<Table {' x '.join(self.attributes)}: {len(self):,} values, {', '.join(self.notes)}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: rows with their intervals drawn."""
+        from sottovoce.results.html import table_html
+
+        return table_html(self)
+
+    @property
+    def origin(self) -> str:
+        """Whether it is biased, how it was collected, and what was done to it, in a few words.
+
+        >>> from sottovoce.oracles import Noise
+        >>> table = Table(("x",), "ab", np.zeros(2), np.ones(2), 9, Noise(1.0, 0.0), method="grr")
+        >>> table.origin, table.repaired(table.values, "norm-sub").origin
+        ('unbiased, by grr', 'biased, by grr, repaired by norm-sub')
+        """
+        parts = ["unbiased" if self.is_unbiased else "biased"]
+        if self.method:
+            parts.append(f"by {self.method}")
+        if self.repair is not None:
+            parts.append(f"repaired by {self.repair}")
+        return ", ".join(parts)
+
+    @property
+    def notes(self) -> list[str]:
+        """Where its figures come from, and what a reader should know of them."""
+        notes = [f"{self.people:,} people", self.origin]
         if self.is_reconstructed:
             notes.append("reconstructed: not all of it was asked")
         if self.never_asked:
@@ -203,10 +279,18 @@ class Table:
             notes.append(self.partly)
         if self.errors != "closed form":
             notes.append(f"errors by {self.errors}")
-        return "\n".join([head, *lines, ", ".join(notes)])
+        return notes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Mark:
+    """How surely a value was found: the number of values that nobody holds and noise alone would show as frequent."""
+
+    expected_false: float
+    significant: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """What a plan's crowd said: one table per set of attributes.
 
@@ -221,6 +305,11 @@ class Estimate:
     people: int  # reports heard, over all tables
     next: Question | None = field(default=None, kw_only=True)  # what the next round asks, if there is one
 
+    is_part: ClassVar[bool] = False  # whether it lists the popular values alone, each with a mark
+    apart: ClassVar[str] = "asks about each attribute by itself, so it cannot say how they go together"
+
+    # -- its tables
+
     def marginal(self, *attributes: str) -> Table:
         """The table of these attributes."""
         if attributes not in self.tables:
@@ -228,12 +317,60 @@ class Estimate:
             raise InvalidInput(f"marginal ({', '.join(attributes)}) was not asked for (there is: {known})")
         return self.tables[attributes]
 
+    def marginals(self, k: int) -> dict[tuple[str, ...], Table]:
+        """The tables of all sets of ``k`` attributes, if they were asked for together."""
+        raise InvalidInput(f"k ({k}) is for a plan whose question is marginals")
+
+    @property
+    def joint(self) -> JointEstimate:
+        """Itself, if it tells how attributes go together; else a clear refusal."""
+        raise InvalidInput("estimate must be that of a Marginals question, or its aggregate")
+
+    @property
+    def singles(self) -> list[tuple[str, ...]]:
+        """The tables that show each attribute by itself."""
+        return [names for names in self.tables if len(names) == 1]
+
     @property
     def table(self) -> Table:
         """The table, if there is just one."""
         if len(self.tables) != 1:
             raise InvalidInput("there are several tables; choose one with marginal(...)")
         return next(iter(self.tables.values()))
+
+    # -- what a reader should know
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What a reader should know of the whole, such as an answer smaller than was asked for."""
+        return ()
+
+    @property
+    def marks(self) -> Sequence[Mark] | None:
+        """For each value of popular ones whether noise alone explains it; None where nothing was looked for."""
+        return None
+
+    def prefixes(self) -> Sequence[Step]:
+        """The prefixes that led to popular values, or a clear refusal."""
+        raise InvalidInput("tree: only popular values are found by prefixes")
+
+    # -- to be shown
+
+    def page(self, table: Table, places: NDArray[np.int64], level: float = 0.95) -> dict[str, Any]:
+        """Some rows of one of its tables, in the order given, with all that marks them, ready for JSON."""
+        return {"tables": [table.at(places).to_json(level)]}
+
+    def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        """All its tables with all that marks them."""
+        return {"tables": [table.to_json(level) for table in self.tables.values()]}
+
+    def chart(self, *, with_prefixes: bool = False) -> Any:
+        """The picture worth showing: every table, one below the other."""
+        from sottovoce.results.plots import stacked
+
+        if with_prefixes:
+            self.prefixes()
+        return stacked(list(self.tables.values()))
 
     @property
     def values(self) -> Floats:
@@ -262,3 +399,15 @@ class Estimate:
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables.values())
+
+    def __repr__(self) -> str:
+        names = [" x ".join(each) for each in self.tables]
+        told = ", ".join(names[:MOST_NAMED])
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        return f"<{type(self).__name__} of {told}{more}: {self.people:,} people>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: its tables, with their intervals drawn."""
+        from sottovoce.results.html import estimate_html
+
+        return estimate_html(self)

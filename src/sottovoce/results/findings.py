@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
-from sottovoce.results.estimate import Estimate, Floats, Table
+from sottovoce.results.estimate import Estimate, Floats, Mark, Table
 
 SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 
@@ -26,7 +27,7 @@ class Step:
     std_error: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Findings(Estimate):
     """The popular values in one table, the most frequent first.
 
@@ -40,6 +41,9 @@ class Findings(Estimate):
     ([1000000, 7], [True, True, False])
     """
 
+    is_part: ClassVar[bool] = True
+    apart: ClassVar[str] = "asks what is popular of one attribute, so there is nothing to set beside it"
+
     chance: Floats
     steps: Sequence[Step] = ()
     notes: Sequence[str] = ()  # what a reader should know, such as an answer smaller than was asked for
@@ -48,6 +52,21 @@ class Findings(Estimate):
         """Which values noise alone does not explain: at most ``alpha`` false ones are expected to be as strong."""
         return np.asarray(self.chance <= alpha)
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        return self.notes
+
+    @property
+    def marks(self) -> list[Mark]:
+        """For each value whether noise alone explains it."""
+        pairs = zip(self.chance.tolist(), self.significant().tolist(), strict=True)
+        return [Mark(chance, found) for chance, found in pairs]
+
+    def prefixes(self) -> Sequence[Step]:
+        if not self.steps:
+            raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1, tree-hist and priv-trie do")
+        return self.steps
+
     def at(self, places: NDArray[np.int64]) -> Findings:
         """Some of the values, in the order given, with their marks."""
         tables = {names: table.at(places) for names, table in self.tables.items()}
@@ -55,8 +74,20 @@ class Findings(Estimate):
 
     def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One mapping per value, ready for JSON: as of a table, with the mark of significance."""
-        marks = zip(self.table.rows(level), self.chance.tolist(), self.significant().tolist(), strict=True)
-        return [row | {"expected_false": chance, "significant": found} for row, chance, found in marks]
+        marked = zip(self.table.rows(level), self.marks, strict=True)
+        return [row | asdict(mark) for row, mark in marked]
+
+    def page(self, table: Table, places: NDArray[np.int64], level: float = 0.95) -> dict[str, Any]:
+        return self.at(places).to_json(level)
+
+    def chart(self, *, with_prefixes: bool = False) -> Any:
+        """Bars of what was found, with the tree of prefixes below if it is wanted."""
+        from sottovoce.results.plots import beneath, popular, prefixes
+
+        if not with_prefixes:
+            return popular(self)
+        self.prefixes()
+        return beneath([popular(self), prefixes(self)])
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
         """The table with its marks, what a reader should know, and the prefixes on the way."""

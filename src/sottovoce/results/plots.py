@@ -16,11 +16,11 @@ from sottovoce.ground.files import replacing
 from sottovoce.ground.labels import written
 
 if TYPE_CHECKING:
-    from sottovoce.results.estimate import Table
+    from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
 
 FORMATS = (".svg", ".png", ".html", ".json")
-VEGA_LICENCE = Path(__file__).parent / "vega-license.txt"
+VEGA_LICENCE = Path(__file__).parents[1] / "vega-license.txt"
 KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
 MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
@@ -151,12 +151,12 @@ def heat(table: Table, path: str | None = None, *, level: float = 0.95, populati
     return _kept(chart.properties(title={"text": title, "subtitle": note + _doubt(table)}), path)
 
 
-def popular(found: Findings, path: str | None = None, *, truth: NDArray[np.float64] | None = None) -> Any:
+def popular(found: Estimate, path: str | None = None, *, truth: NDArray[np.float64] | None = None) -> Any:
     """Popular values as bars, the most frequent above; pale where noise alone may have put them there."""
     alt = imported("altair")
 
     table = found.table
-    marks = found.significant().tolist()
+    marks = [mark.significant for mark in found.marks or ()]
     data = [
         {**row, "value": f"{place + 1}. {written(row['value'])}", "found": "significant" if mark else "may be noise"}
         for place, (row, mark) in enumerate(zip(table.rows(), marks, strict=True))
@@ -297,6 +297,21 @@ def network(
     size = {"width": max(240, 170 * columns), "height": max(80, 42 * rows)}
     chart = (link + dot + halo + name).properties(title={"text": title, "subtitle": subtitle}, **size)
     return _kept(chart.properties(view={"stroke": None}), path)
+
+
+def stacked(tables: Sequence[Table]) -> Any:
+    """The pictures of several tables, one below the other."""
+    alt = imported("altair")
+
+    charts = [table.plot() for table in tables]
+    return charts[0] if len(charts) == 1 else alt.vconcat(*charts).resolve_scale(color="independent")
+
+
+def beneath(charts: Sequence[Any]) -> Any:
+    """Charts one below the other, each with colours and widths of its own."""
+    alt = imported("altair")
+
+    return alt.vconcat(*charts).resolve_scale(color="independent", strokeWidth="independent")
 
 
 def _kept(chart: Any, path: str | None) -> Any:

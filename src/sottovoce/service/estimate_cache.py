@@ -23,7 +23,6 @@ from uuid import uuid4
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.kept import KeptAnswers
-from sottovoce.service.limits import values_of
 from sottovoce.service.logs import log_mistake
 from sottovoce.service.serialized import Kept, keep
 from sottovoce.service.temporary_folders import WorkFolder
@@ -79,7 +78,7 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
         keep(Kept(estimate, heard.people, made, store.kept(plan).missing), file)
         return Snapshot(heard.people, file, estimate.next is not None, made, time.perf_counter() - start)
     finally:
-        if values_of(plan.schema, plan.question) > KEPT_VALUES:
+        if plan.question.values(plan.schema) > KEPT_VALUES:
             store.forget(plan)
 
 

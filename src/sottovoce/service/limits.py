@@ -5,37 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from sottovoce.api.surveys import POPULAR
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.base import Question
-from sottovoce.questions.frequencies import Frequencies
-from sottovoce.questions.marginals import Marginals
 from sottovoce.schema import Schema
 
 MOST_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
 MOST_ATTRIBUTES = 64  # the same
 MOST_TABLE_CELLS = 1 << 16  # of a table of several attributes that somebody asks for, if its plan does not
-
-
-def values_of(schema: Schema, question: Question) -> int:
-    """How many values an answer may hold: those of all attributes, or the cells of the largest table.
-
-    An open alphabet has none to list.
-    """
-    if isinstance(question, Marginals):
-        work = question.work(schema)
-        if work.sets is not None:
-            largest = max(work.cells(each) for each in work.sets)
-        else:
-            largest = prod(sorted(work.sizes)[-work.order :])
-        return max(largest, sum(work.sizes))
-    names: tuple[str, ...] = ()
-    if isinstance(question, Frequencies):
-        names = question.attributes
-    elif isinstance(question, POPULAR):
-        names = (question.attribute,)
-    return sum(schema[name].size for name in names if not schema[name].is_open)
 
 
 def check_attributes(schema: Schema, most: int) -> None:
@@ -49,7 +26,7 @@ def check_attributes(schema: Schema, most: int) -> None:
 
 def check_values(schema: Schema, question: Question, most: int) -> None:
     """Refuse a question whose answers would hold too many values."""
-    values = values_of(schema, question)
+    values = question.values(schema)
     if values > most:
         raise InvalidInput(
             f"values ({values:,}) must be at most {most:,} in a survey that is made over HTTP; "
@@ -65,21 +42,9 @@ def check_table(plan: Plan, names: Sequence[str], most_cells: int, most_values: 
     """
     asked = [plan.schema[name] for name in dict.fromkeys(names) if name in plan.schema]
     cells = prod(each.size for each in asked if not each.is_open)
-    most = most_values if len(asked) == 1 or _is_planned(plan, names) else most_cells
+    most = most_values if len(asked) == 1 or plan.question.is_planned(plan.schema, names) else most_cells
     if cells > most:
         raise InvalidInput(
             f"attributes: their table would have {cells:,} cells, and must have at most {most:,} here; ask about fewer "
             "attributes, or make it with `sottovoce estimate --marginal`"
         )
-
-
-def _is_planned(plan: Plan, names: Sequence[str]) -> bool:
-    """Whether a plan's question asks for the table of these attributes, or for one that holds it."""
-    if not isinstance(plan.question, Marginals):
-        return False
-    work = plan.question.work(plan.schema)
-    if not set(names) <= set(work.names):
-        return False
-    if work.sets is None:
-        return len(set(names)) <= work.order
-    return any(set(names) <= set(work.attributes(each)) for each in work.sets)

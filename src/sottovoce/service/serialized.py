@@ -23,7 +23,6 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.files import write_csv
 from sottovoce.protocol.plan import Plan
 from sottovoce.results.estimate import Estimate, Table
-from sottovoce.results.findings import Findings
 
 LARGEST_FIRST, AS_IN_SCHEMA = "largest", "schema"
 ROWS_AT_ONCE = 1 << 16  # of a table that is written as CSV
@@ -82,17 +81,10 @@ def estimates_page(path: Path, problem: str | None, level: float, page: Page) ->
         rows = range(max(page.offset - before, 0), min(page.offset + page.limit - before, count))
         before += count
         if rows:
-            told = _told(estimate, table, _ordered(table, page.order)[rows.start : rows.stop], level)
+            told = estimate.page(table, _ordered(table, page.order)[rows.start : rows.stop], level)
             tables.append(told.pop("tables")[0] | {"total": count, "offset": rows.start})
             body |= told
     return _json(body | page.to_json(before) | {"tables": tables})
-
-
-def _told(estimate: Estimate, table: Table, places: NDArray[np.int64], level: float) -> dict[str, Any]:
-    """Some rows of a table, with all that marks them."""
-    if isinstance(estimate, Findings):
-        return estimate.at(places).to_json(level)
-    return {"tables": [table.at(places).to_json(level)]}
 
 
 def marginal_page(path: Path, names: tuple[str, ...], level: float, page: Page) -> bytes:

@@ -15,9 +15,7 @@ from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
-from sottovoce.questions.marginals import MarginalEstimate
 from sottovoce.results.estimate import Estimate, Table
-from sottovoce.results.findings import Findings
 from sottovoce.service.serialized import cells_of, kept_in, table_csv
 from sottovoce.studio.charts import MOST_BARS, heat, inline, network, shortened, single
 
@@ -76,23 +74,17 @@ def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
 
 def singles(estimate: Estimate) -> list[Picture]:
     """Every attribute by itself; of popular values the one that was asked about."""
-    if isinstance(estimate, Findings):
-        return [_found(estimate)]
-    names = [key for key in estimate.tables if len(key) == 1][:MOST_SINGLES]
-    return [_bars(estimate.tables[name]) for name in names]
+    return [_drawn(estimate, estimate.tables[names]) for names in estimate.singles[:MOST_SINGLES]]
 
 
-def relations(estimate: Estimate) -> Relations | str:
+def relations(told: Estimate) -> Relations | str:
     """The tree, the strongest ties and their heat maps; or why there are none."""
-    if isinstance(estimate, Findings):
-        return "This survey asks what is popular of one attribute, so there is nothing to set beside it."
-    if not isinstance(estimate, MarginalEstimate):
-        return "This survey asks about each attribute by itself, so it cannot say how they go together."
-    names = estimate.work.names
-    if not 2 <= len(names) <= MOST_RELATED:
+    if told.apart:
+        return f"This survey {told.apart}."
+    if not 2 <= len(told.tables) <= MOST_RELATED:
         return f"Ties are shown for 2 to {MOST_RELATED} attributes; ask for any table below."
-    if estimate.work.order < 2:
-        return "This survey asks for tables of one attribute, so it cannot say how they go together."
+    estimate = told.joint
+    names = estimate.work.names
     tree = dependency_tree(estimate)
     found = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
     found.sort(
@@ -113,9 +105,7 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
         return str(wrong)
-    if isinstance(estimate, Findings):
-        return _found(estimate)
-    return _heat(table) if len(names) in (2, 3) else _bars(table)
+    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
 
 
 def _heat(table: Table) -> Picture:
@@ -130,18 +120,25 @@ def _bars(table: Table, marks: Sequence[bool] | None = None) -> Picture:
     )
 
 
-def _found(estimate: Findings) -> Picture:
-    """Popular values, those that noise alone does not explain marked."""
-    drawn = _bars(estimate.table, estimate.significant().tolist())
-    marks = zip(drawn.rows, estimate.rows(LEVEL), strict=False)
-    rows = [
-        {**row, "value": f"{row['value']} *" if mark["significant"] else row["value"], "mark": mark["significant"]}
-        for row, mark in marks
+def _drawn(estimate: Estimate, table: Table) -> Picture:
+    """Bars of a table; of popular values those that noise alone does not explain are marked."""
+    marks = estimate.marks
+    if marks is None:
+        return _bars(table)
+    drawn = _bars(table, [mark.significant for mark in marks])
+    rows = [_starred(row, mark.significant) for row, mark in zip(drawn.rows, marks, strict=False)]
+    told = [
+        "* significant: noise alone does not explain it; the pale ones may be noise",
+        *map(visible, estimate.remarks),
     ]
-    told = ["* significant: noise alone does not explain it; the pale ones may be noise", *map(visible, estimate.notes)]
     if estimate.next is not None:
         told.append("another round follows, made of what this one heard: Next round, above, opens it")
     return replace(drawn, rows=rows, note="; ".join([drawn.note, *told]))
+
+
+def _starred(row: dict[str, Any], is_significant: bool) -> dict[str, Any]:
+    value = f"{row['value']} *" if is_significant else row["value"]
+    return {**row, "value": value, "mark": is_significant}
 
 
 def _picture(table: Table, svg: str, more: str = "") -> Picture:
@@ -154,7 +151,7 @@ def _picture(table: Table, svg: str, more: str = "") -> Picture:
 def note(table: Table) -> str:
     """Where the figures come from, in a few words."""
     parts = [f"{table.people:,} people"]
-    parts.append("unbiased" if table.is_unbiased else f"repaired by {table.method}")
+    parts.append(table.origin)
     if table.is_reconstructed:
         parts.append("reconstructed: not all of it was asked")
     if table.unasked:

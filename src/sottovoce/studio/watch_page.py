@@ -123,5 +123,9 @@ def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | 
 def _about(survey: Survey) -> dict[str, Any]:
     """What both pages say of a survey."""
     plan = survey.plan
-    joint = plan.question.kind == "marginals"
-    return {"plan": plan, "attributes": plan.cohorts.attributes, "joint": joint, "words": str(plan)}
+    return {
+        "plan": plan,
+        "attributes": plan.cohorts.attributes,
+        "joint": plan.question.is_joint,
+        "words": str(plan),
+    }

@@ -113,6 +113,7 @@ class Method(ABC):
             variances[order],
             people,
             Noise(floor, 0.0),
+            method=self.name,
             is_complete=False,
         )
         notes = [*notes, *_short(target, len(kept))]

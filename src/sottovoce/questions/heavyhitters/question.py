@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from sottovoce.ground.arguments import plain_options, share, whole, written
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import Question, check_single
 from sottovoce.questions.heavyhitters.method import Method, Target
 from sottovoce.questions.heavyhitters.methods import AUTO, DEFAULT, METHODS
+from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import Findings
 from sottovoce.schema import MOST_SPELLED, Items, Schema
 
@@ -24,19 +27,46 @@ if TYPE_CHECKING:
 MOST_TOP = 4096
 
 
+class SearchOptions(TypedDict, total=False):
+    """What a search for popular values may be told. Each method takes its own and refuses others."""
+
+    fresh: Any  # windows
+    width: int  # windows
+    lengths: Sequence[int]  # pem, pem1, tree-hist: bits of the prefixes
+    keep: int  # of the same: prefixes that go on
+    scramble: Any  # of the same
+    queries: int  # pem: prefixes that may be looked at
+    seconds: Any  # pem: or the time that looking may take
+    split: str  # spm, hash: whether people or the budget are shared out
+    segment: int  # spm: bits of a segment
+    block: int  # hash
+    strict: bool  # hash
+    batches: int  # priv-trie
+    factor: Any  # priv-trie
+    known: Any  # priv-trie
+    cohorts: int  # rappor, o-rr: and the other options of these oracles
+    buckets: int
+    hashes: int
+    salt: int | str
+    alphabet: Any
+    instantaneous: Any  # rappor
+    decoder: str  # rappor, o-rr
+
+
 @dataclass(frozen=True, init=False)
 class HeavyHitters(Question):
     """The most frequent values of an attribute whose values nobody can list: text, addresses, large numbers.
 
     ``top``: how many of them; or ``above``: all whose frequency is at least that. ``method`` is ``auto`` or one of
     ``windows``, ``pem``, ``pem1``, ``tree-hist``, ``spm``, ``hash``, ``priv-trie``, ``rappor``, ``o-rr``, with its
-    ``options``.
+    ``options`` (:class:`SearchOptions`).
 
     >>> HeavyHitters("word", top=16).top
     16
     """
 
     kind: ClassVar[str] = "heavy-hitters"
+    finds: ClassVar[bool] = True
     attribute: str
     top: int | None
     above: str | None
@@ -44,7 +74,13 @@ class HeavyHitters(Question):
     options: Mapping[str, Any] = field(hash=False)
 
     def __init__(
-        self, attribute: str, *, top: int | None = None, above: Any = None, method: str = AUTO, **options: Any
+        self,
+        attribute: str,
+        *,
+        top: int | None = None,
+        above: Any = None,
+        method: str = AUTO,
+        **options: Unpack[SearchOptions],
     ) -> None:
         if (top is None) == (above is None):
             raise InvalidInput("heavy hitters need top (how many) or above (a frequency), and not both")
@@ -63,6 +99,14 @@ class HeavyHitters(Question):
         for key in options:
             if key not in known:
                 raise InvalidInput(f"option {key!r} is not one of {method}'s ({', '.join(known) or 'it has none'})")
+
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        check_single(options)
+        return super().from_survey(options)
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        return (self.attribute,)
 
     @property
     def _method_class(self) -> type[Method]:
@@ -101,6 +145,17 @@ class HeavyHitters(Question):
             raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates)")
         aggregate.require_people()
         return self._method(aggregate.plan.schema).find(aggregate, self, candidates)
+
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """The share of people who must hold a value for an even chance that it is found."""
+        made = self.plan(schema, terms, series)
+        share = self._method(schema).threshold(made)
+        # of a value that was found, if everybody of the round tells about it
+        figure = Figure("a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people)))
+        if share is None:
+            reason = f"method ({self.method}): how frequent a value must be is not known beforehand"
+            return Prediction(nan, self.method, (figure,), is_share=True, unknown=reason)
+        return Prediction(share, self.method, (figure,), is_share=True)
 
     def explain(self, plan: Plan) -> list[str]:
         method = self._method(plan.schema)

@@ -66,7 +66,7 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SetFindings(Findings):
     """Findings about sets: items or itemsets, and the rules between them."""
 

@@ -47,7 +47,7 @@ def combined(reading: Reading, heard: Sequence[Heard], factor: float, tested: in
     people, support = reading.support
     alike = np.round(people * np.maximum(reading.noise.floor / floors, 1))  # people whose support strays as little
     chance = expected_false(joint, floors, tested, alike, support)
-    return replace(reading, values=joint, variances=joint_variance, chance=chance, noise=law, method="combined")
+    return replace(reading, values=joint, variances=joint_variance, chance=chance, noise=law, repair="combined")
 
 
 def _ratio(

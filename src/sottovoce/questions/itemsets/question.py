@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from sottovoce.protocol.encodings.sets import Candidates
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import Question, check_single
 from sottovoce.questions.itemsets import readings
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.guesses import guessed_sets
@@ -45,6 +47,7 @@ from sottovoce.questions.itemsets.methods import (
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask
 from sottovoce.questions.itemsets.prediction import HELD, least_frequency, rare_error
 from sottovoce.questions.itemsets.sizes import Sizes
+from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import SIGNIFICANT
 from sottovoce.schema import Items, Label, Schema
 
@@ -55,10 +58,29 @@ if TYPE_CHECKING:
 MOST_TOP = 1 << 15
 
 
+class ItemOptions(TypedDict, total=False):
+    """What a method of items may be told: see :class:`TopItems`. Each takes its own and refuses others."""
+
+    length: int  # psfo: to pad sets to
+    oracle: str  # psfo
+    delta: Any  # psfo
+    candidates: int  # of the methods of two phases: how many go on
+    shares: Sequence[int]  # of the people, by round
+    first_oracle: str
+    first_length: int | str
+    second_oracle: str
+    second_length: int | str
+    update: bool  # whether counts are corrected by the sizes heard
+    combine: bool  # whether both rounds' evidence is used
+    sizes_oracle: str
+    split: str  # whether people or the budget are shared out
+
+
 @dataclass(frozen=True, init=False)
 class Popular(Question):
     """What most people hold of an attribute of sets. Rounds follow each other; nobody answers two."""
 
+    finds: ClassVar[bool] = True
     sets: ClassVar[bool]
     attribute: str
     top: int
@@ -67,7 +89,7 @@ class Popular(Question):
     round: int  # the place of this question's round
     known: Known = field(hash=False)
 
-    def __init__(self, attribute: str, top: int, method: str = AUTO, **options: Any) -> None:
+    def __init__(self, attribute: str, top: int, method: str = AUTO, **options: Unpack[ItemOptions]) -> None:
         if not isinstance(attribute, str):
             raise InvalidInput("attribute must be the name of an attribute of sets")
         if not isinstance(method, str):
@@ -77,6 +99,14 @@ class Popular(Question):
     def _set(self, *values: Any) -> None:
         for name, value in zip(("attribute", "top", "method", "options", "round", "known"), values, strict=True):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        check_single(options)
+        return super().from_survey(options)
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        return (self.attribute,)
 
     def _setting(self, schema: Schema, terms: Terms) -> Setting:
         attribute = schema[self.attribute]
@@ -247,6 +277,13 @@ class Popular(Question):
         """How a candidate is called: an item by its value, a set by those of its items."""
         values = schema[self.attribute].labels()
         return tuple(values[item] for item in candidate) if self.sets else values[candidate[0]]
+
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """The error of one popular value; how frequent it must be to be found depends on how many items people hold."""
+        made = self.plan(schema, terms, series)
+        reason = f"question ({self.kind}): what it needs depends on how many items people hold; see its plan"
+        figure = Figure("a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people)))
+        return Prediction(nan, self.method, (figure,), is_share=True, unknown=reason)
 
     def explain(self, plan: Plan) -> list[str]:
         setting = self._setting(plan.schema, plan.terms)

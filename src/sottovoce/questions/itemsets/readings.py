@@ -17,7 +17,8 @@ from sottovoce.questions.itemsets.associations import SetFindings
 from sottovoce.questions.itemsets.known import Heard
 from sottovoce.questions.itemsets.padding import counted
 from sottovoce.questions.itemsets.sizes import Sizes
-from sottovoce.results.estimate import Cell, Table
+from sottovoce.results.cells import CellLabel
+from sottovoce.results.estimate import Table
 from sottovoce.results.findings import Findings
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Reading:
     noise: Noise
     support: tuple[int, float]  # people, and the chance that one of them supports a candidate she does not hold
     is_unbiased: bool
-    method: str  # how the values were repaired
+    repair: str | None  # what was done to the values
 
     def best(self, count: int) -> Reading:
         """The most frequent ones, in order."""
@@ -100,7 +101,7 @@ def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Readin
         told.noise,
         (people, chance),
         is_unbiased,
-        "base" if is_unbiased else "length-limit" if factor is None else "update-factor",
+        None if is_unbiased else "length-limit" if factor is None else "update-factor",
     )
 
 
@@ -116,10 +117,11 @@ def read_sizes(aggregate: Aggregate) -> Sizes:
 def sizes_found(attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Sequence[str]) -> Findings:
     """The law of sizes as findings: how many candidates people hold."""
     order = np.argsort(-sizes.shares, kind="stable")
-    labels: list[Cell] = order.tolist()
+    labels: list[CellLabel] = order.tolist()
     noise = Noise(sizes.variance, 0.0)
     values, variances = sizes.shares[order], np.full(len(order), sizes.variance)
-    table = Table((attribute,), labels, values, variances, aggregate.people, noise)
+    method = aggregate.plan.asked["method"]
+    table = Table((attribute,), labels, values, variances, aggregate.people, noise, method=method)
     source = aggregate.plan.cohorts[0].asks[0].oracle
     assert isinstance(source, PureOracle)
     chances = expected_false(values, noise.floor, len(order), aggregate.people, source.q)
@@ -127,7 +129,7 @@ def sizes_found(attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Seque
 
 
 def frequencies_found(
-    attribute: str, reading: Reading, labels: Sequence[Cell], aggregate: Aggregate, notes: Sequence[str]
+    attribute: str, reading: Reading, labels: Sequence[CellLabel], aggregate: Aggregate, notes: Sequence[str]
 ) -> SetFindings:
     """Frequencies as findings, in the order of the reading."""
     table = Table(
@@ -138,7 +140,8 @@ def frequencies_found(
         aggregate.people,
         reading.noise,
         reading.is_unbiased,
-        reading.method,
+        method=aggregate.plan.asked["method"],
         is_complete=False,
+        repair=reading.repair,
     )
     return SetFindings({(attribute,): table}, aggregate.people, reading.chance, (), notes)

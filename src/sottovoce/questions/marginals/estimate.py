@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,9 @@ from sottovoce.oracles import Noise
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.models.bounds import parts_of, stated_variances
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.results.estimate import Cell, Estimate, Table
+from sottovoce.results.cells import CellLabel
+from sottovoce.results.estimate import Table
+from sottovoce.results.joint import JointEstimate
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ class _Singles(Mapping[tuple[str, ...], Table]):
         return len(self._estimate.work.names)
 
 
-@dataclass(frozen=True)
-class MarginalEstimate(Estimate):
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalEstimate(JointEstimate):
     """What the crowd said about how attributes go together.
 
     ``tables`` lists the single attributes; :meth:`marginal` makes the table of any attributes.
@@ -62,11 +64,6 @@ class MarginalEstimate(Estimate):
     >>> estimate.marginal("a", "b", "c").is_reconstructed, len(estimate.marginals(2))
     (True, 3)
     """
-
-    work: Workload = field(repr=False, kw_only=True)
-    fit: Fit = field(repr=False, kw_only=True)
-    method: str = field(kw_only=True)
-    schema: Schema = field(repr=False, kw_only=True)
 
     @classmethod
     def of(cls, work: Workload, fit: Fit, method: str, aggregate: Aggregate) -> MarginalEstimate:
@@ -192,7 +189,7 @@ class MarginalEstimate(Estimate):
         return all(self.fit.is_unbiased((place,)) for place in range(len(self.work.names)))
 
 
-def labels_of(schema: Schema, names: Sequence[str]) -> tuple[Cell, ...]:
+def labels_of(schema: Schema, names: Sequence[str]) -> tuple[CellLabel, ...]:
     """The labels of a table's cells: those of its attribute, or tuples of them."""
     each = [schema[name].labels() for name in names]
     return tuple(each[0]) if len(each) == 1 else tuple(product(*each))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 from sottovoce.ground.errors import InvalidInput
@@ -12,7 +13,10 @@ from sottovoce.questions.marginals.coverage import MOST_UNHEARD
 from sottovoce.questions.marginals.method import Method
 from sottovoce.questions.marginals.methods import METHODS
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.prediction import Rank
 
+CHOOSABLE = tuple(method for method in METHODS if not method.is_baseline)
+BASELINES = tuple(method for method in METHODS if method.is_baseline)
 MOST_DEARER = 2.0  # times the squared error, for a method that is sure to hear of every table where others are not
 
 
@@ -52,10 +56,26 @@ def ranking(work: Workload, terms: Terms, methods: Sequence[Method] = METHODS) -
     return sorted(choices, key=lambda choice: choice.error)
 
 
+def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Rank]:
+    """Ranked choices as people read them; ``chosen`` is the method that a plan took."""
+    least = choices[0].error if choices else 0.0
+    return [
+        Rank(
+            method=choice.method.name,
+            predicted_sse=choice.error,
+            per_cell=sqrt(choice.error / work.mean_cells),
+            ratio=choice.error / least if least > 0 else None,
+            reason=choice.reason,
+            chosen=choice.method.name == chosen,
+            never_asked=len(choice.left_out),
+        )
+        for choice in choices
+    ]
+
+
 def best(work: Workload, terms: Terms) -> Choice:
     """The method to choose, with its settled options."""
-    made_to_be_chosen = [method for method in METHODS if not method.is_baseline]
-    return best_of(ranking(work, terms, made_to_be_chosen))
+    return best_of(ranking(work, terms, CHOOSABLE))
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from math import prod, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
-from sottovoce.questions.marginals.methods import AUTO, method
-from sottovoce.questions.marginals.planner import best, ranking
+from sottovoce.questions.marginals.methods import AUTO, METHODS, method
+from sottovoce.questions.marginals.planner import BASELINES, CHOOSABLE, Choice, best_of, ranking, ranks_of
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
+
+
+class MarginalOptions(TypedDict, total=False):
+    """What a method of marginals may be told; all others follow from the numbers at hand."""
+
+    theta: Any  # calm, calm+, calm-binary, joint: the error that noise or sampling alone may bring
+    views: Sequence[Sequence[int]]  # of the same: lists of attributes' places, to choose them by hand
+    hashes: int  # inp-htcms: how many hash functions, a power of two
+    width: int  # inp-htcms: how many values each has, a power of two
+    salt: int | str  # inp-htcms: of the hash functions
 
 
 @dataclass(frozen=True, init=False)
@@ -29,7 +42,7 @@ class Marginals(Question):
 
     ``attributes``: those asked about, by default every sensitive one with known values. ``workload``: the sets that
     matter, by default every set of ``up_to`` attributes. ``method``: a name, or ``auto``, which predicts every
-    method's error and takes the best. ``options`` are the method's.
+    method's error and takes the best. ``options`` are the method's: see :class:`MarginalOptions`.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
@@ -41,12 +54,14 @@ class Marginals(Question):
     """
 
     kind: ClassVar[str] = "marginals"
+    is_joint: ClassVar[bool] = True
     resettles: ClassVar[bool] = False  # a method's choices follow from its options, and go into the cohorts
     up_to: int
     attributes: tuple[str, ...] | None
     workload: tuple[tuple[str, ...], ...] | None
     method: str
     options: Mapping[str, Any] = field(hash=False)
+    _rankings: dict[tuple[Workload, Terms, bool], list[Choice]] = field(compare=False, repr=False)  # once computed
 
     def __init__(
         self,
@@ -54,7 +69,7 @@ class Marginals(Question):
         attributes: Sequence[str] | None = None,
         workload: Sequence[Sequence[str]] | None = None,
         method: str = AUTO,
-        **options: Any,
+        **options: Unpack[MarginalOptions],
     ) -> None:
         for part, names in (("attributes", attributes), ("workload", workload)):
             if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
@@ -69,13 +84,48 @@ class Marginals(Question):
             "workload": None if workload is None else tuple(tuple(each) for each in workload),
             "method": method,
             "options": dict(options),
+            "_rankings": {},
         }
         for part, value in parts.items():
             object.__setattr__(self, part, value)
 
+    @classmethod
+    def from_survey(cls, options: Mapping[str, Any]) -> Self:
+        attributes = options.get("attributes")
+        if attributes is not None and not are_names(attributes):
+            raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
+        if "up_to" not in options:
+            raise InvalidInput("question: up_to is missing: how many attributes a table may have")
+        workload = options.get("workload")
+        if workload is not None and not (isinstance(workload, list) and all(are_names(each) for each in workload)):
+            raise InvalidInput('question: workload must be a list of lists of names, such as [["age", "state"]]')
+        if not isinstance(options.get("method", ""), str):
+            raise InvalidInput("question: method must be a name")
+        return super().from_survey(options)
+
     def work(self, schema: Schema) -> Workload:
         """The tables that matter."""
         return Workload.of(schema, self.attributes, self.up_to, self.workload)
+
+    def attributes_in(self, schema: Schema) -> tuple[str, ...]:
+        return self.work(schema).names
+
+    def values(self, schema: Schema) -> int:
+        """The cells of the largest table, or all values of single attributes if those are more."""
+        work = self.work(schema)
+        if work.sets is not None:
+            largest = max(work.cells(each) for each in work.sets)
+        else:
+            largest = prod(sorted(work.sizes)[-work.order :])
+        return max(largest, sum(work.sizes))
+
+    def is_planned(self, schema: Schema, names: Sequence[str]) -> bool:
+        work = self.work(schema)
+        if not set(names) <= set(work.names):
+            return False
+        if work.sets is None:
+            return len(set(names)) <= work.order
+        return any(set(names) <= set(work.attributes(each)) for each in work.sets)
 
     def settled(self, schema: Schema, terms: Terms) -> Marginals:
         work = self.work(schema)
@@ -83,18 +133,57 @@ class Marginals(Question):
             largest = max(work.cells(each) for each in work.sample)
             raise InvalidInput(f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}")
         if self.method == AUTO:
-            if self.options:
-                raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
-            choice = best(work, terms)
-            chosen, options = choice.method, choice.options
-        else:
-            chosen = method(self.method)
-            reason = chosen.refuse(work, terms)
-            if reason is not None:
-                fitting = ", ".join(each.method.name for each in ranking(work, terms))
-                raise InvalidInput(f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})")
-            options = chosen.settle(work, terms, **self.options)
+            return self._chosen(work, terms)
+        chosen = method(self.method)
+        reason = chosen.refuse(work, terms)
+        if reason is not None:
+            fitting = ", ".join(each.name for each in METHODS if each.refuse(work, terms) is None)
+            raise DoesNotFit(chosen.name, f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})")
+        options = chosen.settle(work, terms, **self.options)
         return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
+
+    def _chosen(self, work: Workload, terms: Terms) -> Marginals:
+        """The question with the best method, and the ranking that led to it, which nobody need compute again."""
+        if self.options:
+            raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
+        choices = ranking(work, terms, CHOOSABLE)
+        choice = best_of(choices)
+        made = Marginals(self.up_to, work.names, self.workload, choice.method.name, **choice.options)
+        made._rankings[work, terms, False] = choices
+        return made
+
+    def _ranking(self, work: Workload, terms: Terms, baselines: bool) -> list[Choice]:
+        """The methods by predicted error, those that can be chosen or the baselines; each computed once."""
+        key = (work, terms, baselines)
+        if key not in self._rankings:
+            self._rankings[key] = ranking(work, terms, BASELINES if baselines else CHOOSABLE)
+        return self._rankings[key]
+
+    def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
+        """The root mean squared error of a cell, over the tables that matter."""
+        work = self.work(schema)
+        error = sqrt(self._squared_error(work, round_terms(self, schema, terms, series)) / work.mean_cells)
+        return Prediction(error, self.method, (Figure("a cell of a table", error),))
+
+    def _squared_error(self, work: Workload, terms: Terms) -> float:
+        """The predicted squared error of a table, from the ranking if there is one."""
+        for choice in self._rankings.get((work, terms, False), ()):
+            if choice.method.name == self.method and choice.options == self.options:
+                return choice.error
+        return method(self.method).predict(work, terms, self.options)
+
+    def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
+        work, terms = self.work(plan.schema), plan.round_terms
+        choices = self._ranking(work, terms, baselines=False)
+        if baselines:
+            choices = sorted([*choices, *self._ranking(work, terms, baselines=True)], key=lambda each: each.error)
+        ranks = ranks_of(work, choices, self.method)
+        fitting = {rank.method for rank in ranks}
+        for each in METHODS:
+            if each.name not in fitting and (baselines or not each.is_baseline):
+                reason = each.refuse(work, terms) or "left out by the planner"
+                ranks.append(Rank(each.name, None, None, None, reason, each.name == self.method, None))
+        return tuple(ranks)
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return method(self.method).cohorts(schema, self.work(schema), terms.epsilon, self.options)
@@ -111,8 +200,7 @@ class Marginals(Question):
     def explain(self, plan: Plan) -> list[str]:
         work = self.work(plan.schema)
         chosen = method(self.method)
-        predicted = chosen.predict(work, plan.round_terms, self.options)
-        cells = sum(work.cells(each) for each in work.sample) / len(work.sample)
+        error = predicted(plan).error
         tables = (
             f"{work.count:,} tables of {work.order} attributes" if self.workload is None else f"{work.count} tables"
         )
@@ -121,7 +209,7 @@ class Marginals(Question):
             f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}, "
             f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
-            f"Predicted squared error of a table: {predicted:.2g}, about {(predicted / cells) ** 0.5:.2g} per cell",
+            f"Predicted squared error of a table: {error**2 * work.mean_cells:.2g}, about {error:.2g} per cell",
             *explained(
                 work, self.coverage(plan), plan.round_people, self._reconstructed(work), self.outside_tables(plan)
             ),
@@ -130,6 +218,17 @@ class Marginals(Question):
     def coverage(self, plan: Plan) -> Coverage:
         """Which attributes and pairs of its tables a plan asks about, and how many of its people each."""
         return method(self.method).coverage(self.work(plan.schema), self.options)
+
+    def gaps(self, plan: Plan) -> dict[str, Any]:
+        """``never_asked``: attributes and pairs inside its tables that nobody is asked about. ``outside_tables``: those
+        that lie in none of them; None if there are too many to list.
+        """
+        work = self.work(plan.schema)
+        outside = self.outside_tables(plan)
+        return {
+            "never_asked": [list(work.attributes(part)) for part in self.coverage(plan).left_out],
+            "outside_tables": None if outside is None else [list(work.attributes(part)) for part in outside],
+        }
 
     def outside_tables(self, plan: Plan) -> tuple[Places, ...] | None:
         """What lies in none of a plan's tables, and nobody is asked about: attributes, and pairs of them.

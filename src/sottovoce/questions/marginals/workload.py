@@ -77,6 +77,11 @@ class Workload:
         return tuple(tuple(sorted(draws.choice(len(every), self.order, False).tolist())) for _ in range(MOST_SAMPLED))
 
     @cached_property
+    def mean_cells(self) -> float:
+        """How many cells a table has, on average."""
+        return sum(self.cells(each) for each in self.sample) / len(self.sample)
+
+    @cached_property
     def parts(self) -> tuple[Places, ...]:
         """The attributes inside the tables, then the pairs of attributes inside them.
 

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 from math import comb, exp, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -280,6 +280,12 @@ class Allotment:
         return split(found.x)
 
 
+@lru_cache(maxsize=64)
+def _allotted(work: Workload) -> tuple[Floats, Floats]:
+    """The best allotment, which is the same at every epsilon and for any number of people."""
+    return Allotment(work).best()
+
+
 class EfronStein(Method):
     """One sign each, as often as the workload uses it; categories are decoded by orthogonal components.
 
@@ -296,7 +302,7 @@ class EfronStein(Method):
     def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         super().settle(work, terms, **options)
         allotment = Allotment(work)
-        times, weights = allotment.best()
+        times, weights = _allotted(work)
         for fineness in (FINENESS, 10, 5, 2, 1):
             steps = np.maximum(1, np.round(weights / weights.max() * fineness)) if len(weights) > 1 else np.ones(1)
             scale = weights[0] / steps[0]  # of a weight, by which an order r's tickets shrink r times

@@ -384,27 +384,45 @@ def expected(work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[
     terms = sum(comb(len(sample[0]), count) for count in range(1, longest + 1))
     step = max(1, -(-len(sample) * terms // MOST_TERMS))
     noise = reconstruction = 0.0
+    parts: dict[Places, tuple[float | None, float]] = {}  # (its part of the noise, of the reconstruction) by attributes
+    factors: dict[tuple[Places, int], float] = {}  # by which another attribute of the table enters
     for places in sample[::step]:
         for count in range(1, min(longest, len(places)) + 1):
             for own in combinations(places, count):
-                others = [place for place in places if place not in own]
-                start = overlap.starts.get(own)
-                if start is None:
-                    square = tie_square(Workload(work.names, overlap.sizes, 1), own)
-                    if square:
-                        reach = square * prod(1 - masses[place] for place in own)
-                        reconstruction += reach * prod(masses[place] for place in others)
+                if own not in parts:
+                    parts[own] = _part(work, overlap, totals, masses, own)
+                told, missed = parts[own]
+                if told is None and not missed:
                     continue
-                cells = prod(overlap.sizes[place] for place in own)
-                count_of = prod(overlap.sizes[place] - 1 for place in own)
-                share = prod(
-                    1 / overlap.sizes[place] if overlap.knows(tuple(sorted((*own, place)))) else masses[place]
-                    for place in others
-                )
-                noise += count_of / (cells * totals[start]) * share
+                share: float = 1
+                for place in places:
+                    if place in own:
+                        continue
+                    key = (own, place)
+                    if key not in factors:
+                        is_filled = told is None or not overlap.knows(tuple(sorted((*own, place))))
+                        factors[key] = masses[place] if is_filled else 1 / overlap.sizes[place]
+                    share *= factors[key]
+                if told is None:
+                    reconstruction += missed * share
+                else:
+                    noise += told * share
     tables = len(sample[::step])
     left = noise / tables * shrinkage(overlap, totals, sample[::step])
     return Expected(left * SATURATION / (left + SATURATION), reconstruction / tables)
+
+
+def _part(
+    work: Workload, overlap: Overlap, totals: Floats, masses: Sequence[float], own: Places
+) -> tuple[float | None, float]:
+    """Of a part of a table: (its noise, None if no view holds it; what maximum entropy misses of it then)."""
+    start = overlap.starts.get(own)
+    if start is None:
+        square = tie_square(Workload(work.names, overlap.sizes, 1), own)
+        return None, square * prod(1 - masses[place] for place in own) if square else 0.0
+    cells = prod(overlap.sizes[place] for place in own)
+    count = prod(overlap.sizes[place] - 1 for place in own)
+    return count / (cells * float(totals[start])), 0.0
 
 
 def shrinkage(overlap: Overlap, totals: Floats, tables: Sequence[Places]) -> float:

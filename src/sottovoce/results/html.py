@@ -1,0 +1,66 @@
+"""Tables for notebooks: rows with their intervals drawn, in plain HTML that loads nothing."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.ground.labels import visible, written
+
+if TYPE_CHECKING:
+    from sottovoce.results.estimate import Estimate, Table
+
+MOST_ROWS = 60
+MOST_TABLES = 12
+WIDTH, HEIGHT = 160, 14  # pixels of the picture of a row
+
+
+def table_html(table: Table, level: float = 0.95) -> str:
+    """A table with a bar and an interval in each row; of a large table the largest values."""
+    places = np.arange(len(table))
+    if len(places) > MOST_ROWS:
+        places = table.largest_first()[:MOST_ROWS]
+    shown = table.at(places)
+    rows = shown.rows(level)
+    least = min([0.0, *(row["low"] for row in rows)])
+    most = max([1e-9, *(row["high"] for row in rows)])
+    several = len(table.attributes) > 1
+    lines = []
+    for row in rows:
+        labels = row["value"] if several else (row["value"],)
+        heads = "".join(f"<th>{_text(written(label))}</th>" for label in labels)
+        picture = _interval(row["frequency"], row["low"], row["high"], least, most)
+        figures = f"<td>{row['frequency']:.4f}</td><td>{row['std_error']:.4f}</td>"
+        lines.append(f"<tr>{heads}{figures}<td>[{row['low']:.4f}, {row['high']:.4f}]</td><td>{picture}</td></tr>")
+    names = "".join(f"<th>{_text(name)}</th>" for name in table.attributes)
+    head = f"<tr>{names}<th>frequency</th><th>std error</th><th>{100 * level:.4g}% interval</th><th></th></tr>"
+    notes = list(table.notes)
+    if len(rows) < len(table):
+        notes.append(f"the {len(rows)} largest of {len(table):,}")
+    caption = f"<caption>{_text(', '.join(notes))}</caption>"
+    return f"<table>{caption}<thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def estimate_html(estimate: Estimate) -> str:
+    """The tables that are listed, one after the other."""
+    names = list(estimate.tables)
+    tables = [table_html(estimate.tables[each]) for each in names[:MOST_TABLES]]
+    more = len(names) - len(tables)
+    left_out = [f"<p>and {more:,} more tables</p>"] if more else []
+    remarks = [f"<p>{_text(remark)}</p>" for remark in estimate.remarks]
+    return "".join([*tables, *left_out, *remarks])
+
+
+def _text(words: str) -> str:
+    return escape(visible(words))
+
+
+def _interval(value: float, low: float, high: float, least: float, most: float) -> str:
+    """A bar from 0 to the value, and a line over its interval."""
+    zero, end, left, right = (WIDTH * (at - least) / (most - least) for at in (0.0, value, low, high))
+    middle = HEIGHT / 2
+    bar = f'<rect x="{min(zero, end):.1f}" y="2" width="{abs(end - zero):.1f}" height="{HEIGHT - 4}" fill="#7aa6c2"/>'
+    line = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="#1f3b4d" stroke-width="1.5"/>'
+    return f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-hidden="true">{bar}{line}</svg>'

@@ -1,0 +1,55 @@
+"""Estimates that tell how attributes go together: what tests, trees and synthetic records ask of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sottovoce.results.estimate import Estimate, Floats
+
+if TYPE_CHECKING:
+    from sottovoce.questions.marginals.method import Fit
+    from sottovoce.questions.marginals.workload import Workload
+    from sottovoce.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointEstimate(Estimate):
+    """An estimate with a table for any attributes together.
+
+    ``work`` names the attributes and the tables that were asked for, ``fit`` holds what was made of the reports.
+    """
+
+    work: Workload = field(repr=False, kw_only=True)
+    fit: Fit = field(repr=False, kw_only=True)
+    method: str = field(kw_only=True)
+    schema: Schema = field(repr=False, kw_only=True)
+
+    @property
+    def joint(self) -> JointEstimate:
+        return self
+
+    @property
+    def apart(self) -> str:  # type: ignore[override]
+        """Why it cannot say how attributes go together; empty if it can."""
+        if self.work.order < 2:
+            return "asks for tables of one attribute, so it cannot say how they go together"
+        return ""
+
+    @abstractmethod
+    def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
+        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take long."""
+
+    @abstractmethod
+    def is_asked(self, *attributes: str) -> bool:
+        """Whether anybody's report tells of these attributes: of each, and of every two together."""
+
+    @abstractmethod
+    def heard_share(self, *attributes: str) -> float:
+        """Of what is asked of these attributes, and of every two of them, the least share that reports tell of."""
+
+    @abstractmethod
+    def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
+        """Those of some attributes (by default all), and the pairs of them, that no report tells of."""
