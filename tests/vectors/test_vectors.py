@@ -227,8 +227,10 @@ def test_records_without_their_public_values_are_refused_before_any_coin(name: s
     assert list(plan.columns) == json.loads(entry["plan"])["public"]
     for row in entry["bad_public"]:
         for invalid in ("raise", "draw"):
+            coins = Tape(bytes.fromhex(entry["good"][0]["entropy"]))  # enough for a report
             with pytest.raises(sv.InvalidInput) as refused:
-                client(plan, entry["good"][0], Tape(b""), invalid=invalid).report(row["record"])
+                client(plan, entry["good"][0], coins, invalid=invalid).report(row["record"])
+            assert coins.position == 0
             assert not row["secret"] or row["secret"] not in str(refused.value)
 
 

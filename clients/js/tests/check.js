@@ -56,7 +56,7 @@ async function onPlan(sottovoce, entry) {
   }
   for (const row of entry.bad_public ?? []) {
     for (const invalid of ["raise", "draw"]) {
-      const found = await failure(() => drawn(sottovoce, plan, { ...row, entropy: "", assignment: entry.good[0].assignment }, invalid));
+      const found = await failure(() => drawn(sottovoce, plan, { ...entry.good[0], record: row.record }, invalid));
       if (found?.name !== "InvalidInput") wrong.push(`${row.why}: ${found}`);
       if (row.secret && `${found?.message}`.includes(row.secret)) wrong.push(`${row.why}: the error tells the answer`);
     }
