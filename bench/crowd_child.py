@@ -12,7 +12,7 @@ import time
 import sottovoce as sv
 from bench.resident import Above
 from bench.survey import estimated, plan_of, zipf
-from sottovoce.protocol.reports import stream
+from sottovoce.protocol.report_files import stream
 
 BATCH = 1 << 14  # people simulated and aggregated at a time
 

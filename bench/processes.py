@@ -11,7 +11,7 @@ from typing import Any
 from bench.rows import Row
 from bench.survey import batches, plan_of
 from bench.timing import Timing, child, fresh
-from sottovoce.protocol.reports import write_stream
+from sottovoce.protocol.report_files import write_stream
 
 STREAM_ORACLE, STREAM_SIZE = "oue", 256
 CONSTANT = 16.0  # MiB by which ten times the reports may raise the peak; all at once they would take 350 MiB

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import sottovoce as sv
-from sottovoce.protocol.reports import write_stream
+from sottovoce.protocol.report_files import write_stream
 from tests.cli.helpers import Command, Files, refused
 
 SCHEMA = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))

@@ -11,7 +11,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput, StoreError
-from sottovoce.protocol.reports import Reports, stream
+from sottovoce.protocol.report_files import stream
+from sottovoce.protocol.reports import Reports
 from sottovoce.store import Outcome, export, id_index, open_store, sqlite
 from sottovoce.store.checksums import checksums
 from tests.store.crowds import ids, marginals, plan, reports

@@ -14,7 +14,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import StoreError
 from sottovoce.protocol.column_types import PublicColumn
-from sottovoce.protocol.reports import stream
+from sottovoce.protocol.report_files import stream
 from sottovoce.store import Outcome, Store, backup, open_store, restore
 from sottovoce.store.exports import export, export_file
 from tests.store.crowds import ids

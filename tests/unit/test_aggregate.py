@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.protocol.reports import stream, write_stream
+from sottovoce.protocol.report_files import stream, write_stream
 from tests.oracles import NAMES
 
 SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())

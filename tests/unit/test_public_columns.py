@@ -13,7 +13,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.entropy import Tape
 from sottovoce.protocol.column_types import PublicColumn
-from sottovoce.protocol.reports import stream, write_stream
+from sottovoce.protocol.report_files import stream, write_stream
 
 SCHEMA = sv.Schema(
     smoker=sv.Boolean(),

@@ -16,7 +16,7 @@ def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
     """The aggregate of all reports there, read in constant memory."""
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.console.progress import progress
-    from sottovoce.protocol.reports import stream
+    from sottovoce.protocol.report_files import stream
     from sottovoce.sending.people import row_count
 
     if "://" in source:

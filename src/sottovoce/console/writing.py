@@ -22,7 +22,7 @@ def write_whispers(
 ) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.console.progress import progress
-    from sottovoce.protocol.reports import write_stream
+    from sottovoce.protocol.report_files import write_stream
     from sottovoce.sending.people import row_count, whispers
     from sottovoce.sending.rounds import needed
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,12 @@ from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
 from sottovoce.oracles.cohorts import CohortOracle
-from sottovoce.oracles.decoding import Design
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
 from sottovoce.oracles.unary import simulate_bits
+
+if TYPE_CHECKING:
+    from sottovoce.oracles.decoding import Design
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +14,14 @@ from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle
-from sottovoce.oracles.decoding import MOST_CANDIDATES, Design
 from sottovoce.oracles.layout import Field
 from sottovoce.schema import OPEN
 
+if TYPE_CHECKING:
+    from sottovoce.oracles.decoding import Design
+
 MOST_COHORTS = 8192
+MOST_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
 MOST_BUCKETS = 1 << 16
 DECODERS = ("least-squares", "nnls", "lasso")
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
@@ -139,6 +142,8 @@ class CohortOracle(Oracle):
             rows = np.full(candidates.size, cohort, np.uint64)
             for places in self._all_places(rows, candidates).T:
                 touched[cohort, places.astype(np.int64), column] = 1
+        from sottovoce.oracles.decoding import Design
+
         return Design(touched, self._offset)
 
     @property

@@ -12,7 +12,6 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 
 Floats = NDArray[np.float64]
-MOST_CANDIDATES = 4096
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,20 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.ground.errors import CorruptReport, PlanMismatch
 from sottovoce.ground.extras import imported
-from sottovoce.ground.files import replacing
 from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.protocol.columns import NO_COLUMNS, Columns, Values
 from sottovoce.protocol.plan import Plan
 
 WIRE_VERSION = 1
 _ID_BYTES = 8
-_PLAN_KEY = b"sottovoce.plan"
+PLAN_KEY = b"sottovoce.plan"
 _PUBLIC_KEY = b"sottovoce.public"  # in the metadata of a field: its decimals, or nothing
 BATCH = 1 << 17  # reports that are held at once when a file streams
 
@@ -247,7 +245,7 @@ class Reports:
         pa = imported("pyarrow")
 
         metadata = table.schema.metadata or {}
-        if _PLAN_KEY not in metadata or not {"cohort", "payload"} <= set(table.schema.names):
+        if PLAN_KEY not in metadata or not {"cohort", "payload"} <= set(table.schema.names):
             raise CorruptReport("reports: the table must have columns cohort and payload and name its plan")
         kind = table.schema.field("payload").type
         if not pa.types.is_fixed_size_binary(kind) or table.schema.field("cohort").type != pa.uint32():
@@ -257,19 +255,23 @@ class Reports:
             raise CorruptReport("reports: no value may be missing")
         if isinstance(payload, pa.ChunkedArray):
             payload, cohort = payload.combine_chunks(), cohort.combine_chunks()
-        public = {name: _public_column(table, name) for name in _public_names(table.schema)}
+        public = {name: _public_column(table, name) for name in public_names(table.schema)}
         width = kind.byte_width
         raw = np.frombuffer(payload.buffers()[1] or b"", np.uint8)
         rows = raw[payload.offset * width : (payload.offset + len(payload)) * width].reshape(-1, width)
-        return Reports(metadata[_PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows, public)
+        return Reports(metadata[PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows, public)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """A Parquet file, whole or not there."""
+        from sottovoce.protocol.report_files import write_stream
+
         write_stream(path, [self])
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Reports:
         """All reports of a Parquet file at once; :func:`stream` reads them in batches."""
+        from sottovoce.protocol.report_files import stream
+
         return Reports.concat(stream(path))
 
 
@@ -323,10 +325,11 @@ def _arrow_schema(plan_id: str, width: int, public: Mapping[str, PublicColumn]) 
         decimals = b"" if column.decimals is None else str(column.decimals).encode()
         metadata = {_PUBLIC_KEY: decimals}
         columns.append(pa.field(name, kinds[column.values.dtype.kind], nullable=False, metadata=metadata))
-    return pa.schema(columns, metadata={_PLAN_KEY: plan_id.encode()})
+    return pa.schema(columns, metadata={PLAN_KEY: plan_id.encode()})
 
 
-def _public_names(schema: Any) -> list[str]:
+def public_names(schema: Any) -> list[str]:
+    """The public columns of an Arrow schema."""
     return [each.name for each in schema if _PUBLIC_KEY in (each.metadata or {})]
 
 
@@ -341,76 +344,6 @@ def _public_column(table: Any, name: str) -> PublicColumn:
         raise CorruptReport(f"reports: public column {name!r} must hold truths, 64-bit numbers or text, all of them")
     values = np.asarray(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy())
     return PublicColumn(values.astype(dtypes[each.type], copy=False), int(decimals) if decimals else None)
-
-
-def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
-    """Write batches to one Parquet file as they come; returns how many reports it holds."""
-    pq = imported("pyarrow.parquet")
-
-    total = 0
-    with replacing(path) as draft:
-        writer = None
-        try:
-            for batch in batches:
-                table = batch.to_arrow()
-                writer = writer or pq.ParquetWriter(draft, table.schema, compression="zstd", write_page_checksum=True)
-                writer.write_table(table)
-                total += len(batch)
-        finally:
-            if writer is not None:
-                writer.close()
-        if writer is None:
-            raise InvalidInput("reports: there is nothing to write")
-    return total
-
-
-def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None) -> Iterator[Reports]:
-    """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files in a folder, by name.
-
-    With ``plan_id`` the files of other plans in a folder are passed over.
-    """
-    place = Path(path)
-    if not place.is_dir():
-        yield from _stream_file(place, batch)
-        return
-    files = sorted(place.glob("*.parquet"))
-    if plan_id is not None:
-        files = [file for file in files if (_open(file).schema_arrow.metadata or {}).get(_PLAN_KEY) == plan_id.encode()]
-    if not files:
-        of_plan = "" if plan_id is None else " of the plan"
-        raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
-    for file in files:
-        yield from _stream_file(file, batch)
-
-
-def _open(path: Path) -> Any:
-    pa = imported("pyarrow")
-    pq = imported("pyarrow.parquet")
-
-    if not path.is_file():
-        raise InvalidInput(f"reports ({path}) must be a file that exists")
-    try:
-        # without pre_buffer, which would hold all that was read: the file streams
-        return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
-    except (pa.ArrowException, OSError):
-        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
-
-
-def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
-    pa = imported("pyarrow")
-
-    file = _open(path)
-    try:
-        metadata = file.schema_arrow.metadata
-        columns = ["cohort", "payload", *_public_names(file.schema_arrow)]
-        empty = True
-        for rows in file.iter_batches(batch_size=batch, columns=columns):
-            empty = False
-            yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
-        if empty:
-            yield Reports.from_arrow(file.schema_arrow.empty_table())
-    except (pa.ArrowException, OSError):
-        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
 
 
 def leb128(number: int) -> bytes:

@@ -1,0 +1,83 @@
+"""Files of reports: Parquet, written whole or not at all, and read in constant memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.ground.extras import imported
+from sottovoce.ground.files import replacing
+from sottovoce.protocol.reports import BATCH, PLAN_KEY, Reports, public_names
+
+
+def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
+    """Write batches to one Parquet file as they come; returns how many reports it holds."""
+    pq = imported("pyarrow.parquet")
+
+    total = 0
+    with replacing(path) as draft:
+        writer = None
+        try:
+            for batch in batches:
+                table = batch.to_arrow()
+                writer = writer or pq.ParquetWriter(draft, table.schema, compression="zstd", write_page_checksum=True)
+                writer.write_table(table)
+                total += len(batch)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise InvalidInput("reports: there is nothing to write")
+    return total
+
+
+def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None) -> Iterator[Reports]:
+    """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files in a folder, by name.
+
+    With ``plan_id`` the files of other plans in a folder are passed over.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        yield from _stream_file(place, batch)
+        return
+    files = sorted(place.glob("*.parquet"))
+    if plan_id is not None:
+        files = [file for file in files if (_open(file).schema_arrow.metadata or {}).get(PLAN_KEY) == plan_id.encode()]
+    if not files:
+        of_plan = "" if plan_id is None else " of the plan"
+        raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
+    for file in files:
+        yield from _stream_file(file, batch)
+
+
+def _open(path: Path) -> Any:
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+
+    if not path.is_file():
+        raise InvalidInput(f"reports ({path}) must be a file that exists")
+    try:
+        # without pre_buffer, which would hold all that was read: the file streams
+        return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+    except (pa.ArrowException, OSError):
+        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+
+
+def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
+    pa = imported("pyarrow")
+
+    file = _open(path)
+    try:
+        metadata = file.schema_arrow.metadata
+        columns = ["cohort", "payload", *public_names(file.schema_arrow)]
+        empty = True
+        for rows in file.iter_batches(batch_size=batch, columns=columns):
+            empty = False
+            yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
+        if empty:
+            yield Reports.from_arrow(file.schema_arrow.empty_table())
+    except (pa.ArrowException, OSError):
+        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
