@@ -10,82 +10,137 @@ from typing import Any
 from sottovoce.oracles.rules import sign_noise, sign_oracle
 from sottovoce.protocol.families import Block
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.models.signs import elementary
-from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, contrast_spread, squared_mass
+from sottovoce.questions.marginals.models.signs import (
+    attribute_tickets,
+    blocks_of,
+    elementary,
+    signs_per_attribute,
+)
+from sottovoce.questions.marginals.models.structure import (
+    EVENNESS,
+    PAIR_TIE,
+    TRIPLE_TIE,
+    contrast_spread,
+    squared_mass,
+)
 from sottovoce.questions.marginals.workload import Places, Workload
 
 TYPICAL_CLASSES = 3
 SIGN_SQUARE = 1 / (2 * EVENNESS + 1)  # expected square of a yes-or-no attribute's mean sign
+SAMPLED_TABLES = 50  # about so many of the workload's tables stand for all
+SMALLEST_TRIPLE_CHANCE = 1e-12  # two attributes have no triple
 
 
 def predicted_error(work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
-    """The expected squared error of one of the workload's tables, singles, pairs and triples each shrunk by evidence.
+    """The expected squared error of one of the workload's tables, shrunk by evidence.
 
-    A contrast that is off by e moves a table by e times the other attributes' frequencies, so that its squared error
-    counts e^2 times their squared mass.
+    A contrast that is off by e moves a table by e times the other attributes' frequencies, so that
+    its squared error counts e^2 times their squared mass.
+
+    Args:
+        work: the tables that are asked for.
+        terms: epsilon and how many people.
+        options: the blocks and weights that the method settled on.
+
+    Returns:
+        The sum over a table's cells of expected squared errors, averaged over tables.
     """
-    blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
-    information = _Information(work, terms, options["weights"], blocks)
-    sample = work.sample[:: max(1, len(work.sample) // 50)]
-    return sum(_table_error(work, places, information) for places in sample) / len(sample)
+    information = _Information(work, terms, options["weights"], blocks_of(options))
+    every = max(1, len(work.sample) // SAMPLED_TABLES)
+    sample = work.sample[::every]
+    total = sum(_table_error(work, places, information) for places in sample)
+    return total / len(sample)
 
 
 def triple_information(work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
     """What the reports will tell of three attributes at once: information on the average triple."""
-    blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
-    information = _Information(work, terms, options["weights"], blocks)
-    return information.told[2] / comb(len(work.names), 3)
+    information = _Information(work, terms, options["weights"], blocks_of(options))
+    return information.by_order[2] / comb(len(work.names), 3)
 
 
 def _table_error(work: Workload, places: Places, information: _Information) -> float:
+    """The expected squared error of one table."""
+    # sum over S in places, |S| <= 3, of  prod_S (K - 1) * variance left of S * squared mass of rest
     total = 0.0
-    for size in (1, 2, 3):
-        for own in combinations(places, size):
-            rest = tuple(place for place in places if place not in own)
-            free = prod(work.sizes[place] - 1 for place in own)
-            total += free * information.left(own) * squared_mass(work, rest)
+    for order in (1, 2, 3):
+        for part in combinations(places, order):
+            rest = tuple(attribute for attribute in places if attribute not in part)
+            free = prod(work.sizes[attribute] - 1 for attribute in part)
+            total += free * information.left(part) * squared_mass(work, rest)
     return total
 
 
 class _Information:
-    """What is expected to be known of the contrasts of up to three attributes."""
+    """What is expected to be known of the contrasts of up to three attributes.
 
-    def __init__(self, work: Workload, terms: Terms, weights: Sequence[int], blocks: Sequence[Block]) -> None:
+    Attributes:
+        by_order: information (1 / variance) on singles, pairs and triples of attributes, summed
+            over all of them.
+    """
+
+    def __init__(
+        self,
+        work: Workload,
+        terms: Terms,
+        weights: Sequence[int],
+        blocks: Sequence[Block],
+    ) -> None:
+        """Add up what every block's reports tell."""
         self._work = work
-        self._rows = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
-        tickets = [weight * rows for weight, rows in zip(weights, self._rows, strict=True)]
-        self._shares = [ticket / sum(tickets) for ticket in tickets]
-        self.told = [0.0, 0.0, 0.0]  # information on singles, pairs and triples, over all of them
-        totals = [block.times * elementary(tickets, block.order) for block in blocks]
-        for block, total in zip(blocks, totals, strict=True):
-            each = terms.people * total / sum(totals) / sign_noise(sign_oracle(len(block.products), terms.epsilon))
-            for size in (1, 2, 3):
-                self.told[size - 1] += each * _products_told(block, size)
-        self._pairs = 1 - sum(share**2 for share in self._shares)
+        self._signs = [signs_per_attribute(size) for size in work.sizes]
+        tickets = attribute_tickets(work.sizes, weights)
+        self._shares = [ticket / sum(tickets) for ticket in tickets]  # sum to 1
+
+        self.by_order = [0.0, 0.0, 0.0]
+        block_tickets = [block.times * elementary(tickets, block.order) for block in blocks]
+        for block, ticket in zip(blocks, block_tickets, strict=True):
+            people = terms.people * ticket / sum(block_tickets)
+            noise = sign_noise(sign_oracle(len(block.products), terms.epsilon))
+            information = people / noise
+            for order in (1, 2, 3):
+                self.by_order[order - 1] += information * _products_told(block, order)
+
+        # the chance that two, or three, attributes drawn by their shares are different:
+        # 1 - s2  and  1 - 3 s2 + 2 s3,  with s2 and s3 the sums of squared and cubed shares
+        self._pair_chance = 1 - sum(share**2 for share in self._shares)
         cubes = sum(share**3 for share in self._shares)
-        self._triples = max(1 - 3 * (1 - self._pairs) + 2 * cubes, 1e-12)
+        triple_chance = 1 - 3 * (1 - self._pair_chance) + 2 * cubes
+        self._triple_chance = max(triple_chance, SMALLEST_TRIPLE_CHANCE)
 
-    def left(self, own: Places) -> float:
+    def left(self, part: Places) -> float:
         """The expected variance that is left of one product of contrasts of these attributes."""
-        share = prod(self._shares[place] for place in own)
-        share *= (1.0, 2 / self._pairs, 6 / self._triples)[len(own) - 1]
-        gain = prod((self._rows[place] + 1) / self._rows[place] for place in own)
-        tie = (1.0, PAIR_TIE, TRIPLE_TIE)[len(own) - 1]
-        before = tie**2 * prod(contrast_spread(self._work.sizes[place]) for place in own)
-        if len(own) == 1:
-            before /= self._work.sizes[own[0]] * EVENNESS  # of a contrast's mean: 1/(K (K a + 1))
-        told = self.told[len(own) - 1]
-        if len(own) == 1:
-            told += self.told[1] * 2 * SIGN_SQUARE  # a pair tells of either sign what the other lets through
-        if len(own) == 2:
-            told *= max(1.0, (len(self._shares) - 1) / (2 * TYPICAL_CLASSES))  # classes pool the pairs
-        return 1 / (gain * told * share + 1 / before)
+        # 1 / (gain * information * share + 1 / prior variance)
+        order = len(part)
+        sizes = [self._work.sizes[attribute] for attribute in part]
+
+        # of the information on all sets of so many attributes, the share for this one
+        share = prod(self._shares[attribute] for attribute in part)
+        share *= (1.0, 2 / self._pair_chance, 6 / self._triple_chance)[order - 1]
+
+        # a contrast has H / (H - 1) times the information of its signs, as in ``evidence``
+        signs = [self._signs[attribute] for attribute in part]
+        gain = prod((count + 1) / count for count in signs)
+
+        # the variance before anybody is asked
+        tie = (1.0, PAIR_TIE, TRIPLE_TIE)[order - 1]
+        prior = tie**2 * prod(contrast_spread(size) for size in sizes)
+        if order == 1:
+            prior /= sizes[0] * EVENNESS  # of a contrast's mean: 1/(K (K a + 1))
+
+        information = self.by_order[order - 1]
+        if order == 1:
+            # a pair tells of either sign what the other lets through
+            information += self.by_order[1] * 2 * SIGN_SQUARE
+        if order == 2:
+            # classes pool the pairs
+            information *= max(1.0, (len(self._shares) - 1) / (2 * TYPICAL_CLASSES))
+        return 1 / (gain * information * share + 1 / prior)
 
 
-def _products_told(block: Block, size: int) -> int:
-    """How many products of ``size`` different signs one report of a block tells."""
+def _products_told(block: Block, order: int) -> int:
+    """How many products of ``order`` different signs one report of a block tells."""
     if block.shape == "parity":
-        return int(block.order == size)
+        return int(block.order == order)
     if block.shape == "corner":
-        return comb(block.order, size)
-    return comb(block.order, 2) if size == 2 else 0
+        return comb(block.order, order)
+    return comb(block.order, 2) if order == 2 else 0

@@ -1,4 +1,8 @@
-"""Tables from what is known of signs: maximum entropy given the means of contrasts and of their products."""
+"""Tables from what is known of signs: maximum entropy given means of contrasts and their products.
+
+A table of few attributes is solved by Newton steps (``loglinear``). One too large for that starts
+from the latent classes' table and is fitted to its pairs by iterative proportional fitting.
+"""
 
 from __future__ import annotations
 
@@ -29,187 +33,272 @@ from sottovoce.questions.marginals.models.structure import UNKNOWN_TIE
 from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
 
-MOST_WORK = 2e8  # cells x features^2 up to which a table is solved by Newton steps
-EDGE = 0.9999
-SMALLEST_CELL = 1e-9
+MAX_NEWTON_WORK = 2e8  # cells x features^2 up to which a table is solved by Newton steps
+MAX_TRIPLE_WORK = MAX_NEWTON_WORK / 10  # the same for the tables of all triples, which are many
+LARGEST_MEAN = 0.9999  # of a feature's largest value: beyond, no table has such a mean
+SMALLEST_CELL = 1e-9  # of a table of two, before it is scaled to sum to 1
+UNIFORM_SHARE = 0.001  # mixed into the classes' table, so that fitting can move every cell
 # the parts of an interval that docs/marginals.md found on public data
-TOO_SURE = 1.3
-THREE_WAY = 0.002
-DISAGREEMENT = 0.125
+POSTERIOR_FACTOR = 1.3  # posterior variances are too small by this factor
+TRIPLE_VARIANCE = 0.002  # squared relative interaction of every three attributes
+DISAGREEMENT = 0.125  # share of the squared distance to the latent classes' table
 STRONGLY_SHRUNK = 0.5  # of a tie, the share missed from which it counts as unknown
-BELIEVED = 0.5  # evidence for three-way structure above which it enters a table
+BELIEVED_EVIDENCE = 0.5  # for three-way structure, above which it enters a table
 
 
 class SignFit(Fit):
-    """Tables from the means of contrasts and of their products: maximum entropy given what is known of them."""
+    """Tables from the means of contrasts and of their products: maximum entropy given those."""
 
     errors: ClassVar[str] = POSTERIOR
 
     def __init__(
-        self, work: Workload, heard: Moments, posterior: Posterior, people: int, at_the_edge: float = 0.0
+        self,
+        work: Workload,
+        heard: Moments,
+        posterior: Posterior,
+        people: int,
+        at_the_edge: float = 0.0,
     ) -> None:
-        """``at_the_edge``: of a linear estimate's standard error, the share that a cell pushed to zero still has."""
-        self.work, self.heard, self.posterior, self.people = work, heard, posterior, people
+        """Keep what tables are made of.
+
+        Args:
+            work: the attributes and their sizes.
+            heard: the means of signs that reports tell.
+            posterior: means and variances of contrasts and of their products in pairs.
+            people: how many reports there are.
+            at_the_edge: of a linear estimate's standard error, the share that a cell pushed to zero
+                still has, 0 to 1.
+        """
+        self.work = work
+        self.moments = heard
+        self.posterior = posterior
+        self.people = people
         self.at_the_edge = at_the_edge
         self.space = heard.space
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
+        """The tables of some sets of attributes, flat: (cells,) each."""
         with one_thread():
             return by_shape(self.work, sets, self._solve)
 
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
-        """The posterior's variances, and what tables of more than two attributes may hold beyond the model.
+        """The posterior's variances, and what tables may hold beyond the model: (cells,) each.
 
-        Of a cell p: 1.3 times its posterior variance, an interaction of standard deviation 4.5% for every three
-        attributes, half of the distance to what the latent classes say, what few people leave unknown, and half a
-        person.
+        Of a cell p: 1.3 times its posterior variance, an interaction of standard deviation 4.5%
+        for every three attributes, an eighth of the squared distance to what the latent classes
+        say, what few people leave unknown, and half a person.
         """
         with one_thread():
-            tables, spreads = self.tables(sets), by_shape(self.work, sets, self._spread)
+            tables = self.tables(sets)
+            posterior_variances = by_shape(self.work, sets, self._spread)
         out = []
-        for places, table, spread in zip(sets, tables, spreads, strict=True):
-            beyond = THREE_WAY * comb(len(places), 3) * table**2
+        for places, table, variance in zip(sets, tables, posterior_variances, strict=True):
+            # Var[p] = 1.3 v + (0.002 C(k, 3) p^2 + (p - classes)^2 / 8 + unknown) + (1 / (2 n))^2
+            beyond = TRIPLE_VARIANCE * comb(len(places), 3) * table**2
             if len(places) > 2:
-                beyond = beyond + DISAGREEMENT * (self.class_table(places) - table) ** 2
+                distance = self.class_table(places) - table
+                beyond = beyond + DISAGREEMENT * distance**2
             unknown = self._unknown(places)
             beyond = beyond + unknown_variances(self.work, places, table, unknown, unknown)
-            out.append(TOO_SURE * spread + beyond + (0.5 / self.people) ** 2)
+            half_a_person = 0.5 / self.people
+            out.append(POSTERIOR_FACTOR * variance + beyond + half_a_person**2)
         return out
 
     def is_reconstructed(self, places: Places) -> bool:
+        """Whether a table is put together from smaller ones."""
         return len(places) > 2
 
     def is_heard(self, part: Places) -> bool:
+        """Whether reports tell anything of an attribute, or of two together."""
         return bool((self._information(part) > 0).any())
 
     def heard_share(self, part: Places) -> float:
+        """Of the signs of an attribute, or products of two, the share that reports tell."""
         return float((self._information(part) > 0).mean())
 
     def _information(self, part: Places) -> Floats:
-        """Of each sign of an attribute, or product of signs of two, how much reports tell (1 / variance)."""
-        information = (self.heard.first, self.heard.second)[len(part) - 1][1]
-        return np.asarray(information[np.ix_(*(self._signs_of(place) for place in part))])
+        """How much reports tell (1 / variance) of each sign of an attribute, or product of two.
+
+        Returns:
+            Floats of shape (signs,) for one attribute, (signs, signs) for two.
+        """
+        _, information = (self.moments.first, self.moments.second)[len(part) - 1]
+        signs = [self._signs_of(attribute) for attribute in part]
+        return np.asarray(information[np.ix_(*signs)])
 
     def _unknown(self, places: Places) -> dict[Places, float]:
-        """The attributes and pairs of a table, and of each the share of its variance that reports leave unknown.
+        """The attributes and pairs of a table, each with the share of its variance left unknown.
 
-        Of attributes, their signs that nobody told. Of pairs, what shrinkage may hide: a product of signs told with
-        variance v, shrunk as if any tie were as likely as any other, of mean square u, misses v / (v + u) of its mean;
-        all of it if nobody told it. Counted where that is more than half: where v is larger than u.
+        Of attributes, their signs that nobody told. Of pairs, what shrinkage may hide: a product
+        of signs told with variance v, shrunk as if any tie were as likely as any other, of mean
+        square u, misses v / (v + u) of its mean; all of it if nobody told it. Counted where that is
+        more than half: where v is larger than u. Parts with nothing unknown are left out.
         """
-        shares: dict[Places, float] = {(place,): 1 - self.heard_share((place,)) for place in places}
+        shares: dict[Places, float] = {}
+        for single in combinations(places, 1):
+            shares[single] = 1 - self.heard_share(single)
         for pair in combinations(places, 2):
-            missed = 1 / (1 + UNKNOWN_TIE * self._information(pair))
-            shares[pair] = float(np.where(missed > STRONGLY_SHRUNK, missed**2, 0).mean())
+            # v / (v + u) = 1 / (1 + u / v)
+            missed = 1 / (1 + UNKNOWN_TIE * self._information(pair))  # (signs, signs)
+            counted = np.where(missed > STRONGLY_SHRUNK, missed**2, 0)
+            shares[pair] = float(counted.mean())
         return {part: share for part, share in shares.items() if share > 0}
 
-    def _signs_of(self, place: int) -> NDArray[np.int64]:
-        own = self.space.of(place)
-        return np.arange(own.start, own.stop)
+    def _signs_of(self, attribute: int) -> NDArray[np.int64]:
+        """The numbers of an attribute's signs."""
+        span = self.space.of(attribute)
+        return np.arange(span.start, span.stop)
 
-    def _known(self, shape: tuple[int, ...], places: Places) -> Features | None:
-        """The features that a table is made of, if they are few enough for Newton steps."""
-        triples: tuple[tuple[int, ...], ...] = ()
+    # -- tables by Newton steps
+
+    def _features(self, shape: tuple[int, ...], places: Places) -> Features | None:
+        """The features that a table is made of; None if they are too many for Newton steps."""
+        triples: list[tuple[int, ...]] = []
         if self.thirds is not None:
-            triples = tuple(
-                positions
-                for positions in combinations(range(len(shape)), 3)
-                if self.thirds.evidence[tuple(places[at] for at in positions)] > BELIEVED
-            )
-        count = _feature_count(shape, triples)
-        return contrast_features(shape, triples) if prod(shape) * count**2 <= MOST_WORK else None
+            for positions in combinations(range(len(shape)), 3):
+                attributes = tuple(places[position] for position in positions)
+                if self.thirds.evidence[attributes] > BELIEVED_EVIDENCE:
+                    triples.append(positions)
+        if _newton_work(shape, triples) > MAX_NEWTON_WORK:
+            return None
+        return contrast_features(shape, tuple(triples))
 
     def _solve(self, shape: tuple[int, ...], sets: list[Places]) -> list[Floats]:
-        return self._each(shape, sets, self._fitted, lambda known, *about: maximum_entropy(known.values, *about))
+        """Tables of one shape."""
+
+        def solve(known: Features, targets: Floats, variances: Floats) -> Floats:
+            return maximum_entropy(known.values, targets, variances)
+
+        return self._by_features(shape, sets, self._fitted, solve)
 
     def _spread(self, shape: tuple[int, ...], sets: list[Places]) -> list[Floats]:
-        def variances(known: Features, targets: Floats, slack: Floats) -> Floats:
-            tables = maximum_entropy(known.values, targets, slack)
-            found = cell_variances(known.values, tables, slack)
+        """Posterior variances of the cells of tables of one shape."""
+
+        def spread(known: Features, targets: Floats, variances: Floats) -> Floats:
+            tables = maximum_entropy(known.values, targets, variances)  # (tables, cells)
+            cells = cell_variances(known.values, tables, variances)
             if self.at_the_edge:
-                missing = np.maximum(np.sqrt(linear_variances(known, slack)) - tables, 0)
-                found = found + (self.at_the_edge * missing) ** 2
-            return found
+                # A cell at zero hardly moves to first order. Where a linear estimate's standard
+                # error reaches below zero, part of what is cut off counts.
+                linear_errors = np.sqrt(linear_variances(known, variances))
+                cut_off = np.maximum(linear_errors - tables, 0)
+                cells = cells + (self.at_the_edge * cut_off) ** 2
+            return cells
 
-        return self._each(shape, sets, self._class_variance, variances)
+        return self._by_features(shape, sets, self._class_variance, spread)
 
-    def _each(
+    def _by_features(
         self,
         shape: tuple[int, ...],
         sets: list[Places],
         alone: Callable[[Places], Floats],
         together: Callable[[Features, Floats, Floats], Floats],
     ) -> list[Floats]:
-        """Tables with the same features together, those with too many features alone."""
-        known = [self._known(shape, places) for places in sets]
+        """Tables with the same features together, those with too many features alone.
+
+        Args:
+            shape: of every table.
+            sets: the attributes of each table.
+            alone: the cells of one table, (cells,).
+            together: the cells of tables with the same features, from these, their target means
+                and their variances, (tables, features) each: (tables, cells).
+        """
+        known = [self._features(shape, places) for places in sets]
         out: list[Any] = [None] * len(sets)
-        for each in set(known):
-            numbers = [number for number, own in enumerate(known) if own is each]
-            own_sets = [sets[number] for number in numbers]
-            found = (
-                [alone(places) for places in own_sets]
-                if each is None
-                else together(each, *self._targets(each, own_sets))
-            )
-            for number, table in zip(numbers, found, strict=True):
-                out[number] = table
+        for shared in set(known):
+            # features are cached, so the same ones are one object
+            numbers = [number for number, own in enumerate(known) if own is shared]
+            alike = [sets[number] for number in numbers]
+            solved: Any
+            if shared is None:
+                solved = [alone(places) for places in alike]
+            else:
+                targets, variances = self._targets(shared, alike)
+                solved = together(shared, targets, variances)
+            for number, cells in zip(numbers, solved, strict=True):
+                out[number] = cells
         return out
 
     def _targets(self, known: Features, sets: list[Places]) -> tuple[Floats, Floats]:
-        """The means that each table's features should have, and their variances."""
-        starts = self.space.contrast_starts[np.array(sets)]
+        """The means that each table's features should have, and their variances.
+
+        Returns:
+            Two arrays of shape (tables, features).
+        """
+        first_contrasts = self.space.contrast_starts[np.array(sets)]  # (tables, attributes)
         targets = np.empty((len(sets), len(known.owners)))
         variances = np.empty_like(targets)
-        posterior = self.posterior
         for column, owner in enumerate(known.owners):
-            at = tuple(starts[:, position] + function for position, function in owner)
-            if len(owner) == 1:
-                targets[:, column], variances[:, column] = posterior.single[at], posterior.single_variance[at]
-            elif len(owner) == 2:
-                targets[:, column], variances[:, column] = posterior.pair[at], posterior.pair_variance[at]
-            else:
-                assert self.thirds is not None
-                targets[:, column], variances[:, column] = self.thirds.mean[at], self.thirds.variance[at]
-        edge = EDGE * np.abs(known.values).max(0)
-        return np.clip(targets, -edge, edge), variances
+            # the numbers of the contrasts that this feature multiplies: (tables,) for each
+            index = tuple(first_contrasts[:, position] + contrast for position, contrast in owner)
+            mean, variance = self._moments_of(len(owner))
+            targets[:, column] = mean[index]
+            variances[:, column] = variance[index]
+        # a mean at the end of a feature's range would need infinite eta
+        reach = LARGEST_MEAN * np.abs(known.values).max(0)  # (features,)
+        return np.clip(targets, -reach, reach), variances
+
+    def _moments_of(self, order: int) -> tuple[Floats, Floats]:
+        """Means and variances of products of ``order`` contrasts, an axis for each."""
+        if order == 1:
+            return self.posterior.single, self.posterior.single_variance
+        if order == 2:
+            return self.posterior.pair, self.posterior.pair_variance
+        assert self.thirds is not None
+        return self.thirds.mean, self.thirds.variance
 
     # -- large tables
 
     def pair_table(self, one: int, two: int) -> Floats:
-        """The table of two attributes that the means of contrasts say, made a table."""
-        first, second = self.space.bases[one], self.space.bases[two]
-        spans = self.space.contrasts_of(one), self.space.contrasts_of(two)
-        singles = [
-            1 / len(basis) + basis @ self.posterior.single[span]
-            for basis, span in zip((first, second), spans, strict=True)
-        ]
-        table = singles[0][:, None] / len(second) + singles[1][None, :] / len(first)
-        table = table - 1 / table.size + first @ self.posterior.pair[spans] @ second.T
+        """The table of two attributes that the means of contrasts say, made a table.
+
+        Returns:
+            Floats of shape (values of one, values of two), positive, that sum to 1.
+        """
+        # f(x, y) = f(x)/L + g(y)/K - 1/(K L) + sum over contrasts c, d of E[c d] c(x) d(y)
+        first = self.space.bases[one]  # (values, contrasts)
+        second = self.space.bases[two]
+        first_span = self.space.contrasts_of(one)
+        second_span = self.space.contrasts_of(two)
+        single_one = 1 / len(first) + first @ self.posterior.single[first_span]
+        single_two = 1 / len(second) + second @ self.posterior.single[second_span]
+        table = single_one[:, None] / len(second) + single_two[None, :] / len(first)
+        interaction = first @ self.posterior.pair[first_span, second_span] @ second.T
+        table = table - 1 / table.size + interaction
         table = np.maximum(table, SMALLEST_CELL)
         return np.asarray(table / table.sum())
 
     def class_table(self, places: Places) -> Floats:
-        """What the latent classes themselves say."""
+        """What the latent classes themselves say: (cells,)."""
         return class_table(self.work, self.posterior, places)
 
     def _fitted(self, places: Places) -> Floats:
-        base = 0.999 * self.class_table(places) + 0.001 / self.work.cells(places)
-        constraints = [((a, b), self.pair_table(places[a], places[b])) for a, b in combinations(range(len(places)), 2)]
+        """The table nearest to the latent classes' that has the pairs' tables: (cells,)."""
         shape = self.work.shape(places)
-        return np.asarray(proportional_fit(shape, constraints, start=base.reshape(shape))).ravel()
+        classes = self.class_table(places)
+        start = (1 - UNIFORM_SHARE) * classes + UNIFORM_SHARE / self.work.cells(places)
+        constraints = []
+        for one, two in combinations(range(len(places)), 2):
+            constraints.append(((one, two), self.pair_table(places[one], places[two])))
+        fitted = proportional_fit(shape, constraints, start=start.reshape(shape))
+        return np.asarray(fitted).ravel()
 
     def _class_variance(self, places: Places) -> Floats:
-        """How the draws' own tables differ: for tables too large for more."""
-        starts = np.cumsum([0, *self.work.sizes])
-        mean, square = (np.zeros(self.work.cells(places)) for _ in range(2))
+        """How the draws' own tables differ, (cells,): for tables too large for more."""
+        # Var = E[table^2] - E[table]^2 over the draws, each with its share of the weights
+        ends = np.cumsum([0, *self.work.sizes])
+        mean = np.zeros(self.work.cells(places))
+        square = np.zeros(self.work.cells(places))
         for weights, chances in zip(self.posterior.weights, self.posterior.chances, strict=True):
-            table = np.ones((len(weights), 1))
-            for at in places:
-                table = (table[:, :, None] * chances[:, None, starts[at] : starts[at + 1]]).reshape(len(weights), -1)
+            classes = len(weights)
+            tables = np.ones((classes, 1))  # (classes, cells so far)
+            for attribute in places:
+                values = chances[:, None, ends[attribute] : ends[attribute + 1]]
+                tables = (tables[:, :, None] * values).reshape(classes, -1)
             share = weights.sum()
-            own = weights @ table / share
-            mean += share * own
-            square += share * own**2
+            table = weights @ tables / share  # (cells,)
+            mean += share * table
+            square += share * table**2
         return np.asarray(np.maximum(square - mean**2, 0))
 
     # -- third order
@@ -217,41 +306,60 @@ class SignFit(Fit):
     @cached_property
     def thirds(self) -> Interactions | None:
         """Means of products of three contrasts, where reports told any."""
-        if self.heard.third is None or len(self.work.sizes) < 3:
+        if self.moments.third is None or len(self.work.sizes) < 3:
             return None
-        return interactions(self.work, self.heard, 3, self.posterior.single, self._pairwise)
+        return interactions(self.work, self.moments, 3, self.posterior.single, self._pairwise)
 
     def _pairwise(self, shape: tuple[int, ...], sets: list[Places]) -> Floats:
-        """Tables of three attributes from their pairs alone."""
-        if prod(shape) * _feature_count(shape, ()) ** 2 > MOST_WORK / 10:
+        """Tables of three attributes from their pairs alone: (tables, cells)."""
+        if _newton_work(shape, ()) > MAX_TRIPLE_WORK:
             return np.array([self._fitted(places) for places in sets])
         known = contrast_features(shape, ())
-        return maximum_entropy(known.values, *self._targets(known, sets))
+        targets, variances = self._targets(known, sets)
+        return maximum_entropy(known.values, targets, variances)
 
 
-def by_shape(work: Workload, sets: Sequence[Places], solve: Callable[[Any, Any], Any]) -> list[Floats]:
+def by_shape(
+    work: Workload,
+    sets: Sequence[Places],
+    solve: Callable[[Any, Any], Any],
+) -> list[Floats]:
     """``solve(shape, sets)`` for the sets of each shape, put back in order."""
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for number, places in enumerate(sets):
         alike[work.shape(places)].append(number)
     out: list[Any] = [None] * len(sets)
     for shape, numbers in alike.items():
-        for number, table in zip(numbers, solve(shape, [sets[each] for each in numbers]), strict=True):
+        tables = solve(shape, [sets[number] for number in numbers])
+        for number, table in zip(numbers, tables, strict=True):
             out[number] = table
     return out
 
 
 @lru_cache(maxsize=4096)
-def contrast_features(shape: tuple[int, ...], triples: tuple[tuple[int, ...], ...]) -> Features:
-    """Contrasts of a table's attributes, products of two, and those of three for some triples of positions."""
-    return features(shape, tuple(contrasts(size).T for size in shape), (*_pairs_and_singles(len(shape)), *triples))
+def contrast_features(
+    shape: tuple[int, ...],
+    triples: tuple[tuple[int, ...], ...],
+) -> Features:
+    """Contrasts of a table's attributes, products of two, and those of three for some triples.
+
+    Args:
+        shape: of the table.
+        triples: positions in the shape, three each.
+    """
+    functions = tuple(contrasts(size).T for size in shape)  # (contrasts, values) each
+    sets = (*_singles_and_pairs(len(shape)), *triples)
+    return features(shape, functions, sets)
 
 
-def _pairs_and_singles(count: int) -> list[tuple[int, ...]]:
-    return [*((place,) for place in range(count)), *combinations(range(count), 2)]
+def _singles_and_pairs(count: int) -> list[tuple[int, ...]]:
+    """Positions of a table of ``count`` attributes, by ones and twos."""
+    return [*combinations(range(count), 1), *combinations(range(count), 2)]
 
 
-def _feature_count(shape: tuple[int, ...], triples: Sequence[tuple[int, ...]]) -> int:
-    free = [size - 1 for size in shape]
-    sets = (*_pairs_and_singles(len(shape)), *triples)
-    return sum(prod(free[place] for place in places) for places in sets)
+def _newton_work(shape: tuple[int, ...], triples: Sequence[tuple[int, ...]]) -> int:
+    """What a Newton step costs: cells x features^2."""
+    count = 0
+    for positions in (*_singles_and_pairs(len(shape)), *triples):
+        count += prod(shape[position] - 1 for position in positions)
+    return prod(shape) * count**2

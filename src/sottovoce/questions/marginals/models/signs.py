@@ -1,7 +1,8 @@
-"""Signs of attributes: what the sign-based methods collect, and the moments that their reports add up to.
+"""Signs of attributes: what sign-based methods collect, and the moments that reports add up to.
 
-An attribute of K values stands for H - 1 signs, the non-trivial rows of the Hadamard matrix of order H, the smallest
-power of two that is at least K, on its first K columns. A yes-or-no attribute is one sign.
+An attribute of K values stands for H - 1 signs, the non-trivial rows of the Hadamard matrix of
+order H, the smallest power of two that is at least K, on its first K columns.
+A yes-or-no attribute is one sign.
 """
 
 from __future__ import annotations
@@ -25,8 +26,18 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_THIRDS = 192  # signs up to which the products of three are kept
-PRECISION = 1000  # to one part in which people are shared out
+MAX_SIGNS_FOR_THIRDS = 192  # up to which the products of three signs are kept: 192^3 means
+SHARE_PRECISION = 1000  # people are shared out to one part in so many
+WEIGHT_SCALE = 12  # of the weights, before they are rounded: enough for ratios of square roots
+
+
+def signs_per_attribute(size: int) -> int:
+    """H - 1, the number of signs of an attribute of ``size`` values.
+
+    >>> [signs_per_attribute(size) for size in (2, 3, 4, 5)]
+    [1, 3, 3, 7]
+    """
+    return (1 << (size - 1).bit_length()) - 1
 
 
 @dataclass(frozen=True)
@@ -37,56 +48,69 @@ class SignSpace:
 
     @cached_property
     def rows(self) -> tuple[Floats, ...]:
-        """For each attribute its signs (rows) of its values (columns)."""
+        """For each attribute the signs of its values: (signs, values), all -1 or 1."""
         return tuple(hadamard(size)[1:, :size] for size in self.sizes)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The first sign of each attribute, and the end."""
-        return np.cumsum([0, *((1 << (size - 1).bit_length()) - 1 for size in self.sizes)])
+        """The first sign of each attribute, and the end: (attributes + 1,)."""
+        counts = [signs_per_attribute(size) for size in self.sizes]
+        return np.cumsum([0, *counts])
 
     @property
     def count(self) -> int:
+        """How many signs all attributes have together."""
         return int(self.starts[-1])
 
     @cached_property
     def owners(self) -> NDArray[np.int64]:
-        """The attribute of each sign."""
-        return np.repeat(np.arange(len(self.sizes)), np.diff(self.starts))
+        """The attribute of each sign: (signs,)."""
+        attributes = np.arange(len(self.sizes))
+        return np.repeat(attributes, np.diff(self.starts))
 
     def of(self, place: int) -> slice:
         """The signs of one attribute."""
-        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+        start, stop = self.starts[place], self.starts[place + 1]
+        return slice(int(start), int(stop))
 
     @cached_property
     def contrast_starts(self) -> NDArray[np.int64]:
         """The first contrast of each attribute, and the end: an attribute of K values has K - 1."""
-        return np.cumsum([0, *(size - 1 for size in self.sizes)])
+        counts = [size - 1 for size in self.sizes]
+        return np.cumsum([0, *counts])
 
     def contrasts_of(self, place: int) -> slice:
         """The contrasts of one attribute."""
-        return slice(int(self.contrast_starts[place]), int(self.contrast_starts[place + 1]))
+        start, stop = self.contrast_starts[place], self.contrast_starts[place + 1]
+        return slice(int(start), int(stop))
 
     @cached_property
     def bases(self) -> tuple[Floats, ...]:
-        """For each attribute its orthonormal contrasts: values x contrasts."""
+        """For each attribute its orthonormal contrasts: (values, contrasts)."""
         return tuple(contrasts(size) for size in self.sizes)
 
     @cached_property
     def to_contrasts(self) -> Floats:
-        """The linear map from means of signs to means of contrasts.
+        """The linear map from means of signs to means of contrasts: (contrasts, signs).
 
-        The signs are a tight frame: a table of K values is (1 + sum over r of m_r h_r)/H, so a contrast's mean is
-        (1/H) sum over r of m_r <h_r, contrast>.
+        The signs are a tight frame: a table of K values is (1 + sum over r of m_r h_r)/H, so a
+        contrast's mean is (1/H) sum over r of m_r <h_r, contrast>.
         """
         out = np.zeros((int(self.contrast_starts[-1]), self.count))
-        for place, (rows, basis) in enumerate(zip(self.rows, self.bases, strict=True)):
-            out[self.contrasts_of(place), self.of(place)] = basis.T @ rows.T / (len(rows) + 1)
+        for attribute, rows in enumerate(self.rows):
+            order = len(rows) + 1  # H
+            overlaps = self.bases[attribute].T @ rows.T  # (contrasts, signs) of this attribute
+            out[self.contrasts_of(attribute), self.of(attribute)] = overlaps / order
         return out
 
 
 def contrasts(size: int) -> Floats:
-    """Orthonormal columns that sum to zero: Helmert's contrasts of ``size`` values."""
+    """Orthonormal columns that sum to zero: Helmert's contrasts of ``size`` values.
+
+    Returns:
+        Floats of shape (values, contrasts) = (size, size - 1).
+    """
+    # column j, from 0:  (1, ..., 1, -(j + 1), 0, ..., 0) / sqrt((j + 1)(j + 2)),  j + 1 ones
     out = np.zeros((size, size - 1))
     for column in range(size - 1):
         out[: column + 1, column] = 1
@@ -97,33 +121,73 @@ def contrasts(size: int) -> Floats:
 
 def hadamard(size: int) -> Floats:
     """The Hadamard matrix of the smallest order that is a power of two and at least ``size``."""
-    order = np.arange(1 << (size - 1).bit_length())
-    return np.asarray(1.0 - 2.0 * (np.bitwise_count(order[:, None] & order[None, :]) & 1))
+    # h[r, v] = (-1)^(number of ones of r & v)
+    index = np.arange(1 << (size - 1).bit_length())
+    common = index[:, None] & index[None, :]  # (H, H)
+    parity = np.bitwise_count(common) & 1
+    return np.asarray(1.0 - 2.0 * parity)
 
 
 def attribute_weights(sizes: Sequence[int]) -> list[int]:
-    """Whole weights of a sign of each attribute, near 1/sqrt(H - 1), so that attributes count sqrt(H - 1)."""
-    counts = [(1 << (size - 1).bit_length()) - 1 for size in sizes]
+    """Whole weights of one sign of each attribute.
+
+    They are near 1/sqrt(H - 1): an attribute with its H - 1 signs then counts sqrt(H - 1).
+    """
+    counts = [signs_per_attribute(size) for size in sizes]
     fewest = min(counts)
-    scale = 1 if max(counts) == fewest else 12 * sqrt(fewest)
-    return [max(1, round(scale / sqrt(count))) if scale != 1 else 1 for count in counts]
+    if max(counts) == fewest:
+        return [1] * len(counts)
+    scale = WEIGHT_SCALE * sqrt(fewest)
+    return [max(1, round(scale / sqrt(count))) for count in counts]
 
 
-def shared_out(work: Workload, weights: Sequence[int], shares: Mapping[tuple[str, int], float]) -> list[Block]:
-    """Blocks of these shapes and orders whose people come in these shares."""
-    counts = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
-    tickets = [weight * count for weight, count in zip(weights, counts, strict=True)]
-    kept = {key: share for key, share in shares.items() if share > 0 and key[1] <= len(work.names)}
-    totals = {key: elementary(tickets, key[1]) for key in kept}
+def attribute_tickets(sizes: Sequence[int], weights: Sequence[int]) -> list[int]:
+    """How often each attribute is drawn, relative to others: a sign's weight times its signs."""
+    pairs = zip(weights, sizes, strict=True)
+    return [weight * signs_per_attribute(size) for weight, size in pairs]
+
+
+def shared_out(
+    work: Workload,
+    weights: Sequence[int],
+    shares: Mapping[tuple[str, int], float],
+) -> list[Block]:
+    """Blocks of these shapes and orders whose people come in these shares.
+
+    Args:
+        work: the tables that are asked for.
+        weights: the weight of a sign of each attribute.
+        shares: for (shape, order) of a block its share of the people; orders beyond the number of
+            attributes, and shares of 0, are left out.
+    """
+    tickets = attribute_tickets(work.sizes, weights)
+    kept = {}
+    totals = {}  # tickets of a block that counts once
+    for key, share in shares.items():
+        _, order = key
+        if share > 0 and order <= len(work.names):
+            kept[key] = share
+            totals[key] = elementary(tickets, order)
+    # A block of T tickets that counts c times gets people in proportion to c T. The block with the
+    # most tickets for its share counts SHARE_PRECISION times, so that rounding moves no share much.
     scale = max(totals[key] / share for key, share in kept.items())
-    return [Block(*key, times=max(1, round(PRECISION * share * scale / totals[key]))) for key, share in kept.items()]
+    blocks = []
+    for (shape, order), share in kept.items():
+        times = round(SHARE_PRECISION * share * scale / totals[shape, order])
+        blocks.append(Block(shape, order, times=max(1, times)))
+    return blocks
 
 
 def elementary(weights: Sequence[int], order: int) -> int:
-    """The sum over sets of ``order`` of the products of their weights."""
+    """The sum over sets of ``order`` of the products of their weights.
+
+    >>> elementary((1, 2, 3), 2)  # 1*2 + 1*3 + 2*3
+    11
+    """
+    # e_k of the weights so far, for k = 0, ..., order:  e_(k+1) += weight e_k
     sums = [1] + [0] * order
     for weight in weights:
-        for size in reversed(range(order)):
+        for size in reversed(range(order)):  # downwards, so that no weight counts twice
             sums[size + 1] += weight * sums[size]
     return sums[order]
 
@@ -131,19 +195,31 @@ def elementary(weights: Sequence[int], order: int) -> int:
 def sign_shares(
     sizes: Sequence[int], weights: Sequence[int], blocks: Sequence[Block], sets: Sequence[Places]
 ) -> list[float]:
-    """The share of the people for each set, if cohorts report signs in blocks of these shapes."""
-    tickets = [weight * ((1 << (size - 1).bit_length()) - 1) for weight, size in zip(weights, sizes, strict=True)]
-    totals = [block.times * elementary(tickets, block.order) for block in blocks]
-    out = []
-    for own in sets:
-        others = [ticket for place, ticket in enumerate(tickets) if place not in own]
-        chosen = prod(tickets[place] for place in own)
-        told = 0
+    """The share of the people for each set, if cohorts report signs in blocks of these shapes.
+
+    Args:
+        sizes: the number of values of each attribute.
+        weights: the weight of a sign of each attribute.
+        blocks: what cohorts report.
+        sets: sets of attributes, by their numbers.
+
+    Returns:
+        For each set the share, 0 to 1, of people whose report tells its product of signs by itself.
+    """
+    tickets = attribute_tickets(sizes, weights)
+    total = sum(block.times * elementary(tickets, block.order) for block in blocks)
+    shares = []
+    for attributes in sets:
+        # cohorts with these attributes: their tickets, times those of the others in the block
+        others = [ticket for number, ticket in enumerate(tickets) if number not in attributes]
+        chosen = prod(tickets[number] for number in attributes)
+        reached = 0
         for block in blocks:
-            if _tells(block, len(own)):
-                told += block.times * chosen * elementary(others, block.order - len(own))
-        out.append(told / sum(totals))
-    return out
+            if _tells(block, len(attributes)):
+                remaining = block.order - len(attributes)
+                reached += block.times * chosen * elementary(others, remaining)
+        shares.append(reached / total)
+    return shares
 
 
 def sign_count(sizes: Sequence[int], part: Places) -> int:
@@ -152,103 +228,168 @@ def sign_count(sizes: Sequence[int], part: Places) -> int:
     >>> sign_count((2, 3, 8), (1, 2))
     21
     """
-    return prod((1 << (sizes[place] - 1).bit_length()) - 1 for place in part)
+    return prod(signs_per_attribute(sizes[attribute]) for attribute in part)
 
 
 def _tells(block: Block, count: int) -> bool:
-    """Whether a report of a block tells the product of the signs of ``count`` of its attributes by itself."""
+    """Whether a report of a block tells the product of ``count`` of its signs by itself."""
     if block.shape == "parity":
         return block.order == count
     if block.shape == "corner":
         return count <= block.order
-    return count == 2  # a star: the products of its first sign with others, and of two such products
+    # a star: the products of its first sign with others, and of two such products
+    return count == 2
 
 
 def sign_family(
-    schema: Schema, names: Sequence[str], weights: Sequence[int], blocks: Sequence[Block], epsilon: Decimal
+    schema: Schema,
+    names: Sequence[str],
+    weights: Sequence[int],
+    blocks: Sequence[Block],
+    epsilon: Decimal,
 ) -> Signs:
-    """The family of signs of these blocks, each told through the oracle that tells most about its products."""
+    """The family of signs of these blocks.
+
+    Each block is reported through the oracle that tells most about its products.
+    """
     oracles = [sign_oracle(len(block.products), epsilon) for block in blocks]
     return Signs(schema, names, weights, blocks, epsilon, oracles)
 
 
-def sign_cohorts(schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
+def sign_cohorts(
+    schema: Schema,
+    work: Workload,
+    epsilon: Decimal,
+    options: Mapping[str, Any],
+) -> Signs:
     """The family that settled options describe."""
-    blocks = [Block(shape, order, times) for shape, order, times in options["blocks"]]
+    blocks = blocks_of(options)
     return sign_family(schema, work.names, options["weights"], blocks, epsilon)
 
 
 def sign_options(weights: Sequence[int], blocks: Sequence[Block]) -> dict[str, Any]:
     """Blocks and weights as a plan holds them."""
-    return {"weights": list(weights), "blocks": [[block.shape, block.order, block.times] for block in blocks]}
+    rows = [[block.shape, block.order, block.times] for block in blocks]
+    return {"weights": list(weights), "blocks": rows}
+
+
+def blocks_of(options: Mapping[str, Any]) -> list[Block]:
+    """The blocks that a plan's options hold: the inverse of :func:`sign_options`."""
+    return [Block(shape, order, times) for shape, order, times in options["blocks"]]
 
 
 @dataclass(frozen=True)
 class Moments:
     """Unbiased means of signs and of their products, each with its information (1 / variance).
 
-    ``first``: of every sign; ``second``: of every two of different attributes; ``third``: of every three with
-    increasing numbers, or None if there are too many. ``sums`` are means times information.
+    Each is a pair (sums, information) of arrays of one shape; sums are means times information.
+
+    Attributes:
+        space: the signs.
+        first: of every sign, (signs,).
+        second: of every two signs of different attributes, (signs, signs), symmetric; 0 elsewhere.
+        third: of every three with increasing numbers, (signs, signs, signs), 0 elsewhere; None if
+            nobody told any, or if there are too many.
     """
 
     space: SignSpace
-    first: tuple[Floats, Floats]  # (sums, information)
+    first: tuple[Floats, Floats]
     second: tuple[Floats, Floats]
     third: tuple[Floats, Floats] | None
 
     def mean(self, order: int) -> Floats:
-        """Means, 0 where nobody was asked."""
+        """Means of products of ``order`` signs, 0 where nobody was asked."""
         sums, information = (self.first, self.second, self.third)[order - 1]  # type: ignore[misc]
         return np.divide(sums, information, out=np.zeros_like(sums), where=information > 0)
 
 
 def moments(work: Workload, aggregate: Aggregate) -> Moments:
-    """What the reports of a family of signs say of the means of signs and their products."""
+    """What the reports of a family of signs say of the means of signs and their products.
+
+    Over the reports y that tell a product S, with E[y] = gap_y * S and noise_y the variance of
+    y / gap_y:
+
+        information_S = sum of 1 / noise_y          sums_S = sum of (y / gap_y) / noise_y
+    """
     space = SignSpace(work.sizes)
     family: Any = aggregate.plan.cohorts
+    # a row for each cohort and answer, and how many people gave it: (rows,) each
     cohorts, answers, people = aggregate.counts.answers  # type: ignore[attr-defined]
-    count = space.count
-    has_thirds = count <= MOST_THIRDS and any(block.order > 2 and block.shape != "star" for block in family.blocks)
-    totals = [np.zeros((2, count**order)) for order in (1, 2, 3)[: 3 if has_thirds else 2]]
-    numbers = family.numbers(cohorts)
+    tells_thirds = any(block.order > 2 and block.shape != "star" for block in family.blocks)
+    has_thirds = tells_thirds and space.count <= MAX_SIGNS_FOR_THIRDS
+    max_order = 3 if has_thirds else 2
+
+    # for each order, sums and information of all products: (2, signs^order)
+    totals = [np.zeros((2, space.count**order)) for order in range(1, max_order + 1)]
+    block_numbers = family.numbers(cohorts)  # (rows,)
     for number, block in enumerate(family.blocks):
-        rows = np.flatnonzero(numbers == number)
-        members, masks = family.reach(number, cohorts[rows])
-        signs = space.starts[members] + masks - 1
-        source = family.oracles[number]
-        gap, noise = source.gap, sign_noise(source)  # E[told] = gap * sign
-        bits = len(block.products)
-        told_of = _told(source, bits)
-        for chosen in range(1, 1 << bits):
-            inside = np.zeros(block.order, np.int64)
-            for bit, product in enumerate(block.products):
-                if chosen >> (bits - 1 - bit) & 1:
-                    inside ^= np.array(product)
-            order = int(inside.sum())
-            if not 1 <= order <= len(totals):
-                continue
-            key = np.zeros(len(rows), np.int64)
-            for column in np.flatnonzero(inside):
-                key = key * count + signs[:, column]
-            told = told_of[chosen][answers[rows]]
-            totals[order - 1][0] += np.bincount(key, told * people[rows] / (gap * noise), minlength=count**order)
-            totals[order - 1][1] += np.bincount(key, people[rows] / noise, minlength=count**order)
-    second = totals[1].reshape(2, count, count)
+        rows = np.flatnonzero(block_numbers == number)
+        members, masks = family.reach(number, cohorts[rows])  # (rows of the block, block.order)
+        signs = space.starts[members] + masks - 1  # the same shape: numbers of signs
+        _add_block(totals, block, family.oracles[number], signs, answers[rows], people[rows])
+
+    # reports name two signs in increasing order: the lower half mirrors the upper
+    second = totals[1].reshape(2, space.count, space.count)
     second = second + second.transpose(0, 2, 1)
-    third = totals[2].reshape(2, count, count, count) if has_thirds else None
-    return Moments(
-        space,
-        (totals[0][0], totals[0][1]),
-        (second[0], second[1]),
-        None if third is None else (third[0], third[1]),
-    )
+    third = None
+    if has_thirds:
+        cube = totals[2].reshape(2, space.count, space.count, space.count)
+        third = (cube[0], cube[1])
+    return Moments(space, (totals[0][0], totals[0][1]), (second[0], second[1]), third)
 
 
-def _told(source: Any, bits: int) -> Floats:
-    """What each answer (columns) says of each character (rows): its sum over the values that the answer supports."""
-    characters = hadamard(1 << bits)
-    if not hasattr(source, "chosen"):
+def _add_block(
+    totals: list[Floats],
+    block: Block,
+    oracle: Any,
+    signs: NDArray[np.int64],
+    answers: NDArray[Any],
+    people: NDArray[Any],
+) -> None:
+    """Add what the reports of one block tell of products of up to ``len(totals)`` signs.
+
+    Args:
+        totals: sums and information by order, (2, signs^order) each; changed in place.
+        block: which products of its signs a report has as bits.
+        oracle: what the bits are reported through.
+        signs: the numbers of the signs that each row is about, (rows, block.order).
+        answers: what was answered, (rows,).
+        people: how many people answered it, (rows,).
+    """
+    count = totals[0].shape[1]
+    gap = oracle.gap
+    noise = sign_noise(oracle)
+    bits = len(block.products)
+    statistics = _character_sums(oracle, bits)  # (characters, answers)
+    for character in range(1, 1 << bits):
+        # a character multiplies some of the bits; a sign that two of them hold cancels out
+        multiplied = np.zeros(block.order, np.int64)  # 0 or 1 for each sign of the block
+        for bit, product in enumerate(block.products):
+            if character >> (bits - 1 - bit) & 1:
+                multiplied ^= np.array(product)
+        order = int(multiplied.sum())
+        if not 1 <= order <= len(totals):
+            continue
+        # products of signs are numbered with the signs' numbers as digits
+        key = np.zeros(len(signs), np.int64)  # (rows,)
+        for column in np.flatnonzero(multiplied):
+            key = key * count + signs[:, column]
+        y = statistics[character][answers]  # (rows,)
+        sums, information = totals[order - 1]
+        sums += np.bincount(key, y * people / (gap * noise), minlength=len(sums))
+        information += np.bincount(key, people / noise, minlength=len(information))
+
+
+def _character_sums(oracle: Any, bits: int) -> Floats:
+    """What each answer says of each character: its sum over the values that the answer supports.
+
+    Returns:
+        Floats of shape (characters, answers). An oracle that answers with one value supports that
+        one; an answer of a subset oracle is a mask of the values that it supports.
+    """
+    characters = hadamard(1 << bits)  # (characters, values)
+    if not hasattr(oracle, "chosen"):
         return characters
-    answers = np.arange(1 << source.size)
-    inside = answers[:, None] >> np.arange(source.size) & 1
-    return np.asarray(characters @ inside.T.astype(float))
+    masks = np.arange(1 << oracle.size)
+    is_supported = masks[:, None] >> np.arange(oracle.size) & 1  # (answers, values)
+    return np.asarray(characters @ is_supported.T.astype(float))

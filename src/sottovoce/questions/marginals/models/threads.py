@@ -1,4 +1,7 @@
-"""One thread for small matrices: several that wait for one another are slower, and much slower on a busy machine."""
+"""One thread for small matrices.
+
+Several that wait for one another are slower, and much slower on a busy machine.
+"""
 
 from __future__ import annotations
 
