@@ -187,10 +187,38 @@ def parts(places: Places, most: int | None = None) -> list[Places]:
 
 
 def along(table: Floats, matrices: Sequence[Floats]) -> Floats:
-    """A table multiplied by a matrix along every axis."""
+    """A table multiplied by a matrix along every axis.
+
+    Args:
+        table: One axis for each matrix, (columns of matrix 0, columns of matrix 1, ...).
+        matrices: Each (rows, columns).
+
+    Returns:
+        The image, (rows of matrix 0, rows of matrix 1, ...).
+    """
     for matrix in matrices:
-        table = np.tensordot(table, matrix, axes=(0, 1))  # the first axis leaves, its image comes last
+        # the first axis leaves and its image comes last, so that the next axis is first
+        table = np.tensordot(table, matrix, axes=(0, 1))
     return table
+
+
+def along_rows(rows: Floats, shape: Sequence[int], matrices: Sequence[Floats]) -> Floats:
+    """The same for many flat tables of one shape at once.
+
+    Args:
+        rows: The tables, (tables, cells); their cells have the axes ``shape``.
+        shape: One axis for each matrix, as long as it has columns.
+        matrices: Each (rows, columns).
+
+    Returns:
+        The images, flat again, (tables, product of the matrices' rows).
+    """
+    last = len(shape) - 1
+    table = np.moveaxis(rows.reshape(len(rows), *shape), 0, -1)  # (*shape, tables)
+    for matrix in matrices:
+        image = np.tensordot(matrix, table, axes=(1, 0))  # the first axis's image comes first
+        table = np.moveaxis(image, 0, last)  # and goes behind the others, before the tables
+    return np.moveaxis(table, -1, 0).reshape(len(rows), -1)
 
 
 def elementary(values: Sequence[Any], most: int) -> list[Any]:
