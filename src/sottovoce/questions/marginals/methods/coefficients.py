@@ -107,7 +107,7 @@ class LinearFit(Fit):
     """Tables that are linear in coefficients of independent errors.
 
     A table of attributes of orders H_1, H_2, ... has an array of H_1 x H_2 x ... coefficients.
-    Index 0 on an axis stands for an attribute that is not touched, so [0, 0, ...] is the constant 1.
+    Index 0 on an axis stands for an attribute not touched, so [0, 0, ...] is the constant 1.
     The table is that array times a matrix along every axis. Its variances are the coefficients'
     variances times the squared matrices, less f (1 - f)/n: the people asked are all there are.
     Sets larger than the workload's are the tables of maximum entropy that agree with the largest
@@ -428,7 +428,7 @@ class InputHadamard(Method):
             # sum over cells of 4^-b sum over a of (1/kappa^2 - c_a^2) / n_a, less f (1 - f)/n
             cells = work.cells(places)
             padded = prod(orders(work.shape(places)))  # 2^b
-            structure = spread(work, places)  # sum of all c_a^2 in a typical table, over 2^b
+            structure = spread(work, places)  # what all c_a^2 are worth, in a typical table
             noise = inverse * (sign_variance * cells * (padded - 1) / padded**2 - structure)
             people_spread = (1 - squared_mass(work, places)) / terms.people
             total += noise + unasked * structure - people_spread
