@@ -1,4 +1,9 @@
-"""CALM: people report a few chosen views; views are made consistent, and maximum entropy answers the rest."""
+"""CALM: people report a few chosen views, and maximum entropy answers what no view holds.
+
+In the paper's symbols d attributes have tables of k attributes each, answered from m views of l
+attributes and L cells, and E = e^epsilon. The d "points" that views are made of are attributes, or
+the bits of their codes.
+"""
 
 from __future__ import annotations
 
@@ -40,33 +45,37 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-THETA = "0.001"
+Options = Mapping[str, Any]  # what a plan has settled
+Views = tuple[Places, ...]  # sets of points of the domain
+
+THETA = "0.001"  # the error that noise or sampling alone may bring, unless a plan says otherwise
 MOST_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
 
 
 def mean_cells(sizes: Sequence[int], size: int) -> float:
-    """The expected number of cells of a random set of ``size`` attributes.
+    """L: the expected number of cells of a random set of ``size`` attributes.
 
     >>> mean_cells((2, 2, 2), 2), round(mean_cells((2, 3, 4), 2), 4)
     (4.0, 8.6667)
     """
     # the elementary symmetric polynomial of that degree over its number of terms
     sums = [1.0] + [0.0] * size
-    for each in sizes:
+    for values in sizes:
         for degree in range(size, 0, -1):
-            sums[degree] += each * sums[degree - 1]
+            sums[degree] += values * sums[degree - 1]
     return sums[size] / comb(len(sizes), size)
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Attributes as views see them: their sizes, and how many of them a table of the workload has."""
+    """Attributes as views see them: their sizes, and how many a table of the workload has."""
 
-    sizes: tuple[int, ...]
-    order: int
+    sizes: tuple[int, ...]  # of each point
+    order: int  # k
 
     @property
     def points(self) -> int:
+        """d: how many there are to make views of."""
         return len(self.sizes)
 
     def largest_view(self, size: int) -> int:
@@ -75,26 +84,40 @@ class Domain:
 
 
 def printed_noise(domain: Domain, epsilon: Decimal, size: int, people: int) -> float:
-    """The squared error of one attribute's table after averaging over all views of ``size`` that hold it."""
-    # NE = min(4E/(E-1)^2, (L-2+E)/(E-1)^2) (L/l) (d/n)                     zhang2018calm, eq. (7)
-    odds, cells = exp(epsilon), mean_cells(domain.sizes, size)
+    """The squared error of one attribute's table, averaged over all views that hold it.
+
+    Args:
+        domain: What views are made of.
+        epsilon: That of one report.
+        size: l, the number of attributes of a view.
+        people: n, all of them; each of the m views gets n/m.
+    """
+    # NE = min(4E/(E-1)^2, (L-2+E)/(E-1)^2) (L/l) (d/n)                   zhang2018calm, eq. (7)
+    odds = exp(epsilon)  # E
+    cells = mean_cells(domain.sizes, size)  # L
     cell = min(4 * odds, cells - 2 + odds) / (odds - 1) ** 2
     return cell * cells / size * domain.points / people
 
 
 def derived_noise(domain: Domain, epsilon: Decimal, size: int, people: int) -> float:
-    """The same with what sums of correlated cells really vary by, and the better oracle (docs/errata, 14)."""
-    # an attribute of K values has K - 1 contrasts, each a sum with variance a C, C = L/K cells:  a L (1 - 1/K)
+    """The same with what sums of correlated cells really vary by, and the better oracle.
+
+    See docs/errata (14). Arguments are those of :func:`printed_noise`.
+    """
+    # An attribute of K values has K - 1 contrasts, each a sum with variance a C, of C = L/K cells:
+    # together a L (1 - 1/K), where a is the variance of a contrast of single cells.
     cells = mean_cells(domain.sizes, size)
-    noise = contrast_variance(half_sum_oracle(max(2, round(cells)), epsilon), 1)
-    share_of_contrasts = 1 - sum(1 / each for each in domain.sizes) / domain.points
+    typical_oracle = half_sum_oracle(max(2, round(cells)), epsilon)
+    noise = contrast_variance(typical_oracle, 1)  # a, for one person
+    share_of_contrasts = 1 - sum(1 / values for values in domain.sizes) / domain.points
     return noise * cells * share_of_contrasts / size * domain.points / people
 
 
 def printed_oracle(size: int, epsilon: Decimal) -> Oracle:
     """Direct encoding for small views, unary encoding for large ones."""
-    # GRR if L - 2 < 3E, else OUE                                           zhang2018calm, section 2
-    return oracle("grr" if size - 2 < 3 * exp(epsilon) else "oue", size=size, epsilon=epsilon)
+    # GRR if L - 2 < 3E, else OUE                                         zhang2018calm, section 2
+    name = "grr" if size - 2 < 3 * exp(epsilon) else "oue"
+    return oracle(name, size=size, epsilon=epsilon)
 
 
 @lru_cache(maxsize=1024)
@@ -108,23 +131,34 @@ def views_coverage(work: Workload, views: Sequence[Places]) -> Coverage:
     return Coverage(work.parts, tuple(view_shares(views, work.parts)))
 
 
-def covering(work: Workload, size: int) -> tuple[Places, ...]:
+def covering(work: Workload, size: int) -> Views:
     """Views of up to ``size`` attributes that hold every pair of the workload's tables."""
-    known = None
-    if work.sets is None and work.order > 1:
-        known = cover(len(work.sizes), size, 2)
-    return known or completed(len(work.sizes), size, (), work.parts)
+    points = len(work.sizes)
+    design = None
+    if work.sets is None and work.order > 1:  # every pair is in some table: a covering design
+        design = cover(points, size, 2)
+    return design or completed(points, size, (), work.parts)
 
 
 def is_sure(work: Workload, views: Sequence[Places], people: int) -> bool:
-    """Whether people are enough for all views, so that every pair that they hold is all but sure to be heard of."""
-    return len(views) <= people and views_coverage(work, views).unheard(people) <= MOST_UNHEARD
+    """Whether people are enough for all views.
+
+    Then every pair that the views hold is all but sure to be heard of.
+    """
+    if len(views) > people:
+        return False
+    return views_coverage(work, views).unheard(people) <= MOST_UNHEARD
 
 
-def surest(work: Workload, designs: Sequence[tuple[Places, ...]], people: int) -> tuple[Places, ...] | None:
-    """Of designs that are not too large, the one of which the fewest pairs are expected to be heard from nobody."""
-    fitting = [views for views in designs if len(views) <= min(people, MOST_BLOCKS)]
-    return min(fitting, key=lambda views: views_coverage(work, views).unheard(people), default=None)
+def surest(work: Workload, designs: Sequence[Views], people: int) -> Views | None:
+    """Of designs that are not too large, the one with the fewest pairs heard from nobody."""
+    limit = min(people, MOST_BLOCKS)
+    fitting = [views for views in designs if len(views) <= limit]
+
+    def unheard(views: Views) -> float:
+        return views_coverage(work, views).unheard(people)
+
+    return min(fitting, key=unheard, default=None)
 
 
 class CalmFit(ViewFit):
@@ -132,15 +166,18 @@ class CalmFit(ViewFit):
 
     def source(self, cells: Floats, *, is_replayed: bool) -> Reconstruction:
         overlap, weights = self.heard.overlap, self.heard.weights
-        repaired = overlap.repair(cells, weights)
-        return Reconstruction(overlap, overlap.averages(repaired, overlap.averager(weights)), repaired)
+        repaired = overlap.repair(cells, weights)  # (rows, cells of all views)
+        coefficients = overlap.averages(repaired, overlap.averager(weights))
+        return Reconstruction(overlap, coefficients, repaired)
 
 
 class Calm(Method):
-    """Random or covering views, their size and number by the noise they bring; weighted averages where they overlap.
+    """Random or covering views, their size and number by the noise they bring.
+
+    Where views overlap, weighted averages make them agree.
 
     Guarantee: that of its cohorts' oracles, one report each.
-    Source:    zhang2018calm, section 4, algorithm 1; wang2021thesis, chapter 6, corrected, see docs/errata (13).
+    Source:    zhang2018calm, section 4, algorithm 1; wang2021thesis, chapter 6, docs/errata (13).
     """
 
     name: ClassVar[str] = "calm"
@@ -165,124 +202,150 @@ class Calm(Method):
 
     def refuse(self, work: Workload, terms: Terms) -> str | None:
         domain = self.domain(work)
-        least = -(-domain.points // 2)
+        least = -(-domain.points // 2)  # views of pairs, rounded up
         if terms.people < least:
             return f"it needs at least {least} views, more than the {terms.people} people"
-        pair = min(2, domain.points)
-        if domain.largest_view(pair) > MOST_CELLS:
-            return f"a view of two attributes has {domain.largest_view(pair):,} cells, more than {MOST_CELLS:,}"
+        cells = domain.largest_view(min(2, domain.points))
+        if cells > MOST_CELLS:
+            return f"a view of two attributes has {cells:,} cells, more than {MOST_CELLS:,}"
         try:
-            self.oracle(domain.largest_view(pair), terms.epsilon)
+            self.oracle(cells, terms.epsilon)
         except InvalidInput as wrong:
             return str(wrong)
         return None
 
     def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
-        """``theta``: the error that noise or sampling alone may bring; ``views``: lists of places, to choose them."""
+        """Which views are reported: ``theta`` and ``views``, as a plan holds them.
+
+        Args:
+            work: The tables asked for.
+            terms: Epsilon and the number of people.
+            options: ``theta``, the error that noise or sampling alone may bring, greater than 0;
+                ``views``, lists of places, to choose them.
+        """
         unknown = [key for key in options if key not in ("theta", "views")]
         if unknown:
-            raise InvalidInput(f"option {unknown[0]!r} is not one of {self.name}'s (theta, views)")
+            rule = f"is not one of {self.name}'s (theta, views)"
+            raise InvalidInput(f"option {unknown[0]!r} {rule}")
         theta = share("theta", options.get("theta", THETA))
         if not theta:
             raise InvalidInput("theta (0) must be greater than 0")
-        domain = self.domain(work)
         if "views" in options:
-            views = checked_views(self.name, options["views"], domain.points)
+            views = checked_views(self.name, options["views"], self.domain(work).points)
         else:
             views = self.choose(work, terms, theta)
         if len(views) > terms.people:
-            raise InvalidInput(f"views ({len(views)}) must not be more than the people ({terms.people})")
-        return {"theta": plain_option(options.get("theta", THETA)), "views": [list(view) for view in views]}
+            rule = f"must not be more than the people ({terms.people})"
+            raise InvalidInput(f"views ({len(views)}) {rule}")
+        return {
+            "theta": plain_option(options.get("theta", THETA)),
+            "views": [list(view) for view in views],
+        }
 
-    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> tuple[Places, ...]:
-        """The views of zhang2018calm, algorithm 1: their number m and size l, then which ones."""
+    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> Views:
+        """The views of zhang2018calm, algorithm 1: their number m and size l, then which ones.
+
+        Where the algorithm's lines and the paper's text differ, this follows the text: of sizes
+        with a covering design, that with the least of the larger of noise and sampling error.
+        """
         domain = self.domain(work)
-        d, k = domain.points, domain.order
-        bound, limit = float(theta), min(MOST_BLOCKS, int(theta * terms.people))
+        d, k, n = domain.points, domain.order, terms.people
+        bound = float(theta)
+        limit = min(MOST_BLOCKS, int(theta * n))  # of m, since the sampling error is m/n
 
         def noise(size: int) -> float:
-            return k * self.noise(domain, terms.epsilon, size, terms.people)
+            """k NE: the noise of a table, one NE for each of its attributes."""
+            return k * self.noise(domain, terms.epsilon, size, n)
 
+        # the largest size whose noise is within the bound
         upper = min(2, d)
-        while upper < d and domain.largest_view(upper + 1) <= MOST_CELLS and noise(upper + 1) <= bound:
+        while upper < d and domain.largest_view(upper + 1) <= MOST_CELLS:
+            if noise(upper + 1) > bound:
+                break
             upper += 1
+        # the smallest size from which on few enough views hold every set of k
         lower = upper
         while lower > k and cover(d, lower - 1, k, limit) is not None:
             lower -= 1
         if upper < k or lower == upper:
-            return drawn(d, upper, min(limit, terms.people))
+            return drawn(d, upper, min(limit, n))
+
         best, views = 1.0, drawn(d, upper, limit)
         for size in range(lower, upper + 1):
             design = cover(d, size, k, limit)
-            if design is not None:
-                error = max(len(design) / terms.people, noise(size))  # sampling error m/n, eq. (8)
-                if error < best:
-                    best, views = error, design
+            if design is None:
+                continue
+            # SE = m/n                                                    zhang2018calm, eq. (8)
+            error = max(len(design) / n, noise(size))
+            if error < best:
+                best, views = error, design
         return views
 
     # -- asking and answering
 
-    def _views(self, work: Workload, options: Mapping[str, Any]) -> tuple[Places, ...]:
+    def _views(self, work: Workload, options: Options) -> Views:
+        """The views of a plan, refused where one has too many cells."""
         domain = self.domain(work)
         views = checked_views(self.name, options["views"], domain.points)
         for view in views:
-            cells = prod(domain.sizes[place] for place in view)
+            cells = prod(domain.sizes[point] for point in view)
             if cells > MOST_CELLS:
-                raise InvalidInput(f"{self.name}: view {list(view)} has {cells:,} cells, more than {MOST_CELLS:,}")
+                rule = f"has {cells:,} cells, more than {MOST_CELLS:,}"
+                raise InvalidInput(f"{self.name}: view {list(view)} {rule}")
         return views
 
     def _oracles(self, work: Workload, epsilon: Decimal, views: Sequence[Places]) -> list[Oracle]:
+        """The oracle of each view; those of as many cells share one."""
         sizes = self.domain(work).sizes
-        made: dict[int, Oracle] = {}
-        for view in views:
-            cells = prod(sizes[place] for place in view)
-            if cells not in made:
-                made[cells] = self.oracle(cells, epsilon)
-        return [made[prod(sizes[place] for place in view)] for view in views]
+        cells = [prod(sizes[point] for point in view) for view in views]
+        by_cells = {size: self.oracle(size, epsilon) for size in dict.fromkeys(cells)}
+        return [by_cells[size] for size in cells]
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
         views = self._views(work, options)
         encodings = [self.encoding(schema, work, view) for view in views]
         return listed(encodings, self._oracles(work, epsilon, views))
 
-    def heard(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Heard:
+    def heard(self, work: Workload, aggregate: Aggregate, options: Options) -> Heard:
         return Heard.listen(aggregate, self.domain(work).sizes, self._views(work, options))
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return CalmFit(work, self.heard(work, aggregate, options))
 
     # -- what is asked
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         return view_shares(self._views(work, options), parts)
 
-    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+    def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
         return any(set(places) <= set(view) for view in options["views"])
 
     # -- prediction
 
     def groups(self, work: Workload) -> Mapping[int, Places] | None:
-        """The places of the domain that each attribute has, if they are not the attributes themselves."""
+        """The points of the domain that each attribute has; None if it is one of them itself."""
         return None
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         parts = self.expected(work, terms, self._views(work, options))
         return parts.noise + parts.reconstruction
 
     def expected(self, work: Workload, terms: Terms, views: Sequence[Places]) -> Expected:
         """What the error of a table is expected to be made of."""
         overlap = Overlap(self.domain(work).sizes, views)
-        crowd = max(1, terms.people // len(views))
-        weights = view_weights(self._oracles(work, terms.epsilon, views), [crowd] * len(views), terms.people)
+        respondents = [max(1, terms.people // len(views))] * len(views)
+        oracles = self._oracles(work, terms.epsilon, views)
+        weights = view_weights(oracles, respondents, terms.people)  # (views,)
         return expected(work, overlap, weights, self.groups(work))
 
-    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         views = options["views"]
-        return f"{len(views)} views of {len(views[0])} attributes, {max(1, terms.people // len(views)):,} people each"
+        respondents = max(1, terms.people // len(views))
+        return f"{len(views)} views of {len(views[0])} attributes, {respondents:,} people each"
 
 
 class CalmPlus(Calm):
-    """The same with the oracle that is best for sums of cells, and noise that knows of their correlation.
+    """The same with the oracle that is best for sums of cells, and the noise of correlated ones.
 
     Guarantee: that of its cohorts' oracles, one report each.
     Source:    zhang2018calm, section 4; docs/errata (14).
@@ -298,8 +361,8 @@ class CalmPlus(Calm):
     def oracle(self, size: int, epsilon: Decimal) -> Oracle:
         return half_sum_oracle(size, epsilon)
 
-    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> tuple[Places, ...]:
-        """The same views, and as many more, or larger ones, as it takes to ask for every pair of the workload."""
+    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> Views:
+        """The same views, and more or larger ones until every pair of the workload is asked for."""
         chosen = super().choose(work, terms, theta)
         if not views_coverage(work, chosen).left_out:
             return chosen
@@ -309,8 +372,10 @@ class CalmPlus(Calm):
         while size < domain.points and domain.largest_view(size + 1) <= MOST_CELLS:
             size += 1
             designs.append(covering(work, size))
-        sure = (views for views in designs if is_sure(work, views, terms.people))
-        return next(sure, None) or surest(work, designs, terms.people) or chosen
+        for views in designs:
+            if is_sure(work, views, terms.people):
+                return views
+        return surest(work, designs, terms.people) or chosen
 
 
 class BitFit(CalmFit):
@@ -321,47 +386,53 @@ class BitFit(CalmFit):
         self.groups = groups
 
     def _bits(self, places: Places) -> Places:
+        """The bits of some attributes, one attribute after the other."""
         return tuple(bit for place in places for bit in self.groups[place])
 
     def is_known(self, places: Places) -> bool:
         return super().is_known(self._bits(places))
 
     def pairs(self) -> list[Places]:
-        owner = {bit: place for place, own in self.groups.items() for bit in own}
-        return [own for own in super().pairs() if owner[own[0]] != owner[own[1]]]
+        """Pairs of bits in one view, of two different attributes."""
+        owner = {bit: place for place, bits in self.groups.items() for bit in bits}
+        return [(one, two) for one, two in super().pairs() if owner[one] != owner[two]]
 
     def is_tied(self, places: Places) -> bool:
-        return all(super(BitFit, self).is_known(bits) for bits in product(*(self.groups[place] for place in places)))
+        one_bit_each = product(*(self.groups[place] for place in places))
+        return all(super(BitFit, self).is_known(bits) for bits in one_bit_each)
 
     def is_heard(self, part: Places) -> bool:
-        return all(super(BitFit, self).is_known(bits) for bits in _bit_parts(self._bits(part)))
+        needed = _bit_parts(self._bits(part))
+        return all(super(BitFit, self).is_known(bits) for bits in needed)
 
     def answer(self, source: Any, places: Places) -> Floats:
-        """Maximum entropy over the categories there are, given the tables of all bits that views hold together."""
-        bits = self._bits(places)
-        values = np.indices(self.work.shape(places)).reshape(len(places), -1)
-        digits = np.concatenate(
-            [(values[row] >> np.arange(len(self.groups[place]))[::-1, None]) & 1 for row, place in enumerate(places)]
-        )
-        return np.asarray(source.chosen(bits, digits))
+        """Maximum entropy over the categories there are, given the tables of bits in one view."""
+        values = np.indices(self.work.shape(places)).reshape(len(places), -1)  # (places, cells)
+        digits = []
+        for row, place in enumerate(places):
+            shifts = np.arange(len(self.groups[place]))[::-1, None]  # the highest bit first
+            digits.append((values[row] >> shifts) & 1)  # (bits of the place, cells)
+        return np.asarray(source.chosen(self._bits(places), np.concatenate(digits)))
 
 
 @lru_cache(maxsize=64)
 def _bits_of(sizes: tuple[int, ...]) -> Mapping[int, Places]:
-    """The places of each attribute's bits, the highest bit first."""
-    made, start = {}, 0
+    """The points of each attribute's bits, the highest bit first."""
+    groups, start = {}, 0
     for place, size in enumerate(sizes):
         width = max(1, (size - 1).bit_length())
-        made[place] = tuple(range(start, start + width))
+        groups[place] = tuple(range(start, start + width))
         start += width
-    return made
+    return groups
 
 
 @lru_cache(maxsize=64)
 def _bit_domain(work: Workload) -> Domain:
+    """The bits of all attributes; a table has as many as those of the workload in the mean."""
     groups = _bits_of(work.sizes)
-    bits = [sum(len(groups[place]) for place in places) for places in work.sample]
-    return Domain((2,) * sum(len(own) for own in groups.values()), round(sum(bits) / len(bits)))
+    widths = [sum(len(groups[place]) for place in places) for places in work.sample]
+    points = sum(len(bits) for bits in groups.values())
+    return Domain((2,) * points, round(sum(widths) / len(widths)))
 
 
 def _bit_parts(bits: Places) -> list[Places]:
@@ -380,8 +451,11 @@ class CalmBinary(Calm):
     about: ClassVar[str] = "calm on the bits of the attributes' codes"
     source: ClassVar[str] = "zhang2018calm, section 5.3"
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
-        """At least calm's: the bits of one attribute are tied more than two attributes, which predictions leave out."""
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
+        """At least calm's.
+
+        The bits of one attribute are tied more than two attributes, which predictions leave out.
+        """
         whole = Calm()
         usual = 0.0
         if whole.refuse(work, terms) is None:
@@ -394,27 +468,32 @@ class CalmBinary(Calm):
     def domain(self, work: Workload) -> Domain:
         return _bit_domain(work)
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
-        """Of an attribute or pair, the share for the two of its bits that the fewest are asked about."""
-        groups = self.groups(work)
-        inside = [_bit_parts(tuple(bit for place in part for bit in groups[place])) for part in parts]
-        listed = list({bits for own in inside for bits in own})
-        told = dict(zip(listed, super().shares(work, options, listed), strict=True))
-        return [min(told[bits] for bits in own) for own in inside]
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
+        """Of an attribute or pair, the share for the two of its bits asked about least."""
+        needed = [_bit_parts(self._points(work, part)) for part in parts]
+        distinct = list({bits for pairs in needed for bits in pairs})
+        share_of = dict(zip(distinct, super().shares(work, options, distinct), strict=True))
+        return [min(share_of[bits] for bits in pairs) for pairs in needed]
 
-    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+    def _points(self, work: Workload, places: Places) -> Places:
+        """The bits of some attributes."""
         groups = self.groups(work)
-        return super().is_whole(work, options, tuple(bit for place in places for bit in groups[place]))
+        return tuple(bit for place in places for bit in groups[place])
+
+    def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
+        return super().is_whole(work, options, self._points(work, places))
 
     def encoding(self, schema: Schema, work: Workload, view: Places) -> Encoding:
-        owners = {bit: (place, own) for place, own in self.groups(work).items() for bit in own}
-        places = sorted({owners[bit][0] for bit in view})
+        owners = {bit: place for place, bits in self.groups(work).items() for bit in bits}
+        places = tuple(sorted({owners[bit] for bit in view}))
         products = []
         for bit in view:
-            owner, own = owners[bit]
-            mask = 1 << (len(own) - 1 - own.index(bit))
+            # the parity of one bit alone: a mask for its attribute, 0 for the others
+            owner = owners[bit]
+            bits = self.groups(work)[owner]
+            mask = 1 << (len(bits) - 1 - bits.index(bit))
             products.append(tuple(mask if place == owner else 0 for place in places))
-        return Parities(work.attributes(tuple(places)), work.shape(tuple(places)), tuple(products))
+        return Parities(work.attributes(places), work.shape(places), tuple(products))
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return BitFit(work, self.heard(work, aggregate, options), self.groups(work))

@@ -1,4 +1,8 @@
-"""Every attribute asked of everybody with a part of the budget, and tables by expectation maximization (EM)."""
+"""Every attribute asked of everybody with a part of epsilon, and tables by EM.
+
+EM: expectation maximization. f(x) is a table over cells x, P(y | x) the channel of an answer y, and
+h(y) the shares reported. A joint answer is what one person says to several attributes.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.counts import RowCounts
@@ -23,7 +28,7 @@ from sottovoce.protocol.families import Together
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, Method
-from sottovoce.questions.marginals.methods.coefficients import along
+from sottovoce.questions.marginals.methods.coefficients import along, along_rows
 from sottovoce.questions.marginals.models.structure import EVENNESS
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -31,120 +36,209 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-TOLERANCE = 1e-5  # the change of every cell below which a guess has settled: Omega of cormode2018marginal, section 5.4
-MOST_STEPS = 50_000
-WORK = 1 << 34  # multiplications that one call of EM may take
-MOST_ANSWERS = 1 << 24  # joint answers that are counted at once
-MOST_VALUES = 2048  # of one attribute, whose channel is a matrix
-MOST_AT_ONCE = 1 << 20  # joint answers of tables that are climbed at once
-BOOTSTRAP_WORK = 1 << 33  # multiplications that the replicates of tables alike may take
-REPLICATES = 40  # of a parametric bootstrap
-FEWEST = 4  # where so many would take too long
-PRIOR = 4  # replicates' worth of the mean error of a table, for each of its cells
+Options = Mapping[str, Any]  # what a plan has settled
+Estimates = tuple[Floats, NDArray[np.int64]]  # (tables, *values) and (tables,)
+
+TOLERANCE = 1e-5  # change of a cell at which EM stops: Omega of cormode2018marginal, section 5.4
+EM_STEPS = 50_000  # of one table at most
+EM_WORK = 1 << 34  # multiplications of one call of climb at most
+
+MOST_ANSWERS = 1 << 24  # joint answers of one table that are counted
+MAX_ATTRIBUTE_VALUES = 2048  # of an attribute, whose channel is a dense matrix
+MAX_BATCH_ANSWERS = 1 << 20  # joint answers of all tables in one call of climb
+MAX_JOINT_LAW_WORK = 1 << 18  # tables x cells x answers up to which one joint matrix is faster
+MAX_CROWD_LAW = 1 << 16  # cells x answers up to which the people of a crowd are fixed
+
+BOOTSTRAP_WORK = 1 << 33  # multiplications for the replicates of one group of tables
+REPLICATES = 40  # of the parametric bootstrap
+MIN_REPLICATES = 4  # where so many would take too long
+PRIOR_REPLICATES = 4  # replicates' worth of the table's mean error, for each of its cells
 UNIFORM_PART = 0.01  # of a start, since a cell that starts at 0 stays there
-PICKED = 3  # of a workload's tables, and as many typical populations for each, when an error is predicted
-TYPICAL = 4
-TIE = 0.25  # the share of such a table in which its attributes go together in any way
-PREDICTION_WORK = 1 << 27
-PREDICTION_STEPS = 6000  # divided by the number of axes
+
+PREDICTED_TABLES = 3  # of a workload's tables, when an error is predicted
+TYPICAL_POPULATIONS = 4  # for each of them
+TYPICAL_TIE = 0.25  # the share of such a population in which attributes go together in any way
+PREDICTION_WORK = 1 << 27  # multiplications for the populations of one table
+PREDICTION_STEPS = 6000  # divided by the number of attributes
 
 
 @dataclass(frozen=True)
 class Channel:
-    """What one attribute's oracle makes of a value: the chance of each answer (columns) for each value (rows)."""
+    """The randomizer of one attribute as a matrix, and its unbiased inverse."""
 
-    law: Floats
-    inverse: Floats  # what an answer adds to each value's unbiased frequency
+    law: Floats  # (values, answers): P(y | x), so that rows sum to 1
+    inverse: Floats  # (values, answers): what an answer adds to each value's unbiased frequency
 
     @classmethod
     @lru_cache(maxsize=256)
     def of(cls, source: PureOracle) -> Channel:
-        """All answers that support a value are equally likely, and so are all others: true of grr and hr."""
-        values = np.arange(source.size)[:, None]
+        """Of ``grr`` or ``hr``: answers that support a value are alike, and so are all others."""
+        values = np.arange(source.size)[:, None]  # (values, 1)
         if source.names[0] == "hr":
+            # row x + 1 of the Hadamard matrix has a +1 at y where <x + 1, y> is even
             answers = np.arange(1 << source.bits)
             supports = np.bitwise_count((values + 1) & answers) & 1 == 0
         else:
             answers = np.arange(source.size)
             supports = values == answers
-        inside = int(supports[0].sum())
-        law = np.where(supports, source.p / inside, (1 - source.p) / (len(answers) - inside))
-        return cls(law, (supports - source.q) / source.gap)
+        # supports: (values, answers), and every value is supported by equally many answers
+        supporting = int(supports[0].sum())
+        chance_inside = source.p / supporting
+        chance_outside = (1 - source.p) / (len(answers) - supporting)
+        law = np.where(supports, chance_inside, chance_outside)
+        # f(x) = (share of answers that support x - q) / (p - q)
+        inverse = (supports - source.q) / source.gap
+        return cls(law, inverse)
+
+
+Channels = Sequence[Channel]  # one for each attribute of a table
 
 
 def climb(
-    heard: Floats, laws: Sequence[Floats], start: Floats, work: int = WORK, steps: int = MOST_STEPS
-) -> tuple[Floats, NDArray[np.int64]]:
-    """(guess, steps) of EM for many tables at once: rows of shares of joint answers, and of first guesses.
+    heard: Floats, laws: Sequence[Floats], start: Floats, work: int = EM_WORK, steps: int = EM_STEPS
+) -> Estimates:
+    """EM for many tables over the same channels at once.
 
-    A row stops when no cell of it changes by TOLERANCE any more, or when so much work or so many steps are done.
+    A table stops when no cell of it changes by TOLERANCE any more; all stop at the limits.
+
+    Args:
+        heard: Shares h(y) of the joint answers, (tables, *answers): one axis for each attribute.
+        laws: The channel of each attribute, (values, answers).
+        start: First guesses, (tables, *values).
+        work: Multiplications that may be spent on all tables together.
+        steps: The most steps of one table.
+
+    Returns:
+        The guesses, shaped as ``start``, and the steps that each table took, (tables,).
     """
-    # f(x) <- f(x) sum over y of h(y) P(y|x) / sum over x' of P(y|x') f(x')            cormode2018marginal, section 4.4
     batch, shape = len(start), start.shape[1:]
-    cells, answers = prod(shape), prod(law.shape[1] for law in laws)
-    joined = joint_law(laws) if batch * cells * answers <= 1 << 18 else None
-    most = min(steps, max(2, work // (batch * cost(laws))))
-    guess, target = start.reshape(batch, cells).copy(), heard.reshape(batch, answers)
-    taken = np.zeros(batch, np.int64)
+    answer_shape = [law.shape[1] for law in laws]
+    cells, answers = prod(shape), prod(answer_shape)
+    # One matrix for all axes is fastest while small; else the axes are multiplied one by one.
+    joint = None
+    if batch * cells * answers <= MAX_JOINT_LAW_WORK:
+        joint = joint_law(laws)  # (cells, answers)
+    transposed = [law.T for law in laws]
+    affordable = max(2, work // (batch * cost(laws)))
+    guess = start.reshape(batch, cells).copy()
+    steps_taken = np.zeros(batch, np.int64)
+    # Only the tables that still move are computed: ``active`` are their rows of ``guess``.
     active = np.arange(batch)
-    current = guess.copy()
-    for step in range(1, most + 1):
-        if joined is not None:
-            ratio = _divided(target, current @ joined)
-            update = current * (ratio @ joined.T)
+    current = guess.copy()  # (active, cells)
+    shares = heard.reshape(batch, answers)  # (active, answers)
+    for step in range(1, min(steps, affordable) + 1):
+        # f(x) <- f(x) sum_y P(y|x) h(y) / sum_x' P(y|x') f(x')     cormode2018marginal, section 4.4
+        if joint is not None:
+            ratio = _ratio(shares, current @ joint)  # (active, answers)
+            gain = ratio @ joint.T  # (active, cells)
         else:
-            ratio = _divided(target, _along_rows(current, shape, [law.T for law in laws]))
-            update = current * _along_rows(ratio, [law.shape[1] for law in laws], laws)
-        moving = np.abs(update - current).max(axis=1) >= TOLERANCE
+            ratio = _ratio(shares, along_rows(current, shape, transposed))
+            gain = along_rows(ratio, answer_shape, laws)
+        update = current * gain
+        is_moving = np.abs(update - current).max(axis=1) >= TOLERANCE  # (active,)
         current = update
-        taken[active] = step
-        if not moving.all():
+        steps_taken[active] = step
+        if not is_moving.all():
             guess[active] = current
-            active, current, target = active[moving], current[moving], target[moving]
+            active, current, shares = active[is_moving], current[is_moving], shares[is_moving]
             if not len(active):
                 break
     guess[active] = current
-    return guess.reshape(start.shape), taken
+    return guess.reshape(start.shape), steps_taken
 
 
 def cost(laws: Sequence[Floats]) -> int:
     """About how many multiplications one step takes for one table."""
-    return int(2 * prod(law.shape[1] for law in laws) * sum(law.shape[0] for law in laws))
+    answers = prod(law.shape[1] for law in laws)
+    values = sum(law.shape[0] for law in laws)
+    return int(2 * answers * values)  # there and back, one axis after the other
 
 
 def joint_law(laws: Sequence[Floats]) -> Floats:
     """The chance of each joint answer (columns) for each cell (rows)."""
-    out: Floats = np.ones((1, 1))
+    joint: Floats = np.ones((1, 1))
     for law in laws:
-        out = np.asarray(np.kron(out, law), dtype=float)
-    return out
+        joint = np.asarray(np.kron(joint, law), dtype=float)
+    return joint
 
 
-def _divided(heard: Floats, expected: Floats) -> Floats:
-    return np.divide(heard, expected, out=np.zeros_like(heard), where=expected > 0)
+def _ratio(shares: Floats, expected: Floats) -> Floats:
+    """Reported over expected shares, 0 for answers that the guess makes impossible."""
+    return np.divide(shares, expected, out=np.zeros_like(shares), where=expected > 0)
 
 
-def _along_rows(rows: Floats, shape: Sequence[int], matrices: Sequence[Floats]) -> Floats:
-    table = np.moveaxis(rows.reshape(len(rows), *shape), 0, -1)
-    for matrix in matrices:
-        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, 0)), 0, len(shape) - 1)
-    return np.moveaxis(table, -1, 0).reshape(len(rows), -1)
+def unbiased(heard: Floats, channels: Channels) -> Floats:
+    """The table (*values) whose product of channels gives the shares of joint answers (*answers).
 
-
-def unbiased(heard: Floats, channels: Sequence[Channel]) -> Floats:
-    """The table whose product of channels gives the shares of joint answers: unbiased, and linear in them."""
+    Unbiased, and linear in the shares; cells may be negative.
+    """
     return along(heard, [channel.inverse for channel in channels])
 
 
-class Made(NamedTuple):
+def first_guess(heard: Floats, channels: Channels, is_uniform: bool) -> Floats:
+    """Where EM starts: at the uniform tables, or at the unbiased ones brought to the simplex.
+
+    The latter is the quick start of zhang2018calm, section 3.6, kept off the edges of the simplex.
+
+    ``heard`` are shares of joint answers, (tables, *answers); the guesses are (tables, *values).
+    """
+    shape = tuple(len(channel.law) for channel in channels)
+    uniform = np.full((len(heard), *shape), 1 / prod(shape))
+    if is_uniform:
+        return uniform
+    projected = []
+    for shares in heard:
+        table = norm_sub(unbiased(shares, channels).ravel())
+        projected.append(table.reshape(shape))
+    return (1 - UNIFORM_PART) * np.stack(projected) + UNIFORM_PART * uniform
+
+
+def crowds(truth: Floats, channels: Channels, people: int, count: int, draws: Generator) -> Floats:
+    """Shares (count, *answers) of the joint answers of so many crowds who follow ``truth``."""
+    answers = [channel.law.shape[1] for channel in channels]
+    if truth.size * prod(answers) <= MAX_CROWD_LAW:
+        # the people are fixed, as in a survey: only their answers are random
+        cell_people = _rounded(truth.ravel() * people)  # (cells,)
+        law = joint_law([channel.law for channel in channels])  # (cells, answers)
+        law /= law.sum(axis=1, keepdims=True)  # rounding may leave a sum just above 1
+        answer_counts = [draws.multinomial(cell_people, law).sum(axis=0) for _ in range(count)]
+        shares = np.asarray(np.stack(answer_counts) / people)
+    else:
+        # too many joint answers for that: people are drawn anew, which varies a little more
+        expected = along(truth, [channel.law.T for channel in channels]).ravel()  # (answers,)
+        shares = np.asarray(draws.multinomial(people, expected / expected.sum(), count) / people)
+    return shares.reshape(count, *answers)
+
+
+def _rounded(people: Floats) -> NDArray[np.int64]:
+    """Numbers of people as integers of the same sum: those nearest to the next one round up."""
+    whole = np.floor(people).astype(np.int64)
+    missing = round(float(people.sum())) - int(whole.sum())
+    nearest_first = np.argsort(whole - people, kind="stable")
+    whole[nearest_first[:missing]] += 1
+    return whole
+
+
+def typical(shape: Sequence[int], draws: Generator) -> Floats:
+    """A table of attributes that are loosely tied: mostly independent, partly any table."""
+    singles = [draws.dirichlet([EVENNESS] * size) for size in shape]
+    tied = draws.dirichlet([EVENNESS] * prod(shape)).reshape(shape)
+    independent = reduce(np.multiply.outer, singles)
+    return (1 - TYPICAL_TIE) * independent + TYPICAL_TIE * tied
+
+
+class EMTable(NamedTuple):
     """A table and how many steps EM took to it."""
 
-    table: Floats
+    table: Floats  # (cells,)
     steps: int
 
 
 class JointFit(Fit):
-    """Tables by EM on the counts of joint answers. ``is_uniform_start``: from the uniform table, else a quick one."""
+    """Tables by EM on the counts of joint answers, with errors by a parametric bootstrap.
+
+    ``is_uniform_start``: EM starts from the uniform table, else from a quick unbiased one.
+    """
 
     errors: ClassVar[str] = BOOTSTRAP
 
@@ -153,142 +247,117 @@ class JointFit(Fit):
         assert isinstance(counts, RowCounts)
         self._work = work
         self._people = aggregate.people
-        self._ledger = counts
+        self._counts = counts
         self._is_uniform_start = is_uniform_start
-        oracles = aggregate.plan.cohorts[0].oracles
-        self._channels = [Channel.of(each) for each in oracles]
-        self._made: dict[Places, Made] = {}
+        self._channels = [Channel.of(source) for source in aggregate.plan.cohorts[0].oracles]
+        self._estimates: dict[Places, EMTable] = {}
         self._variances: dict[Places, Floats] = {}
 
     @cached_property
     def _answers(self) -> list[NDArray[np.int64]]:
-        """For each attribute the answers in the different reports."""
-        layouts = [each.layout for each in self._ledger.cohorts[0].oracles]
-        return [
-            layout.read(payload, layout.fields[0].name).astype(np.int64)
-            for layout, payload in zip(layouts, self._ledger.told(0)[0], strict=True)
-        ]
+        """For each attribute its answers in the different reports, (reports,)."""
+        oracles = self._counts.cohorts[0].oracles
+        payloads, _ = self._counts.told(0)
+        columns = []
+        for source, payload in zip(oracles, payloads, strict=True):
+            layout = source.layout
+            answers = layout.read(payload, layout.fields[0].name)
+            columns.append(answers.astype(np.int64))
+        return columns
 
     def heard(self, places: Places) -> Floats:
-        """The shares of the joint answers about some attributes."""
+        """The shares of the joint answers about some attributes, an axis of answers for each."""
         shape = tuple(self._channels[place].law.shape[1] for place in places)
-        if prod(shape) > MOST_ANSWERS:
-            raise InvalidInput(
-                f"marginal: {prod(shape):,} joint answers are more than the {MOST_ANSWERS:,} counted at once"
-            )
-        keys = np.ravel_multi_index([self._answers[place] for place in places], shape)
-        people = self._ledger.rows[1]
-        return (np.bincount(keys, people, prod(shape)) / self._people).reshape(shape)
+        size = prod(shape)
+        if size > MOST_ANSWERS:
+            limit = f"the {MOST_ANSWERS:,} counted at once"
+            raise InvalidInput(f"marginal: {size:,} joint answers are more than {limit}")
+        joint_answers = np.ravel_multi_index([self._answers[place] for place in places], shape)
+        _, people = self._counts.rows  # who sent each of the different reports, (reports,)
+        counts = np.bincount(joint_answers, people, size)
+        return (counts / self._people).reshape(shape)
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
-        missing = [each for each in dict.fromkeys(sets) if each not in self._made]
+        missing = [places for places in dict.fromkeys(sets) if places not in self._estimates]
         for group in self._alike(missing):
-            heard = np.stack([self.heard(each) for each in group])
-            guesses, steps = self._estimated(heard, self._law(group[0]))
-            for each, guess, count in zip(group, guesses, steps.tolist(), strict=True):
-                self._made[each] = Made(guess.ravel(), count)
-        return [self._made[each].table for each in sets]
+            heard = np.stack([self.heard(places) for places in group])  # (tables, *answers)
+            guesses, steps = self._estimated(heard, self._channels_of(group[0]))
+            for places, guess, count in zip(group, guesses, steps.tolist(), strict=True):
+                self._estimates[places] = EMTable(guess.ravel(), count)
+        return [self._estimates[places].table for places in sets]
 
     def is_heard(self, part: Places) -> bool:
         return True
 
     def steps(self, places: Places) -> int:
-        """How many steps EM took; 1 from the uniform start means that it stopped there, as the paper saw it fail."""
+        """How many steps EM took; 1 from the uniform start is the failure that the paper saw."""
         self.tables([places])
-        return self._made[places].steps
+        return self._estimates[places].steps
 
     def failures(self, sets: Sequence[Places] | None = None) -> int:
         """In how many of these tables (by default the workload's) EM stopped at its first step."""
         listed = list(self._work.sample if sets is None else sets)
         self.tables(listed)
-        return sum(self._made[each].steps == 1 for each in listed)
+        return sum(self._estimates[places].steps == 1 for places in listed)
 
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
-        missing = [each for each in dict.fromkeys(sets) if each not in self._variances]
+        missing = [places for places in dict.fromkeys(sets) if places not in self._variances]
         for group in self._alike(missing, REPLICATES):
             self._variances.update(zip(group, self._bootstrap(group), strict=True))
-        return [self._variances[each] for each in sets]
+        return [self._variances[places] for places in sets]
 
     def _alike(self, sets: Sequence[Places], copies: int = 1) -> list[list[Places]]:
-        """Sets in groups whose attributes have the same channels, so that they can be climbed at once."""
-        groups: dict[tuple[int, ...], list[Places]] = {}
-        for each in sets:
-            groups.setdefault(tuple(id(self._channels[place]) for place in each), []).append(each)
-        out = []
-        for group in groups.values():
-            answers = copies * prod(self._channels[place].law.shape[1] for place in group[0])
-            size = max(1, MOST_AT_ONCE // answers)
-            out += [group[first : first + size] for first in range(0, len(group), size)]
-        return out
+        """Sets in groups of the same channels, small enough that EM takes each group at once."""
+        by_channels: dict[tuple[int, ...], list[Places]] = {}
+        for places in sets:
+            # Channel.of caches, so that equal oracles have one and the same channel
+            key = tuple(id(channel) for channel in self._channels_of(places))
+            by_channels.setdefault(key, []).append(places)
+        groups = []
+        for alike in by_channels.values():
+            answers = prod(channel.law.shape[1] for channel in self._channels_of(alike[0]))
+            size = max(1, MAX_BATCH_ANSWERS // (copies * answers))
+            groups += [alike[first : first + size] for first in range(0, len(alike), size)]
+        return groups
 
-    def _law(self, places: Places) -> list[Channel]:
+    def _channels_of(self, places: Places) -> list[Channel]:
         return [self._channels[place] for place in places]
 
-    def _estimated(
-        self, heard: Floats, channels: Sequence[Channel], steps: int = MOST_STEPS
-    ) -> tuple[Floats, NDArray[np.int64]]:
+    def _estimated(self, heard: Floats, channels: Channels, steps: int = EM_STEPS) -> Estimates:
+        """(guesses, steps taken) of EM for rows of joint answers, as :func:`climb` has them."""
         start = first_guess(heard, channels, self._is_uniform_start)
         return climb(heard, [channel.law for channel in channels], start, steps=steps)
 
     def _bootstrap(self, group: Sequence[Places]) -> list[Floats]:
-        """Mean squared errors in crowds that could have sent these reports.
+        """Mean squared errors (cells,) of each table in crowds that could have sent these reports.
 
-        A crowd's truth is the unbiased table with an error of its own law added, brought to the simplex. Around one
-        truth only, an EM that stops at the uniform table would be taken for exact whenever that truth is near it.
+        A crowd's truth is the unbiased table with an error of its own law added, brought to the
+        simplex. Around one truth only, an EM that stops at the uniform table would be taken for
+        exact whenever that truth is near it.
         """
-        channels = self._law(group[0])
+        channels = self._channels_of(group[0])
         shape = self._work.shape(group[0])
-        laws = [channel.law for channel in channels]
+        step_cost = cost([channel.law for channel in channels])
         steps = max(self.steps(places) for places in group)
-        copies = min(max(BOOTSTRAP_WORK // (len(group) * steps * cost(laws)), FEWEST), REPLICATES)
-        truths, heard = [], []
+        affordable = BOOTSTRAP_WORK // (len(group) * steps * step_cost)
+        copies = min(max(affordable, MIN_REPLICATES), REPLICATES)
+        truths, heard = [], []  # copies of the first table, then of the second, ...
         for places in group:
-            draws = np.random.Generator(np.random.PCG64([len(places), *places]))
-            known = unbiased(self.heard(places), channels)
-            near = norm_sub(known.ravel()).reshape(shape)
-            for told in crowds(near, channels, self._people, copies, draws):
-                truth = norm_sub((known + unbiased(told, channels) - near).ravel()).reshape(shape)
+            # seeded by the table, whatever else is asked for
+            draws = Generator(PCG64([len(places), *places]))
+            estimate = unbiased(self.heard(places), channels)
+            centre = norm_sub(estimate.ravel()).reshape(shape)
+            for shares in crowds(centre, channels, self._people, copies, draws):
+                shifted = estimate + unbiased(shares, channels) - centre
+                truth = norm_sub(shifted.ravel()).reshape(shape)
                 truths.append(truth)
                 heard.append(crowds(truth, channels, self._people, 1, draws)[0])
         guesses, _ = self._estimated(np.stack(heard), channels, 2 * steps)
-        errors = (guesses - np.stack(truths)) ** 2
-        means = errors.reshape(len(group), copies, -1).mean(axis=1)
-        # a cell that is 0 in every replicate is not known exactly: a few more with the table's mean error
-        return list((copies * means + PRIOR * means.mean(axis=1, keepdims=True)) / (copies + PRIOR))
-
-
-def first_guess(heard: Floats, channels: Sequence[Channel], is_uniform: bool) -> Floats:
-    """Where EM starts for rows of joint answers: the uniform table, or the unbiased one brought to the simplex.
-
-    The latter is the quick start of zhang2018calm, section 3.6, kept off the edges of the simplex.
-    """
-    shape = tuple(len(channel.law) for channel in channels)
-    even = np.full((len(heard), *shape), 1 / prod(shape))
-    if is_uniform:
-        return even
-    near = np.stack([norm_sub(unbiased(each, channels).ravel()).reshape(shape) for each in heard])
-    return (1 - UNIFORM_PART) * near + UNIFORM_PART * even
-
-
-def crowds(truth: Floats, channels: Sequence[Channel], people: int, count: int, draws: np.random.Generator) -> Floats:
-    """Shares of the joint answers of so many crowds of people who follow ``truth``."""
-    answers = [channel.law.shape[1] for channel in channels]
-    if truth.size * prod(answers) <= 1 << 16:
-        held = _whole(truth.ravel() * people)
-        law = joint_law([channel.law for channel in channels])
-        law /= law.sum(axis=1, keepdims=True)
-        told = np.stack([draws.multinomial(held, law).sum(axis=0) for _ in range(count)])
-        return np.asarray(told / people).reshape(count, *answers)
-    law = along(truth, [channel.law.T for channel in channels]).ravel()
-    return np.asarray(draws.multinomial(people, law / law.sum(), count) / people).reshape(count, *answers)
-
-
-def _whole(people: Floats) -> NDArray[np.int64]:
-    """Numbers of people rounded to whole ones, so that the sum stays: those nearest to the next one round up."""
-    held = np.floor(people).astype(np.int64)
-    left = round(float(people.sum())) - int(held.sum())
-    held[np.argsort(held - people, kind="stable")[:left]] += 1
-    return held
+        errors = (guesses - np.stack(truths)) ** 2  # (tables x copies, *shape)
+        means = errors.reshape(len(group), copies, -1).mean(axis=1)  # (tables, cells)
+        # A cell that is 0 in every replicate is not known exactly: a few more with the mean error.
+        prior = PRIOR_REPLICATES * means.mean(axis=1, keepdims=True)  # (tables, 1)
+        return list((copies * means + prior) / (copies + PRIOR_REPLICATES))
 
 
 class _Split(Method):
@@ -297,54 +366,69 @@ class _Split(Method):
     is_uniform_start: ClassVar[bool]
 
     @abstractmethod
-    def oracles(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> list[PureOracle]:
-        """The oracle of each attribute, at its part of the budget."""
+    def oracles(self, work: Workload, epsilon: Decimal, options: Options) -> list[PureOracle]:
+        """The oracle of each attribute, at its part of ``epsilon``."""
 
-    def _fits(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> str | None:
-        if max(work.sizes) > MOST_VALUES:
-            return f"an attribute has {max(work.sizes):,} values, more than the {MOST_VALUES:,} of the largest channel"
+    def _fits(self, work: Workload, epsilon: Decimal, options: Options) -> str | None:
+        """Why the channels or the joint answers are too large; None if they are not."""
+        largest = max(work.sizes)
+        if largest > MAX_ATTRIBUTE_VALUES:
+            limit = f"the {MAX_ATTRIBUTE_VALUES:,} of the largest channel"
+            return f"an attribute has {largest:,} values, more than {limit}"
         try:
-            answers = [Channel.of(each).law.shape[1] for each in self.oracles(work, epsilon, options)]
+            oracles = self.oracles(work, epsilon, options)
+            answers = [Channel.of(source).law.shape[1] for source in oracles]
         except InvalidInput as wrong:
             return f"with epsilon/{len(work.names)} for each attribute, {wrong}"
-        largest = max(prod(answers[place] for place in places) for places in work.sample)
-        if largest > MOST_ANSWERS:
-            return f"a table has {largest:,} joint answers, more than the {MOST_ANSWERS:,} that are counted at once"
+        most = max(prod(answers[place] for place in places) for places in work.sample)
+        if most > MOST_ANSWERS:
+            limit = f"the {MOST_ANSWERS:,} that are counted at once"
+            return f"a table has {most:,} joint answers, more than {limit}"
         return None
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Together:
+    def cohorts(
+        self,
+        schema: Schema,
+        work: Workload,
+        epsilon: Decimal,
+        options: Options,
+    ) -> Together:
+        asks = []
         oracles = self.oracles(work, epsilon, options)
-        asks = [Ask(Cells.of(schema, name), each) for name, each in zip(work.names, oracles, strict=True)]
+        for name, source in zip(work.names, oracles, strict=True):
+            asks.append(Ask(Cells.of(schema, name), source))
         return Together([Cohort(tuple(asks))])
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> JointFit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> JointFit:
         return JointFit(work, aggregate, self.is_uniform_start)
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         return [1.0] * len(parts)
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         """EM itself on a few typical tables: no formula is known for its error."""
-        channels = [Channel.of(each) for each in self.oracles(work, terms.epsilon, options)]
-        draws = np.random.Generator(np.random.PCG64(1))
+        oracles = self.oracles(work, terms.epsilon, options)
+        channels = [Channel.of(source) for source in oracles]
+        draws = Generator(PCG64(1))
+        # the tables in the middle of the first, second and last third of the workload
+        ends_and_middles = np.linspace(0, len(work.sample) - 1, 2 * PREDICTED_TABLES + 1)
+        indices = ends_and_middles.astype(int)[1::2]
         total = 0.0
-        picked = [work.sample[at] for at in np.linspace(0, len(work.sample) - 1, 2 * PICKED + 1).astype(int)[1::2]]
-        for places in picked:
-            own = [channels[place] for place in places]
-            truths = np.stack([typical(work.shape(places), draws) for _ in range(TYPICAL)])
-            heard = np.concatenate([crowds(truth, own, terms.people, 1, draws) for truth in truths])
-            start = first_guess(heard, own, self.is_uniform_start)
-            steps = PREDICTION_STEPS // max(len(own), 2)
-            guesses, _ = climb(heard, [channel.law for channel in own], start, PREDICTION_WORK, steps)
-            total += float(((guesses - truths) ** 2).sum())
-        return total / (PICKED * TYPICAL)
+        for index in indices:
+            asked = [channels[place] for place in work.sample[index]]
+            total += self._squared_error(asked, terms.people, draws)
+        return total / (PREDICTED_TABLES * TYPICAL_POPULATIONS)
 
-
-def typical(shape: Sequence[int], draws: np.random.Generator) -> Floats:
-    """A table of attributes that are loosely tied: mostly independent, partly any table."""
-    singles = [draws.dirichlet([EVENNESS] * size) for size in shape]
-    anything = draws.dirichlet([EVENNESS] * prod(shape)).reshape(shape)
-    return (1 - TIE) * reduce(np.multiply.outer, singles) + TIE * anything
+    def _squared_error(self, channels: Channels, people: int, draws: Generator) -> float:
+        """The sum of EM's squared errors over all cells of all typical populations."""
+        shape = [len(channel.law) for channel in channels]
+        truths = np.stack([typical(shape, draws) for _ in range(TYPICAL_POPULATIONS)])
+        heard = np.concatenate([crowds(truth, channels, people, 1, draws) for truth in truths])
+        start = first_guess(heard, channels, self.is_uniform_start)
+        steps = PREDICTION_STEPS // max(len(channels), 2)
+        laws = [channel.law for channel in channels]
+        guesses, _ = climb(heard, laws, start, PREDICTION_WORK, steps)  # (populations, *shape)
+        return float(((guesses - truths) ** 2).sum())
 
 
 class InputEM(_Split):
@@ -364,15 +448,16 @@ class InputEM(_Split):
             return f"it answers tables of at most 2 attributes, and up_to is {work.order}"
         return self._fits(work, terms.epsilon, {})
 
-    def oracles(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> list[PureOracle]:
-        return [_pure("grr", size, shared(epsilon, len(work.names))) for size in work.sizes]
+    def oracles(self, work: Workload, epsilon: Decimal, options: Options) -> list[PureOracle]:
+        part = shared(epsilon, len(work.names))
+        return [_pure("grr", size, part) for size in work.sizes]
 
 
 class SplitEM(_Split):
-    """The oracle of least variance for every attribute, and EM for any table from an unbiased quick start.
+    """The oracle of least variance for every attribute, and EM for any table from a quick start.
 
-    Of oracles those are taken whose joint answers can be counted: ``grr`` for few values and ``hr``, which at small
-    epsilon has the variance of ``oue``, for many.
+    Of oracles those are taken whose joint answers can be counted: ``grr`` for few values, and for
+    many ``hr``, which at small epsilon has the variance of ``oue``.
     """
 
     name: ClassVar[str] = "em"
@@ -389,20 +474,25 @@ class SplitEM(_Split):
 
     def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         super().settle(work, terms, **options)
-        return {"oracles": [_least(size, shared(terms.epsilon, len(work.names))) for size in work.sizes]}
+        part = shared(terms.epsilon, len(work.names))
+        return {"oracles": [_least_noisy(size, part) for size in work.sizes]}
 
-    def oracles(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> list[PureOracle]:
+    def oracles(self, work: Workload, epsilon: Decimal, options: Options) -> list[PureOracle]:
         part = shared(epsilon, len(work.names))
-        return [_pure(name, size, part) for name, size in zip(options["oracles"], work.sizes, strict=True)]
+        names = options["oracles"]
+        return [_pure(name, size, part) for name, size in zip(names, work.sizes, strict=True)]
 
 
 @lru_cache(maxsize=1024)
 def _pure(name: str, size: int, epsilon: Decimal) -> PureOracle:
-    made = oracle(name, size=size, epsilon=epsilon)
-    if not isinstance(made, PureOracle) or name not in ("grr", "hr"):
-        raise InvalidInput(f"plan: oracle ({name}) must be grr or hr, whose joint answers can be counted")
-    return made
+    """An oracle whose joint answers can be counted; any other is refused."""
+    source = oracle(name, size=size, epsilon=epsilon)
+    if not isinstance(source, PureOracle) or name not in ("grr", "hr"):
+        rule = "must be grr or hr, whose joint answers can be counted"
+        raise InvalidInput(f"plan: oracle ({name}) {rule}")
+    return source
 
 
-def _least(size: int, epsilon: Decimal) -> str:
+def _least_noisy(size: int, epsilon: Decimal) -> str:
+    """The name of the oracle whose estimate of a value of frequency 0 varies least."""
     return min(("grr", "hr"), key=lambda name: _pure(name, size, epsilon).noise(1).floor)

@@ -1,4 +1,8 @@
-"""Low-order coefficients, each shrunk by what all of them together show, and maximum entropy for the rest."""
+"""Low-order coefficients, shrunk by what all of them together show; maximum entropy for the rest.
+
+Coefficients are means of orthonormal contrasts of the attributes' values: the table of an attribute
+of K values is 1/K + basis @ means, with a basis of (K, K - 1).
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,17 @@ from sottovoce.questions.marginals.workload import Places, Workload
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SMALLEST_SPREAD = 1e-4
+SMALLEST_CELL = 1e-4  # of an attribute's table that pairs are shrunk toward
+SMALLEST_WIDTH = 1e-4  # variance of yes-or-no attributes' true means around their centre
 AT_THE_EDGE = 0.8  # nothing but its sign pulls a rare value up from zero
 WITHOUT_CLASSES = 1.3  # times the error with classes, on public data
 
 
 class Fourier(SignMethod):
-    """The signs of ``latent``, without classes: pairs are shrunk toward independence, each by the evidence for it."""
+    """The signs of ``latent``, without classes.
+
+    Pairs are shrunk toward independence, each by the evidence for it.
+    """
 
     name: ClassVar[str] = "fourier"
     about: ClassVar[str] = "signs of few attributes, empirical Bayes, maximum entropy"
@@ -36,52 +44,77 @@ class Fourier(SignMethod):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Any) -> SignFit:
         heard = moments(work, aggregate)
-        return SignFit(work, heard, shrunk_coefficients(work, heard), aggregate.people, AT_THE_EDGE)
+        posterior = shrunk_coefficients(work, heard)
+        return SignFit(work, heard, posterior, aggregate.people, AT_THE_EDGE)
 
 
 def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:
-    """Means of contrasts and of their pairs, shrunk by empirical Bayes toward a common mean and independence."""
+    """Means of contrasts and of their pairs, shrunk by empirical Bayes.
+
+    Those of single attributes are shrunk toward a common mean, those of pairs toward independence.
+    """
     single, variance = shrunk_singles(heard)
     space = heard.space
-    tables = [
-        np.maximum(1 / len(basis) + basis @ single[space.contrasts_of(place)], SMALLEST_SPREAD)
-        for place, basis in enumerate(space.bases)
-    ]
-    tables = [table / table.sum() for table in tables]
+    tables = []  # of each attribute, (values,)
+    for attribute, basis in enumerate(space.bases):
+        means = single[space.contrasts_of(attribute)]
+        table = np.maximum(1 / len(basis) + basis @ means, SMALLEST_CELL)
+        tables.append(table / table.sum())
 
     def independent(shape: tuple[int, ...], sets: list[Places]) -> Floats:
+        """What pairs are shrunk toward, (pairs, *shape)."""
         return np.array([np.outer(tables[one], tables[two]) for one, two in sets])
 
     pairs = interactions(work, heard, 2, single, independent)
+    # one draw of one class: attributes are independent but for the pairs
+    weights = np.ones((1, 1))
+    chances = np.concatenate(tables)[None, None, :]
     return Posterior(
         single,
         variance,
         pairs.mean + pairs.mean.T,
         pairs.variance + pairs.variance.T,
-        np.ones((1, 1)),
-        np.concatenate(tables)[None, None, :],
+        weights,
+        chances,
     )
 
 
 def shrunk_singles(heard: Moments) -> tuple[Floats, Floats]:
-    """Means of contrasts, those of yes-or-no attributes shrunk toward their mean, and their variances."""
-    space = heard.space
-    sums, information = heard.first
-    means, known = [], []
-    for place, (rows, basis) in enumerate(zip(space.rows, space.bases, strict=True)):
-        own = space.of(place)
-        total = max(float(information[own].sum()), 1e-9) * (len(rows) + 1) / len(rows)
-        constant = rows.mean(1)  # a sign's mean under the uniform table
-        means.append((sums[own] - information[own] * constant) @ (rows @ basis) / total)
-        known.append(np.full(len(basis) - 1, total))
-    mean, noise = np.concatenate(means), 1 / np.concatenate(known)
-    is_binary = np.repeat([size == 2 for size in space.sizes], [size - 1 for size in space.sizes])
+    """Means of contrasts, those of yes-or-no attributes shrunk toward their mean.
+
+    Contrasts of categories are too unlike one another to share a width, and stay as they are.
+
+    Returns:
+        The means and their variances, both (contrasts,).
+    """
+    mean, noise = _unbiased_singles(heard)
+    sizes = heard.space.sizes
+    is_binary = np.repeat([size == 2 for size in sizes], [size - 1 for size in sizes])
     centre = np.zeros(len(mean))
+    keep = np.ones(len(mean))  # the share of its distance from the centre that a mean keeps
     if is_binary.any():
-        centre[is_binary] = np.average(mean[is_binary], weights=1 / noise[is_binary])
-    keep = np.ones(len(mean))  # contrasts of categories are too unlike one another to share a width
-    if is_binary.any():
-        away = (mean - centre)[is_binary] ** 2 - noise[is_binary]
-        width = max(float(away.mean()), SMALLEST_SPREAD)
-        keep[is_binary] = width / (width + noise[is_binary])
+        binary_noise = noise[is_binary]
+        centre[is_binary] = np.average(mean[is_binary], weights=1 / binary_noise)
+        # E[(mean - centre)^2] = width + noise, and the posterior mean keeps width / (width + noise)
+        excess = (mean - centre)[is_binary] ** 2 - binary_noise
+        width = max(float(excess.mean()), SMALLEST_WIDTH)
+        keep[is_binary] = width / (width + binary_noise)
     return centre + keep * (mean - centre), keep * noise
+
+
+def _unbiased_singles(heard: Moments) -> tuple[Floats, Floats]:
+    """Unbiased means of all contrasts and the variances of their errors, both (contrasts,)."""
+    space = heard.space
+    sums, information = heard.first  # means of signs times information, and information: (signs,)
+    means, totals = [], []
+    for attribute, (rows, basis) in enumerate(zip(space.rows, space.bases, strict=True)):
+        # rows: (H - 1 signs, K values); basis: (K values, K - 1 contrasts)
+        signs = space.of(attribute)
+        # The signs are a tight frame: over all H - 1 of them, <sign, contrast>^2 sums to H.
+        known = max(float(information[signs].sum()), 1e-9)  # 1e-9 where nobody was asked
+        total = known * (len(rows) + 1) / len(rows)
+        constant = rows.mean(1)  # a sign's mean under the uniform table
+        centred = sums[signs] - information[signs] * constant  # (H - 1,)
+        means.append(centred @ (rows @ basis) / total)
+        totals.append(np.full(len(basis) - 1, total))
+    return np.concatenate(means), 1 / np.concatenate(totals)

@@ -21,6 +21,8 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
+Options = Mapping[str, Any]  # what a plan has settled
+
 
 class UniformFit(Fit):
     """The same frequency everywhere; its error is that of a typical table."""
@@ -31,10 +33,19 @@ class UniformFit(Fit):
         self._work = work
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
-        return [np.full(self._work.cells(each), 1 / self._work.cells(each)) for each in sets]
+        out = []
+        for places in sets:
+            cells = self._work.cells(places)
+            out.append(np.full(cells, 1 / cells))
+        return out
 
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
-        return [np.full(self._work.cells(each), spread(self._work, each) / self._work.cells(each)) for each in sets]
+        # the expected squared distance of a table from the uniform one, shared by its cells
+        out = []
+        for places in sets:
+            cells = self._work.cells(places)
+            out.append(np.full(cells, spread(self._work, places) / cells))
+        return out
 
     def is_reconstructed(self, places: Places) -> bool:
         return True
@@ -44,7 +55,10 @@ class UniformFit(Fit):
 
 
 class Uniform(Method):
-    """The uniform table, whatever people say. A plan needs an ask, so one attribute is asked and not used."""
+    """The uniform table, whatever people say.
+
+    A plan needs an ask, so one attribute is asked and not used.
+    """
 
     name: ClassVar[str] = "uniform"
     about: ClassVar[str] = "every cell alike, nobody's answer used"
@@ -54,18 +68,19 @@ class Uniform(Method):
     def refuse(self, work: Workload, terms: Terms) -> str | None:
         return None
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
         first = Cells.of(schema, work.names[0])
-        return Listed([Cohort((Ask(first, oracle("adaptive", size=first.size, epsilon=epsilon)),))])
+        source = oracle("adaptive", size=first.size, epsilon=epsilon)
+        return Listed([Cohort((Ask(first, source),))])
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return UniformFit(work)
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         return [0.0] * len(parts)
 
-    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+    def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
         return False
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
-        return float(np.mean([spread(work, each) for each in work.sample]))
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
+        return float(np.mean([spread(work, places) for places in work.sample]))
