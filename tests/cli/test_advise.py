@@ -98,10 +98,10 @@ def test_a_search_finds_the_end_of_any_falling_error(power: float, floor: float)
     """Errors that hardly fall, fall at once, or come to rest just under or just above the goal."""
     from decimal import Decimal
 
-    from sottovoce.measure.advice import Reached, _Search, _whole_number
+    from sottovoce.measure.advice import PredictedError, _Search, _whole_number
 
-    def falling(at: Decimal) -> Reached:
-        return Reached(floor + 0.01 * (float(at) / 5e5) ** (-1 / power), "m")
+    def falling(at: Decimal) -> PredictedError:
+        return PredictedError(floor + 0.01 * (float(at) / 5e5) ** (-1 / power), "m")
 
     search = _Search(falling, 0.01, Decimal(10), Decimal(10**9), 2, _whole_number)
     for start in (1, 10, 70_000, 10**9, 10**12):

@@ -14,7 +14,7 @@ import sottovoce as sv
 from sottovoce.sending import journal
 from sottovoce.sending.copies import is_copy
 from sottovoce.sending.journal import _line, journal_beside
-from sottovoce.sending.rounds import Membership
+from sottovoce.sending.rounds import SeriesMembership
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Outcome, refused, write_csv
 from tests.service.collector import Collector, collecting
@@ -298,15 +298,15 @@ def test_one_process_at_a_time_has_a_series(
     others: list[Outcome] = []
     whisper = ("whisper", here / "rounds.json", file, "-o", here / "reports.parquet", "--series")
     running = {"whisper": whisper, "send": ("send", here / "rounds.json", file, "--to", collector.url, "--series")}
-    real = Membership._draw
+    real = SeriesMembership._draw
 
-    def meanwhile(self: Membership, count: int) -> None:
+    def meanwhile(self: SeriesMembership, count: int) -> None:
         if not others:
             others.append(Outcome(0, "", ""))
             others.extend(sottovoce(*running[each], link) for each in ("whisper", "send"))
         real(self, count)
 
-    monkeypatch.setattr(Membership, "_draw", meanwhile)
+    monkeypatch.setattr(SeriesMembership, "_draw", meanwhile)
     assert sottovoce(*running[command], kept).code == 0
     for outcome in others[1:]:
         refused(outcome, "series", "is in use")

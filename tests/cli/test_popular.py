@@ -18,7 +18,7 @@ from sottovoce.console.surveys import read_plan
 from sottovoce.console.tables import console
 from sottovoce.ground.labels import json_visible, written
 from sottovoce.protocol.reports import Reports
-from sottovoce.results.findings import Findings, Step
+from sottovoce.results.findings import Findings, PrefixStep
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, refused, write_csv
 from tests.service.collector import collecting
@@ -217,10 +217,10 @@ def found_with_steps() -> Findings:
     plain = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [7] * 1000}, seed=1)).estimate()
     assert isinstance(plain, Findings)
     steps = (
-        Step(4, "t…", None, 0.5, 0.01),
-        Step(8, "te", 0, 0.2, 0.01),
-        Step(8, HOSTILE, 0, 0.3, 0.01),
-        Step(4, "x…", None, 0.6, 0.01),
+        PrefixStep(4, "t…", None, 0.5, 0.01),
+        PrefixStep(8, "te", 0, 0.2, 0.01),
+        PrefixStep(8, HOSTILE, 0, 0.3, 0.01),
+        PrefixStep(4, "x…", None, 0.6, 0.01),
     )
     return Findings(plain.tables, 1000, plain.chance, steps)
 

@@ -21,7 +21,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.demo import posting
 from sottovoce.device import sender
-from sottovoce.sending.journal import Drawn, Journal, journal_beside
+from sottovoce.sending.journal import DrawnReport, Journal, journal_beside
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, refused, write_csv
 from tests.service.collector import Collector, collecting
@@ -334,7 +334,7 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
 
 def test_an_interrupted_write_leaves_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = here / "kept.journal"
-    given = Drawn(1, bytes(16), bytes(16), sv.Client(PLAN).report({"colour": "red"}))
+    given = DrawnReport(1, bytes(16), bytes(16), sv.Client(PLAN).report({"colour": "red"}))
     with Journal(path, PLAN, here / "people.csv") as journal:
         journal.write([given])
         before = path.read_bytes()

@@ -17,7 +17,7 @@ from sottovoce.oracles import oracle
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.calm import Calm, CalmPlus, Domain, derived_noise, printed_noise
-from sottovoce.questions.marginals.methods.views import Heard, contrast_variance
+from sottovoce.questions.marginals.methods.views import ViewsHeard, contrast_variance
 from tests.statistics import ALPHA
 
 PAIRS = [list(pair) for pair in combinations(range(8), 2)]
@@ -39,13 +39,13 @@ def tied(people: int, count: int, seed: int) -> Any:
     return (draws.random((people, count)) < shares[draws.integers(0, 2, people)]).astype(int)
 
 
-def heard(views: Any, epsilon: float, records: Any, seeds: range, name: str = "calm") -> list[Heard]:
+def heard(views: Any, epsilon: float, records: Any, seeds: range, name: str = "calm") -> list[ViewsHeard]:
     schema = booleans(records.shape[1])
     plan = sv.plan(schema, sv.Marginals(up_to=2, method=name, views=views), epsilon=epsilon, people=len(records))
     places = [tuple(view) for view in views]
     table = columns(records)
     return [
-        Heard.listen(sv.Aggregate(plan).add(sv.simulate(plan, table, seed=seed)), (2,) * records.shape[1], places)
+        ViewsHeard.listen(sv.Aggregate(plan).add(sv.simulate(plan, table, seed=seed)), (2,) * records.shape[1], places)
         for seed in seeds
     ]
 

@@ -14,7 +14,7 @@ import sottovoce as sv
 from sottovoce.oracles import Noise
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.itemsets.combining import combined
-from sottovoce.questions.itemsets.known import Heard
+from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.lengths import UNLIKE, counting_length, finding_length, predicted_error
 from sottovoce.questions.itemsets.methods import Setting
 from sottovoce.questions.itemsets.padding import best_oracle
@@ -138,7 +138,7 @@ def test_combined_rounds_expect_their_false_ones() -> None:
     for _ in range(rounds):
         told = np.sort(draws.normal(0, first**0.5, everything))[-kept:]
         names = tuple((place,) for place in range(kept))
-        heard = [Heard(name, float(value), first, 1.0) for name, value in zip(names, told, strict=True)]
+        heard = [ItemsHeard(name, float(value), first, 1.0) for name, value in zip(names, told, strict=True)]
         values = draws.normal(0, second**0.5, kept)
         noise, many = Noise(second, 0.0), (10**9, 0.5)  # a support that is as good as normal
         reading = Reading(names, values, np.full(kept, second), np.ones(kept), noise, many, False, "base")

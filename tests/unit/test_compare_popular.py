@@ -17,7 +17,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure import Baskets, Holdings, compare_heavyhitters, compare_itemsets, read_baskets, read_holdings
 from sottovoce.measure import top_itemsets as mined
 from sottovoce.measure.heavyhitters import GENIE, ValueCrowd, genie, largest
-from sottovoce.measure.popular import Choice, score
+from sottovoce.measure.popular import MethodChoice, score
 from sottovoce.schema import Sets
 from tests.statistics import ALPHA, z_limit
 
@@ -47,11 +47,11 @@ def test_a_whole_answer_is_perfect() -> None:
 @pytest.mark.parametrize("text", ["", "pem:queries", ":a=1"])
 def test_a_method_that_cannot_be_read(text: str) -> None:
     with pytest.raises(InvalidInput, match="must be names"):
-        Choice.parse(text)
+        MethodChoice.parse(text)
 
 
 def test_options_of_a_method() -> None:
-    choice = Choice.parse("psfo:length=3:oracle=olh:flag=false")
+    choice = MethodChoice.parse("psfo:length=3:oracle=olh:flag=false")
     assert (choice.method, choice.options) == ("psfo", {"length": 3, "oracle": "olh", "flag": False})
 
 

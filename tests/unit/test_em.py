@@ -13,7 +13,7 @@ import sottovoce as sv
 from sottovoce.protocol.families import Together
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import em
-from sottovoce.questions.marginals.methods.em import Channel, InputEM, JointFit, SplitEM, climb, joint_law, unbiased
+from sottovoce.questions.marginals.methods.em import Channel, EmFit, InputEM, SplitEM, climb, joint_law, unbiased
 from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import chi_limit
 
@@ -33,10 +33,10 @@ def people(sizes: tuple[int, ...], count: int, seed: int = 1) -> dict[str, np.nd
     return {f"x{place}": column for place, column in enumerate(columns)}
 
 
-def fit_of(name: str, sizes: tuple[int, ...], order: int, epsilon: float, count: int, seed: int = 1) -> JointFit:
+def fit_of(name: str, sizes: tuple[int, ...], order: int, epsilon: float, count: int, seed: int = 1) -> EmFit:
     plan = sv.plan(schema_of(sizes), sv.Marginals(up_to=order, method=name), epsilon=epsilon, people=count)
     reports = sv.simulate(plan, people(sizes, count), seed=seed)
-    fit: JointFit = sv.Aggregate(plan).add(reports).estimate().fit  # type: ignore[attr-defined]
+    fit: EmFit = sv.Aggregate(plan).add(reports).estimate().fit  # type: ignore[attr-defined]
     return fit
 
 

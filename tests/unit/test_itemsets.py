@@ -17,7 +17,7 @@ from sottovoce.ground.errors import InvalidInput, NotInThisRound
 from sottovoce.protocol.encodings import Drawn, Held, Padded
 from sottovoce.questions.base import Question
 from sottovoce.questions.itemsets.guesses import FACTOR, guessed_sets
-from sottovoce.questions.itemsets.known import Heard, Known
+from sottovoce.questions.itemsets.known import ItemsHeard, Known
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, prefers_grr
 from sottovoce.questions.itemsets.prediction import rare_error
 from sottovoce.questions.itemsets.sizes import Sizes
@@ -243,7 +243,7 @@ def test_the_variance_of_the_update_factor_is_that_of_noisy_sizes() -> None:
 
 def test_what_is_known_survives_json() -> None:
     known = Known(
-        ((1,), (2, 3)), Sizes(np.array([0.5, 0.5]), 0.1), 2, (Heard((4,), 0.25, 1e-3, 0.5),), 1.5, ("a note",)
+        ((1,), (2, 3)), Sizes(np.array([0.5, 0.5]), 0.1), 2, (ItemsHeard((4,), 0.25, 1e-3, 0.5),), 1.5, ("a note",)
     )
     text = json.dumps(known.to_json())
     assert Known.from_json(json.loads(text)).to_json() == known.to_json()

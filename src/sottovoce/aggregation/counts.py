@@ -113,7 +113,7 @@ class Counts(ABC):
 
 
 @dataclass
-class Heard:
+class CohortState:
     """What one cohort said: its people (or their weight), their magnitude, and a state per ask."""
 
     people: int
@@ -133,7 +133,7 @@ class StateCounts(Counts):
 
     def __init__(self, cohorts: Family) -> None:
         super().__init__(cohorts)
-        self._heard: dict[int, Heard] = {}
+        self._heard: dict[int, CohortState] = {}
 
     @property
     def people(self) -> int:
@@ -156,10 +156,10 @@ class StateCounts(Counts):
     def cohort_people(self, index: int) -> int:
         return self._heard[index].people if index in self._heard else 0
 
-    def _room(self, index: int, oracles: tuple[Oracle, ...], more: int) -> Heard:
+    def _room(self, index: int, oracles: tuple[Oracle, ...], more: int) -> CohortState:
         """What a cohort said, in integers that hold reports of a further magnitude as well."""
         if index not in self._heard:
-            self._heard[index] = Heard(0, 0, [oracle.empty(more) for oracle in oracles])
+            self._heard[index] = CohortState(0, 0, [oracle.empty(more) for oracle in oracles])
         heard = self._heard[index]
         heard.magnitude += more
         heard.states = [
@@ -231,7 +231,7 @@ class StateCounts(Counts):
                 states.append(np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64))
                 start += 8 * count
             total = whole("aggregate: people", people, 0, self.most_weight)
-            self._heard[index] = Heard(total, total, states)
+            self._heard[index] = CohortState(total, total, states)
             self.grow(total)
         if start != len(body):
             raise CorruptReport("aggregate: it has bytes to spare")

@@ -65,7 +65,7 @@ def sample_reports(
     pairs = Records(plan).pairs()
     each = draws // (4 * len(pairs))  # for each record of a pair, to choose events and to count them
     found = ReportSample(4 * len(pairs) * each, confidence)
-    devices = _Devices(plan, device, entropy, progress)
+    devices = _SampledDevices(plan, device, entropy, progress)
     for pair in pairs:
         _compare(plan, devices, pair, each, len(pairs), found)
     _judge(plan, found)
@@ -87,7 +87,7 @@ def _judge(plan: Plan, found: ReportSample) -> None:
         found.faults.append(f"sampled reports show that a lifetime costs at least {found.lifetime:.4g}")
 
 
-class _Devices:
+class _SampledDevices:
     """Devices that report, one after another."""
 
     def __init__(
@@ -163,7 +163,7 @@ class _Looks:
 
 
 def _compare(
-    plan: Plan, devices: _Devices, pair: tuple[Record, Record], each: int, pairs: int, found: ReportSample
+    plan: Plan, devices: _SampledDevices, pair: tuple[Record, Record], each: int, pairs: int, found: ReportSample
 ) -> None:
     looks = _Looks(plan, pair)
     # [half][record] -> (outcome's features) for one report and for the first with a later one
@@ -187,7 +187,7 @@ def _compare(
 
 
 def _features(
-    devices: _Devices, looks: _Looks, pair: tuple[Record, Record], side: int, count: int
+    devices: _SampledDevices, looks: _Looks, pair: tuple[Record, Record], side: int, count: int
 ) -> list[Counter[Feature]]:
     """How often each look was seen: the cohort, the pattern, both; and the pattern beside that of each later report."""
     seen: list[Counter[Feature]] = [Counter() for _ in range(3 + LATER)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sottovoce.measure import PopularComparison
     from sottovoce.results.estimate import Estimate
-    from sottovoce.results.findings import Step
+    from sottovoce.results.findings import PrefixStep
 
 MOST_STEPS = 400  # prefixes that are printed; JSON holds all
 
@@ -73,7 +73,7 @@ def tree_lines(found: Estimate) -> list[str]:
     return lines if more <= 0 else [*lines[:MOST_STEPS], f"... and {more:,} more; --json has them all"]
 
 
-def _told(step: Step, people: int) -> str:
+def _told(step: PrefixStep, people: int) -> str:
     return f"{written(step.label)}  {step.frequency * people:,.0f} ± {step.std_error * people:,.0f}"
 
 

@@ -247,12 +247,12 @@ def info(store: StoreUrl, as_json: Json = False) -> None:
 
     Example:  sottovoce info sqlite:///survey.db
     """
-    from sottovoce.service.survey_service import Survey
+    from sottovoce.service.survey_service import SurveyStatus
     from sottovoce.store import open_store
 
     opened = open_store(store, create=False)
     try:
-        rows = [Survey.of(opened, entry).to_json() for entry in opened.entries()]
+        rows = [SurveyStatus.of(opened, entry).to_json() for entry in opened.entries()]
     finally:
         opened.close()
     if as_json:

@@ -24,7 +24,7 @@ MOST_STEPS = 32  # of one search; it takes about six
 PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
-class Reached(NamedTuple):
+class PredictedError(NamedTuple):
     """The root mean squared error of a cell that is expected, and the method or oracle that makes it."""
 
     error: float
@@ -60,7 +60,7 @@ class Advice:
     error: float
     epsilon: float
     people: int
-    planned: Reached
+    planned: PredictedError
     epsilon_needed: Answer
     people_needed: Answer
     is_share: bool = False  # whether it is about a value to be found
@@ -99,7 +99,7 @@ def _sentence(found: Answer, what: str, is_share: bool) -> str:
     return f"{named.format(found.needed)} or more ({reached})"
 
 
-def _reached(found: Reached | Answer, is_share: bool) -> str:
+def _reached(found: PredictedError | Answer, is_share: bool) -> str:
     if not isfinite(found.error):
         return f"no estimate, because {found.method} does not fit"
     if is_share:
@@ -107,7 +107,7 @@ def _reached(found: Reached | Answer, is_share: bool) -> str:
     return f"an error of {found.error:.2g} by {found.method}"
 
 
-def _figures(found: Reached | Answer) -> dict[str, Any]:
+def _figures(found: PredictedError | Answer) -> dict[str, Any]:
     return {"error": found.error if isfinite(found.error) else None, "method": found.method}
 
 
@@ -115,7 +115,7 @@ def _answer(found: Answer) -> dict[str, Any]:
     return {"needed": found.needed, "searched_up_to": found.most, **_figures(found)}
 
 
-def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> Reached:
+def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> PredictedError:
     """What the planner expects of a question; an infinite error if its method does not fit.
 
     >>> import sottovoce as sv
@@ -126,10 +126,10 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
     try:
         found = question.settled(schema, terms).predict(schema, terms)
     except DoesNotFit as wrong:
-        return Reached(inf, wrong.method)
+        return PredictedError(inf, wrong.method)
     if found.unknown:
         raise InvalidInput(found.unknown)
-    return Reached(found.error, found.method)
+    return PredictedError(found.error, found.method)
 
 
 def advise(
@@ -158,7 +158,7 @@ def advise(
         raise InvalidInput(f"error ({error}) must lie between 0 and 1")
     made = 0
 
-    def counted(at: Any, crowd: int) -> Reached:
+    def counted(at: Any, crowd: int) -> PredictedError:
         nonlocal made
         made += 1
         if progress:
@@ -184,14 +184,14 @@ def advise(
 class _Search:
     """Bisection on logarithms for the least amount that is enough; two steps of three interpolate."""
 
-    predict: Callable[[Decimal], Reached]
+    predict: Callable[[Decimal], PredictedError]
     error: float
     least: Decimal
     most: Decimal
     power: int  # the amount goes as error^-power: epsilon with 1, people with 2
     rounded: Callable[[float], Decimal]  # up
 
-    def run(self, start: Decimal, planned: Reached) -> Answer:
+    def run(self, start: Decimal, planned: PredictedError) -> Answer:
         """From an amount whose prediction is known."""
         at = min(self.most, max(self.least, start))
         known = {start: planned} if at == start else {}
@@ -209,7 +209,7 @@ class _Search:
             at = following
         return self._answer(top, known[top]) if top is not None else self._answer(None, known[at])
 
-    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, Reached]) -> Decimal:
+    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, PredictedError]) -> Decimal:
         if bottom is None or top is None:
             end = top if bottom is None else bottom
             assert end is not None
@@ -227,7 +227,7 @@ class _Search:
         low, high = log(bottom), log(top)
         return self.rounded(exp(low + part * (high - low)))
 
-    def _answer(self, needed: Decimal | None, found: Reached) -> Answer:
+    def _answer(self, needed: Decimal | None, found: PredictedError) -> Answer:
         return Answer(None if needed is None else _number(needed), float(self.most), float(self.least), *found)
 
 

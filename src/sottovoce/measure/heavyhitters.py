@@ -16,10 +16,10 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.measure.popular import (
-    Choice,
-    Crowd,
     Judge,
+    MethodChoice,
     PopularComparison,
+    PopularCrowd,
     answered,
     checked,
     compare_popular,
@@ -170,7 +170,7 @@ def genie(held: Holdings, top: int) -> Judge:
     """
     bits = held.attribute.spelling_bits
 
-    def judge(crowd: Crowd, epsilon: Any, seed: int) -> Mapping[Any, float]:
+    def judge(crowd: PopularCrowd, epsilon: Any, seed: int) -> Mapping[Any, float]:
         assert isinstance(crowd, ValueCrowd)
         source = oracle("olh", size=1 << min(bits, WINDOW), epsilon=epsilon)
         assert isinstance(source, PureOracle)
@@ -213,7 +213,7 @@ def compare_heavyhitters(
     schema = Schema(**{NAME: held.attribute})
     judges = []
     for text in methods:
-        choice = Choice.parse(text)
+        choice = MethodChoice.parse(text)
         if choice.method == GENIE:
             whole("top", top, 1, 1 << 20)
             judges.append((text, genie(held, top)))
@@ -221,7 +221,7 @@ def compare_heavyhitters(
             wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
             question = asked("heavy-hitters", **wanted)
             judges.append((text, _judge(question, schema, {} if candidates is None else {"candidates": candidates})))
-    crowds: list[Crowd] = []
+    crowds: list[PopularCrowd] = []
     for run in range(runs):
         everybody = ValueCrowd(held, held.counts, top)
         crowds.append(everybody if people is None else held.sampled(count, top, seed, run))

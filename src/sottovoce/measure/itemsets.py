@@ -17,10 +17,10 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.measure.popular import (
-    Choice,
-    Crowd,
     Judge,
+    MethodChoice,
     PopularComparison,
+    PopularCrowd,
     answered,
     checked,
     compare_popular,
@@ -206,10 +206,10 @@ def compare_itemsets(
     kind = "top-itemsets" if of_sets else "top-items"
     judges = []
     for text in methods:
-        choice = Choice.parse(text)
+        choice = MethodChoice.parse(text)
         wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
         judges.append((text, _judge(asked(kind, **wanted), schema)))
-    crowds: list[Crowd] = []
+    crowds: list[PopularCrowd] = []
     for run in range(runs):
         rows = None if people is None else draws(seed, run, 0).integers(0, held.people, count)
         crowds.append(SetCrowd(held, rows, top, of_sets))
@@ -217,7 +217,7 @@ def compare_itemsets(
 
 
 def _judge(question: Question, schema: Schema) -> Judge:
-    def judge(crowd: Crowd, epsilon: Any, seed: int) -> Mapping[Any, float]:
+    def judge(crowd: PopularCrowd, epsilon: Any, seed: int) -> Mapping[Any, float]:
         found = answered(question, schema, crowd, epsilon, seed)
         return {tuple(sorted(each)) if isinstance(each, tuple) else each: count for each, count in found.items()}
 

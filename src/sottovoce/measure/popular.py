@@ -58,7 +58,7 @@ class PopularComparison:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """A method as it was typed: ``pem``, or with options ``pem:queries=1048576``.
 
     >>> Choice.parse("pem:queries=1048576:scramble=true").options
@@ -70,7 +70,7 @@ class Choice:
     options: Mapping[str, Any] = field(hash=False)
 
     @classmethod
-    def parse(cls, text: str) -> Choice:
+    def parse(cls, text: str) -> MethodChoice:
         name, *parts = (part.strip() for part in text.split(":"))
         if not name or not all("=" in part for part in parts):
             raise InvalidInput(f"methods ({text}) must be names, or names with options, such as pem:queries=1048576")
@@ -115,7 +115,7 @@ def score(truth: Mapping[Any, int], found: Mapping[Any, float]) -> Score:
     return Score(len(hits), f1, ncr, float(np.mean(errors)) if hits else None)
 
 
-class Crowd(Protocol):
+class PopularCrowd(Protocol):
     """The people of one run."""
 
     @property
@@ -128,15 +128,22 @@ class Crowd(Protocol):
     def table(self) -> Mapping[str, Any]:
         """What they hold, as a simulation reads it."""
 
-    def few(self, people: int) -> Crowd:
+    def few(self, people: int) -> PopularCrowd:
         """Some of them."""
 
 
-Judge = Callable[[Crowd, Any, int], Mapping[Any, float]]  # (crowd, epsilon, seed) -> the values found, with counts
+Judge = Callable[
+    [PopularCrowd, Any, int], Mapping[Any, float]
+]  # (crowd, epsilon, seed) -> the values found, with counts
 
 
 def answered(
-    question: Question, schema: Schema, crowd: Crowd, epsilon: Any, seed: int, given: Mapping[str, Any] | None = None
+    question: Question,
+    schema: Schema,
+    crowd: PopularCrowd,
+    epsilon: Any,
+    seed: int,
+    given: Mapping[str, Any] | None = None,
 ) -> Mapping[Any, float]:
     """Plan, simulate all rounds, and give the values found with their counts; ``given`` goes to the estimate."""
     table, people = crowd.table(), crowd.people
@@ -150,7 +157,7 @@ def answered(
 
 
 def compare_popular(
-    crowds: Sequence[Crowd],
+    crowds: Sequence[PopularCrowd],
     judges: Sequence[tuple[str, Judge]],
     top: int,
     epsilons: Sequence[Any],

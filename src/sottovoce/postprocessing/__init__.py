@@ -5,7 +5,7 @@ The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016discret
 
 from __future__ import annotations
 
-from sottovoce.postprocessing.choice import Choice, choose_postprocess
-from sottovoce.postprocessing.methods import ALIASES, METHODS, Method, postprocess
+from sottovoce.postprocessing.choice import RepairChoice, choose_postprocess
+from sottovoce.postprocessing.methods import ALIASES, METHODS, Repair, postprocess
 
-__all__ = ["ALIASES", "METHODS", "Choice", "Method", "choose_postprocess", "postprocess"]
+__all__ = ["ALIASES", "METHODS", "Repair", "RepairChoice", "choose_postprocess", "postprocess"]

@@ -20,7 +20,7 @@ REPEATED = ("em",)  # left out unless named: it approaches maximum-likelihood, s
 
 
 @dataclass(frozen=True)
-class Choice:
+class RepairChoice:
     """The method with the least mean squared error on the synthetic crowd, and the errors of all.
 
     >>> print(Choice("norm", {"base": 0.04, "norm": 0.01}))
@@ -47,7 +47,7 @@ def choose_postprocess(
     runs: int = 20,
     *,
     seed: int,
-) -> Choice:
+) -> RepairChoice:
     """Choose the method by simulation (wang2021thesis, section 8.2.4). It costs no privacy: only estimates are read.
 
     The table's values, repaired by norm-sub, are taken for the truth of a synthetic crowd; its reports are simulated
@@ -73,7 +73,7 @@ def choose_postprocess(
         for name in names:
             squares[name] += float(((asked.answers(postprocess(heard, name)) - answers) ** 2).mean())
     errors = {name: total / runs for name, total in squares.items()}
-    return Choice(min(errors, key=errors.__getitem__), errors)
+    return RepairChoice(min(errors, key=errors.__getitem__), errors)
 
 
 def _check(table: Table, runs: int, seed: int) -> None:

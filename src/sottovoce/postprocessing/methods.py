@@ -22,7 +22,7 @@ from sottovoce.results.estimate import Estimate, Floats, Table
 
 
 @dataclass(frozen=True)
-class Method:
+class Repair:
     """A way to repair a table: what it does, and what then holds (wang2021thesis, table 8.1).
 
     >>> METHODS["norm-sub"].about
@@ -62,25 +62,25 @@ def _of_values(repair: Callable[[Floats], Floats]) -> Callable[[Table], Floats]:
 
 
 # Every method there is. A new one is a function in a file of this folder and a line here.
-METHODS: dict[str, Method] = {
-    "base": Method("leave the estimates as they are", _untouched, False, False, is_unbiased=True),
-    "base-pos": Method("set negative estimates to 0", _of_values(base_pos), sums_to_one=False),
-    "post-pos": Method("set negative sums of queries to 0, not the estimates", _untouched, False, False),
-    "base-cut": Method("set estimates that may be noise to 0", base_cut, sums_to_one=False),
-    "norm": Method("add one amount to all, to sum to one", _of_values(norm), False, is_unbiased=True),
-    "norm-mul": Method("set negatives to 0 and scale the rest, to sum to one", _of_values(norm_mul)),
-    "norm-sub": Method("add one amount to all and set negatives to 0, to sum to one", _of_values(norm_sub)),
-    "norm-cut": Method("set the smallest to 0 until the rest sum to at most one", _of_values(norm_cut), True, False),
-    "mle-apx": Method("the likeliest frequencies if errors are normal", mle_apx),
-    "power": Method("expected frequencies under a fitted power law", power, sums_to_one=False),
-    "power-ns": Method("power, then norm-sub", power_ns),
-    "maximum-likelihood": Method(
+METHODS: dict[str, Repair] = {
+    "base": Repair("leave the estimates as they are", _untouched, False, False, is_unbiased=True),
+    "base-pos": Repair("set negative estimates to 0", _of_values(base_pos), sums_to_one=False),
+    "post-pos": Repair("set negative sums of queries to 0, not the estimates", _untouched, False, False),
+    "base-cut": Repair("set estimates that may be noise to 0", base_cut, sums_to_one=False),
+    "norm": Repair("add one amount to all, to sum to one", _of_values(norm), False, is_unbiased=True),
+    "norm-mul": Repair("set negatives to 0 and scale the rest, to sum to one", _of_values(norm_mul)),
+    "norm-sub": Repair("add one amount to all and set negatives to 0, to sum to one", _of_values(norm_sub)),
+    "norm-cut": Repair("set the smallest to 0 until the rest sum to at most one", _of_values(norm_cut), True, False),
+    "mle-apx": Repair("the likeliest frequencies if errors are normal", mle_apx),
+    "power": Repair("expected frequencies under a fitted power law", power, sums_to_one=False),
+    "power-ns": Repair("power, then norm-sub", power_ns),
+    "maximum-likelihood": Repair(
         "the likeliest frequencies behind grr reports, exactly", maximum_likelihood, encoding="direct"
     ),
-    "em": Method(
+    "em": Repair(
         "the same by expectation maximization, from the uniform on", expectation_maximization, encoding="direct"
     ),
-    "composite-likelihood": Method(
+    "composite-likelihood": Repair(
         "the likeliest frequencies behind unary reports, columns taken as independent",
         composite_likelihood,
         encoding="bits",
@@ -91,7 +91,7 @@ METHODS: dict[str, Method] = {
 ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
 
 
-def find(name: str) -> tuple[str, Method]:
+def find(name: str) -> tuple[str, Repair]:
     """A method by name or alias, with the name that marks its tables.
 
     >>> find("projected")[0]

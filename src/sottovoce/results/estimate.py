@@ -19,7 +19,7 @@ from sottovoce.results.cells import Cell, CellLabel, Total, quantile
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
-    from sottovoce.results.findings import Step
+    from sottovoce.results.findings import PrefixStep
     from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
@@ -350,7 +350,7 @@ class Estimate:
         """For each value of popular ones whether noise alone explains it; None where nothing was looked for."""
         return None
 
-    def prefixes(self) -> Sequence[Step]:
+    def prefixes(self) -> Sequence[PrefixStep]:
         """The prefixes that led to popular values, or a clear refusal."""
         raise InvalidInput("tree: only popular values are found by prefixes")
 

@@ -17,7 +17,7 @@ SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 
 
 @dataclass(frozen=True)
-class Step:
+class PrefixStep:
     """A prefix on the way to what was found: how long it is, how it reads, how frequent it seemed in its round."""
 
     length: int  # in bits
@@ -45,7 +45,7 @@ class Findings(Estimate):
     apart: ClassVar[str] = "asks what is popular of one attribute, so there is nothing to set beside it"
 
     chance: Floats
-    steps: Sequence[Step] = ()
+    steps: Sequence[PrefixStep] = ()
     notes: Sequence[str] = ()  # what a reader should know, such as an answer smaller than was asked for
 
     def significant(self, alpha: float = SIGNIFICANT) -> NDArray[np.bool_]:
@@ -62,7 +62,7 @@ class Findings(Estimate):
         pairs = zip(self.chance.tolist(), self.significant().tolist(), strict=True)
         return [Mark(chance, found) for chance, found in pairs]
 
-    def prefixes(self) -> Sequence[Step]:
+    def prefixes(self) -> Sequence[PrefixStep]:
         if not self.steps:
             raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1, tree-hist and priv-trie do")
         return self.steps

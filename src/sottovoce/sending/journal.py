@@ -31,7 +31,7 @@ _READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnReport:
     """One row's report, with the id and the assignment that it is sent with."""
 
     row: int  # of the people's file, from 1
@@ -53,7 +53,7 @@ class Drawn:
         return {"row": self.row, "digest": self.digest.hex(), **sent}
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any], plan: Plan) -> Drawn:
+    def from_json(cls, body: Mapping[str, Any], plan: Plan) -> DrawnReport:
         """The inverse of :meth:`to_json`."""
         id = bytes.fromhex(body["id"])
         given = None
@@ -97,7 +97,7 @@ class Record:
         if is_head:
             self._check_head(body)
         elif "row" in body:
-            drawn = Drawn.from_json(body, self._plan)
+            drawn = DrawnReport.from_json(body, self._plan)
             if drawn.row in self.digests:
                 raise ValueError
             self.digests[drawn.row] = drawn.digest
@@ -235,7 +235,7 @@ class Journal(Record):
             self.collector = collector
             self._append([{"collector": collector}], durable=True)
 
-    def write(self, draws: Sequence[Drawn]) -> None:
+    def write(self, draws: Sequence[DrawnReport]) -> None:
         """Keep what was drawn; on the disk when this returns."""
         with self._lock:
             self._append([drawn.to_json() for drawn in draws], durable=True)
@@ -247,11 +247,11 @@ class Journal(Record):
             self._append([{"acknowledged": list(rows)}], durable=False)
             self.acknowledged.update(rows)
 
-    def waiting(self) -> Iterator[Drawn]:
+    def waiting(self) -> Iterator[DrawnReport]:
         """What was drawn before and is not acknowledged."""
         for _, body in _lines(self._file, self.path, self._end):
             if "row" in body and body["row"] not in self.acknowledged:
-                yield Drawn.from_json(body, self._plan)
+                yield DrawnReport.from_json(body, self._plan)
 
     def _append(self, bodies: Iterable[Mapping[str, Any]], durable: bool) -> None:
         data = b"".join(map(_line, bodies))

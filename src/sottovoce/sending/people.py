@@ -12,14 +12,14 @@ from sottovoce.protocol.reports import BATCH, Reports
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
-    from sottovoce.sending.rounds import Membership
+    from sottovoce.sending.rounds import SeriesMembership
 
 PARQUET = (".parquet", ".pq")
 DEVICES_PER_STEP = 500  # how often the bar moves
 
 
 def whispers(
-    plan: Plan, path: Path, seed: int | None, advance: Callable[[int], None], members: Membership | None = None
+    plan: Plan, path: Path, seed: int | None, advance: Callable[[int], None], members: SeriesMembership | None = None
 ) -> Iterator[Reports]:
     """The reports of everybody in a file, batch by batch; of ``members`` only those whose round this is.
 

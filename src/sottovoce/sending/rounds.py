@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KEY = b"sottovoce.series"
 
 
-class Membership:
+class SeriesMembership:
     """The rows' places in a series: the round that each drew, once, and whether it has answered.
 
     Rounds are drawn with the operating system's entropy, as a device draws its own; the file holds no answers. It is
@@ -148,7 +148,7 @@ class Membership:
 
 
 @contextmanager
-def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Iterator[Membership | None]:
+def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Iterator[SeriesMembership | None]:
     """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps everybody's round."""
     if len(plan.series.shares) == 1:
         if series is not None:
@@ -165,7 +165,7 @@ def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Iterator
             "series: this plan is one of several rounds; give --series FILE, the same in all of them, so that nobody "
             "answers twice"
         )
-    with closing(Membership(series, plan)) as members:
+    with closing(SeriesMembership(series, plan)) as members:
         yield members
 
 

@@ -14,12 +14,12 @@ from time import time
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.sending.journal import Drawn, Journal, Record, journal_beside, other_records
+from sottovoce.sending.journal import DrawnReport, Journal, Record, journal_beside, other_records
 
 if TYPE_CHECKING:
     from sottovoce.device.assignment import Assignment
     from sottovoce.protocol.plan import Plan
-    from sottovoce.sending.rounds import Membership
+    from sottovoce.sending.rounds import SeriesMembership
 
 Row = tuple[int, dict[str, Any]]  # (row of the file, record)
 DRAWN_AT_ONCE = 10_000  # rows that one write makes durable
@@ -45,7 +45,7 @@ def send_people(
     connections: int,
     log: Path | None,
     advance: Callable[[int], None],
-    members: Membership | None = None,
+    members: SeriesMembership | None = None,
     journal: Path | None = None,
     is_moved: bool = False,
 ) -> Sent:
@@ -195,7 +195,7 @@ def named_rows(rows: Sequence[int]) -> str:
 class _Drawing:
     """Who is to be drawn, and the drawing."""
 
-    def __init__(self, plan: Plan, people: Path, journal: Journal, members: Membership | None) -> None:
+    def __init__(self, plan: Plan, people: Path, journal: Journal, members: SeriesMembership | None) -> None:
         self.plan, self.journal = plan, journal
         self._people, self._members = people, members
 
@@ -212,13 +212,13 @@ class _Drawing:
             if row not in known and (self._members is None or self._members.answers(row)):
                 yield row, record
 
-    def keep(self, draws: Sequence[Drawn]) -> None:
+    def keep(self, draws: Sequence[DrawnReport]) -> None:
         """From here on they have answered, and may be sent."""
         self.journal.write(draws)
         if self._members is not None:
             self._members.mark([drawn.row for drawn in draws])
 
-    def draw(self, row: int, record: dict[str, Any], given: Assignment | None = None) -> Drawn:
+    def draw(self, row: int, record: dict[str, Any], given: Assignment | None = None) -> DrawnReport:
         from sottovoce.device.assignment import new_id
         from sottovoce.device.client import Client
         from sottovoce.sending.people import encoded
@@ -228,7 +228,7 @@ class _Drawing:
         digest = self.journal.digest(encoded(plan, record))
         state = state_of(plan) if len(plan.series.shares) > 1 else None
         report = Client(plan, state, assignment=given, invalid="raise").report(record)
-        return Drawn(row, digest, given.id if given else new_id(), report, given)
+        return DrawnReport(row, digest, given.id if given else new_id(), report, given)
 
 
 class _Devices:
@@ -281,17 +281,17 @@ class _Devices:
             drawing.keep(draws)
         return self._send(draws, batch)
 
-    def _send(self, draws: Sequence[Drawn], batch: int) -> int:
+    def _send(self, draws: Sequence[DrawnReport], batch: int) -> int:
         now = time()
-        good: list[Drawn] = []
-        late: list[Drawn] = []
+        good: list[DrawnReport] = []
+        late: list[DrawnReport] = []
         for each in draws:
             has_expired = each.assignment is not None and now > each.assignment.expires
             (late if has_expired else good).append(each)
         self._lose(late)
         return sum(self._send_one(group) for group in _batched(good, batch))
 
-    def _send_one(self, draws: Sequence[Drawn]) -> int:
+    def _send_one(self, draws: Sequence[DrawnReport]) -> int:
         """One request. If an assignment in it is refused, each goes by itself, and those refused are lost."""
         from sottovoce.device.sender import NotSent
 
@@ -308,11 +308,11 @@ class _Devices:
         self._acknowledged(draws)
         return len(draws)
 
-    def _lose(self, draws: Iterable[Drawn]) -> None:
+    def _lose(self, draws: Iterable[DrawnReport]) -> None:
         with self._lock:
             self.lost += [each.row for each in draws]
 
-    def _acknowledged(self, draws: Sequence[Drawn]) -> None:
+    def _acknowledged(self, draws: Sequence[DrawnReport]) -> None:
         with self._lock:
             if self.log is not None:
                 self.log.write("".join(f"{each.id.hex()}\n" for each in draws))
@@ -331,7 +331,7 @@ def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield group
 
 
-def _kept(drawing: _Drawing, rows: Sequence[Row]) -> list[Drawn]:
+def _kept(drawing: _Drawing, rows: Sequence[Row]) -> list[DrawnReport]:
     draws = [drawing.draw(row, record) for row, record in rows]
     drawing.keep(draws)
     return draws

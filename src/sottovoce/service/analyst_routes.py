@@ -17,7 +17,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.service.concurrency import Turn
 from sottovoce.service.problems import Problem
 from sottovoce.service.streams import Download, file_stream
-from sottovoce.service.survey_service import Survey, SurveyService
+from sottovoce.service.survey_service import SurveyService, SurveyStatus
 from sottovoce.service.table_routes import LONGEST_WAIT, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
@@ -71,7 +71,7 @@ def analyst_routes(service: SurveyService) -> APIRouter:
         asked = await run_in_threadpool(NewSurvey.read, await request.body())
         text = await finished(await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
 
-        def created() -> Survey:
+        def created() -> SurveyStatus:
             plan = Plan.from_json(text)
             if service.has(plan.id):
                 raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
@@ -128,7 +128,7 @@ def analyst_routes(service: SurveyService) -> APIRouter:
         """Take in a plan that was made elsewhere, byte for byte; 200 if it is there."""
         text = await request.body()
 
-        def taken() -> Survey:
+        def taken() -> SurveyStatus:
             plan = Plan.from_json(text)
             response.status_code = 200 if service.has(plan.id) else 201
             return service.create(plan, title)

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sottovoce.service.memory import Held, Memory
+from sottovoce.service.memory import HeldMemory, Memory
 from sottovoce.service.problems import MEDIA_TYPE, Problem
 from sottovoce.service.settings import MOST_ANALYST_BYTES, Settings
 
@@ -17,7 +17,7 @@ class HungUp(Exception):
     """The sender went before all of its body came; nobody is there to be answered."""
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int, held: Held) -> bytes:
+async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int, held: HeldMemory) -> bytes:
     """The whole body, if it has at most so many bytes and those of all connections together are not too many."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
@@ -96,7 +96,7 @@ class WholeBodies:
         if b"content-length" not in headers and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)  # it has none
             return
-        with Held(self._memory) as held:
+        with HeldMemory(self._memory) as held:
             try:
                 reading = read_body(headers, receive, self._most, held)
                 data = await within(self._settings, reading)

@@ -24,7 +24,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.kept import KeptAnswers
 from sottovoce.service.logs import log_mistake
-from sottovoce.service.serialized import Kept, keep
+from sottovoce.service.serialized import KeptEstimate, keep
 from sottovoce.service.temporary_folders import WorkFolder
 from sottovoce.service.timed import TimedWorkers
 from sottovoce.service.workers import Workers
@@ -75,7 +75,7 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
             seconds = time.perf_counter() - start
             return Snapshot(heard.people, made=time.time(), seconds=seconds, problem=str(wrong))
         made = time.time()
-        keep(Kept(estimate, heard.people, made, store.kept(plan).missing), file)
+        keep(KeptEstimate(estimate, heard.people, made, store.kept(plan).missing), file)
         return Snapshot(heard.people, file, estimate.next is not None, made, time.perf_counter() - start)
     finally:
         if plan.question.values(plan.schema) > KEPT_VALUES:

@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 from sottovoce.service.addresses import household
 from sottovoce.service.bodies import HungUp, answer, read_body, refuse, within
 from sottovoce.service.logs import log_problem
-from sottovoce.service.memory import Held
+from sottovoce.service.memory import HeldMemory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.problems import Problem, problem_of
@@ -47,7 +47,7 @@ class Ingest:
 
     async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> Envelope:
         settings = self._settings
-        with Held(self._writer.memory) as held:
+        with HeldMemory(self._writer.memory) as held:
             data = await within(settings, read_body(headers, receive, settings.most_bytes, held))
             kind = headers.get(b"content-type", b"").decode("latin-1")
             return await self._plan_cache.insist(lambda: read_envelope(kind, data, self._plan_cache, settings))

@@ -19,7 +19,7 @@ class Memory:
         return self.used + size <= self._most
 
 
-class Held:
+class HeldMemory:
     """What one request holds, given back when the block ends."""
 
     def __init__(self, memory: Memory) -> None:
@@ -34,9 +34,9 @@ class Held:
         self._size += size
         return True
 
-    def handed_on(self) -> Held:
+    def handed_on(self) -> HeldMemory:
         """The same for somebody else, who gives it back; nothing is left here."""
-        other = Held(self._memory)
+        other = HeldMemory(self._memory)
         other._size, self._size = self._size, 0
         return other
 
@@ -50,7 +50,7 @@ class Held:
         other = self.handed_on()
         work.add_done_callback(lambda _: other.release())
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> HeldMemory:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:

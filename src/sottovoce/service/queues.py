@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sottovoce.service.memory import Held
+from sottovoce.service.memory import HeldMemory
 from sottovoce.service.wire import Envelope
 
 
@@ -29,7 +29,7 @@ class Waiting:
     loop: asyncio.AbstractEventLoop = field(repr=False)
     until: float = 0.0  # by the loop's clock, after which the sender is told to come again
     is_written: bool = False  # or was refused: the thread has let go of it
-    left: Held | None = None  # its memory, if the sender has gone while the thread still has it
+    left: HeldMemory | None = None  # its memory, if the sender has gone while the thread still has it
 
 
 class WriteQueue:

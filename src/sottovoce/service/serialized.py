@@ -29,7 +29,7 @@ ROWS_AT_ONCE = 1 << 16  # of a table that is written as CSV
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptEstimate:
     """An estimate as the estimating process keeps it, in a file of its own."""
 
     estimate: Estimate
@@ -38,7 +38,7 @@ class Kept:
     damaged: int = 0  # reports that were acknowledged and are not in it
 
 
-def keep(kept: Kept, path: Path) -> None:
+def keep(kept: KeptEstimate, path: Path) -> None:
     """Write it; who reads sees the one before or this one, never a part."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
@@ -46,11 +46,11 @@ def keep(kept: Kept, path: Path) -> None:
     os.replace(partial, path)
 
 
-def kept_in(path: Path) -> Kept:
+def kept_in(path: Path) -> KeptEstimate:
     """The estimate in a file that :func:`keep` wrote."""
     with path.open("rb") as file:
         kept = pickle.load(file)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, KeptEstimate)
     return kept
 
 

@@ -41,7 +41,7 @@ MOST_DOWNLOADS = 4  # under way at once
 
 
 @dataclass(frozen=True)
-class Survey:
+class SurveyStatus:
     """A survey of a store, and how many people it has heard."""
 
     entry: Entry
@@ -49,7 +49,7 @@ class Survey:
     kept: Kept
 
     @classmethod
-    def of(cls, store: Store, entry: Entry) -> Survey:
+    def of(cls, store: Store, entry: Entry) -> SurveyStatus:
         """As it stands now."""
         return cls(entry, store.count(entry.plan), store.kept(entry.plan))
 
@@ -100,19 +100,19 @@ class SurveyService:
         self._can_estimate = has_extra("analysis")
         self._estimates = EstimateCache(store.address, refresh_seconds)
 
-    def surveys(self) -> list[Survey]:
+    def surveys(self) -> list[SurveyStatus]:
         """All of them, the newest first."""
         entries = sorted(self.store.entries(), key=lambda entry: -entry.created)
-        return [Survey.of(self.store, entry) for entry in entries]
+        return [SurveyStatus.of(self.store, entry) for entry in entries]
 
     def damaged(self) -> int:
         """Reports of all surveys that were acknowledged and cannot be counted."""
         return sum(self.store.kept(entry.plan).missing for entry in self.store.entries())
 
-    def survey(self, plan_id: str) -> Survey:
+    def survey(self, plan_id: str) -> SurveyStatus:
         """By its id, or by so many of its first digits that it is the only one."""
         entry = self.store.entry(self._whole_id(plan_id))
-        return Survey.of(self.store, entry)
+        return SurveyStatus.of(self.store, entry)
 
     def entry(self, plan_id: str) -> Entry:
         """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
@@ -144,7 +144,7 @@ class SurveyService:
         described = Description.parse(body)
         self.check(described.schema, described.question)
 
-    def check_table(self, survey: Survey, names: Sequence[str]) -> None:
+    def check_table(self, survey: SurveyStatus, names: Sequence[str]) -> None:
         """Refuse a table that would take too long or too much memory, before anything is asked to make it."""
         check_table(survey.plan, names, self.most_cells, self._most_values)
 
@@ -153,22 +153,22 @@ class SurveyService:
         self.check_body(body)
         return self.planning.submit(planned_text, dict(body))
 
-    def create(self, plan: Plan, title: str = "") -> Survey:
+    def create(self, plan: Plan, title: str = "") -> SurveyStatus:
         """Take a plan in; its reports are welcome from now on."""
         self.check(plan.schema, plan.question)
         return self._added(plan, title)
 
-    def _added(self, plan: Plan, title: str) -> Survey:
+    def _added(self, plan: Plan, title: str) -> SurveyStatus:
         self.store.add_plan(plan, title)
         self.plan_cache.add(plan)
         return self.survey(plan.id)
 
-    def close(self, plan_id: str) -> Survey:
+    def close(self, plan_id: str) -> SurveyStatus:
         """No more reports."""
         self.store.close_survey(self._whole_id(plan_id))
         return self.survey(plan_id)
 
-    def next_round(self, plan_id: str) -> tuple[Survey, bool]:
+    def next_round(self, plan_id: str) -> tuple[SurveyStatus, bool]:
         """(the next round's survey, whether it is new): made from all that this round heard, which is closed by it.
 
         A closed round says the same whenever it is asked, so there is one next round, however often it is made.
@@ -187,21 +187,21 @@ class SurveyService:
 
     # -- estimates
 
-    def snapshot(self, survey: Survey) -> Snapshot:
+    def snapshot(self, survey: SurveyStatus) -> Snapshot:
         """The latest estimate, at once."""
         self._check_analysis()
         return self._estimates.latest(survey.plan, survey.people, survey.kept.version)
 
-    def ask(self, survey: Survey) -> Future[Snapshot] | None:
+    def ask(self, survey: SurveyStatus) -> Future[Snapshot] | None:
         """Have an estimate of now made; None if there is one."""
         self._check_analysis()
         return self._estimates.ask(survey.plan, survey.people, survey.kept.version)
 
-    def last(self, survey: Survey) -> Snapshot:
+    def last(self, survey: SurveyStatus) -> Snapshot:
         """The last estimate that was made."""
         return self._estimates.last(survey.plan, survey.people, survey.kept.version)
 
-    def fresh(self, survey: Survey) -> Snapshot:
+    def fresh(self, survey: SurveyStatus) -> Snapshot:
         """An estimate of now, if it takes no longer than an answer may."""
         self._check_analysis()
         return self._estimates.fresh(survey.plan, survey.people, survey.kept.version, WAIT)

@@ -35,7 +35,7 @@ _JSON_OR_CSV: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsQuery:
     """Which rows an answer has."""
 
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="Rows of this page, over all its tables.")] = 1000
@@ -59,7 +59,7 @@ def table_routes(router: APIRouter, service: SurveyService) -> None:
         return checked(await run_in_threadpool(service.last, survey), survey.people)
 
     @router.get("/{id}/estimates", response_class=Response, responses=_JSON)
-    async def estimates(id: SurveyId, rows: Annotated[Rows, Depends()], level: Level = 0.95) -> Response:
+    async def estimates(id: SurveyId, rows: Annotated[RowsQuery, Depends()], level: Level = 0.95) -> Response:
         """Every table the survey asked for, or every attribute by itself: a page of their rows."""
         snapshot = await ready(id)
         made = await run_in_threadpool(service.answer, snapshot, estimates_page, snapshot.problem, level, rows.page())
@@ -69,7 +69,7 @@ def table_routes(router: APIRouter, service: SurveyService) -> None:
     async def marginals(
         id: SurveyId,
         attributes: Annotated[list[str], Query(description="Names, with commas between or one by one.", max_length=64)],
-        rows: Annotated[Rows, Depends()],
+        rows: Annotated[RowsQuery, Depends()],
         level: Level = 0.95,
         format: Annotated[Literal["json", "csv"], Query(description="A page, or the whole table.")] = "json",
     ) -> Response:

@@ -18,7 +18,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.service.concurrency import HouseholdTurns
 from sottovoce.service.logs import log_mistake
-from sottovoce.service.memory import Held, Memory
+from sottovoce.service.memory import HeldMemory, Memory
 from sottovoce.service.metrics import Metrics
 from sottovoce.service.problems import Problem
 from sottovoce.service.queues import Receipt, Waiting, WriteQueue
@@ -75,14 +75,14 @@ class Writer:
         ``household``: whose they are, as limits count them.
         What a request holds is given back when nothing has it any longer, also if its sender was sent away before.
         """
-        with Held(self.memory) as held:
+        with HeldMemory(self.memory) as held:
             if not held.take(envelope.bytes):
                 raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
             if envelope.assignments:
                 await self._check(envelope, held, household)
             return await self._queued(envelope, held)
 
-    async def _check(self, envelope: Envelope, held: Held, household: str) -> None:
+    async def _check(self, envelope: Envelope, held: HeldMemory, household: str) -> None:
         """Its assignments, which takes long: before it is queued, so that nobody else's reports wait for it.
 
         One household has few turns at once, which last until its checks have ended: others wait for no more of it.
@@ -116,7 +116,7 @@ class Writer:
         now = time.time()  # read once, so that one request is all early or all late
         check_assignments(envelope, keys, now, self._remembered)
 
-    async def _queued(self, envelope: Envelope, held: Held) -> Receipt:
+    async def _queued(self, envelope: Envelope, held: HeldMemory) -> Receipt:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
         each = Waiting(envelope, future, loop, loop.time() + self._settings.answer_seconds)

@@ -34,7 +34,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldAggregate:
     """An aggregate, the sequence number it reaches, and the people in the last checkpoint. It never changes."""
 
     aggregate: Aggregate
@@ -50,7 +50,7 @@ class Folds:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldAggregate] = {}
         self._locks: dict[str, Lock] = {}
 
     def aggregate(self, plan: Plan) -> Aggregate:
@@ -77,25 +77,25 @@ class Folds:
     def rebuild(self, plan: Plan, progress: Callable[[int], None] | None) -> Aggregate:
         """The aggregate of all reports, read anew."""
         with self._locks.setdefault(plan.id, Lock()):
-            held = self._grown(Held(Aggregate(plan), self._store.kept(plan).version), progress)
+            held = self._grown(HeldAggregate(Aggregate(plan), self._store.kept(plan).version), progress)
             if held.damaged:
                 raise damaged_reports(plan, held.damaged)
             self._held[plan.id] = self._saved(held, force=True)
             return held.aggregate
 
-    def _loaded(self, plan: Plan, kept: Kept) -> Held:
+    def _loaded(self, plan: Plan, kept: Kept) -> HeldAggregate:
         """From the checkpoint, unless it is damaged or not what it says: then from nothing."""
         found = self._store.load_checkpoint(plan)
         if found is not None and found.version == kept.version:
             with suppress(CorruptReport, PlanMismatch):
                 aggregate = Aggregate.from_bytes(plan, found.data, found.people)
                 if aggregate.people == found.people:
-                    return Held(aggregate, kept.version, found.upto, found.damaged, found.people)
+                    return HeldAggregate(aggregate, kept.version, found.upto, found.damaged, found.people)
         if kept.only_sums:
             raise StoreError("store: what was kept of this survey is damaged; restore a backup")
-        return Held(Aggregate(plan), kept.version, is_due=found is not None)
+        return HeldAggregate(Aggregate(plan), kept.version, is_due=found is not None)
 
-    def _grown(self, held: Held, progress: Callable[[int], None] | None = None) -> Held:
+    def _grown(self, held: HeldAggregate, progress: Callable[[int], None] | None = None) -> HeldAggregate:
         """With the reports that came after it. The aggregate is a new one: somebody may be reading the old."""
         new = Aggregate(held.aggregate.plan)
         upto, damaged = held.upto, 0
@@ -111,7 +111,7 @@ class Folds:
             held, aggregate=held.aggregate.merge(new), upto=upto, damaged=total, is_due=held.is_due or damaged > 0
         )
 
-    def _saved(self, held: Held, force: bool) -> Held:
+    def _saved(self, held: HeldAggregate, force: bool) -> HeldAggregate:
         people = held.aggregate.people
         checkpoint = Checkpoint(held.upto, people, held.damaged, held.version, held.aggregate.to_bytes())
         self._store.save_checkpoint(held.aggregate.plan, checkpoint, force)

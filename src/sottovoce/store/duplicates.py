@@ -19,7 +19,7 @@ DAMAGED: Content = (-1, -1, b"")  # what cannot be known any more: whoever repea
 
 
 @dataclass(frozen=True)
-class Batch:
+class IncomingBatch:
     """A part of a call that its shape does not forbid; ``place`` is where in the call it was."""
 
     place: int
@@ -33,7 +33,7 @@ class Batch:
 
 def admitted(
     parts: Sequence[Part], results: list[Any], survey: Callable[[str], tuple[int, bool] | None]
-) -> list[Batch]:
+) -> list[IncomingBatch]:
     """The parts without a result whose survey is open; ``survey`` gives (number, closed) for a plan's id."""
     found: dict[str, int | SottovoceError] = {}
     batches = []
@@ -46,7 +46,7 @@ def admitted(
         if isinstance(number, SottovoceError):
             results[place] = number
         else:
-            batches.append(Batch(place, number, ids, reports))
+            batches.append(IncomingBatch(place, number, ids, reports))
     return batches
 
 
@@ -70,7 +70,7 @@ def repeated(keys: Keys) -> Keys:
     return again
 
 
-def settle(batches: Sequence[Batch], known: Mapping[bytes, Content]) -> list[Outcomes]:
+def settle(batches: Sequence[IncomingBatch], known: Mapping[bytes, Content]) -> list[Outcomes]:
     """The outcomes of batches one after another, given the content of those ids that the store has.
 
     A batch with a CONFLICT leaves nothing behind that a later one could repeat.
@@ -103,7 +103,7 @@ def rows_to_store(outcomes: Outcomes) -> NDArray[np.bool_]:
     return fresh
 
 
-def by_plan(batches: Sequence[Batch], outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, Ids, Reports]]:
+def by_plan(batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, Ids, Reports]]:
     """(the store's number of a plan, ids, reports) to store, one for each plan, in the order of the call."""
     chosen: dict[int, list[tuple[Ids, Reports]]] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):

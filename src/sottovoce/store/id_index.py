@@ -38,7 +38,7 @@ _GENERATION = "SELECT value FROM settings WHERE name = 'register'"
 Minutes = NDArray[np.uint32]
 
 
-class Waiting:
+class WaitingIds:
     """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the one before."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class IdIndex:
         self._generation = b""  # drawn anew whenever the runs were written anew
         self._last = -1  # the last sequence number that is known here
         self._indexed = 0  # the last one in a run that was written
-        self._waiting = Waiting()
+        self._waiting = WaitingIds()
         self._minutes = np.zeros(0, np.uint32)  # every minute of every run, increasing,
         self._runs = np.zeros(0, np.int64)  # and the run
         self._has_written = False
@@ -142,7 +142,7 @@ class IdIndex:
             new._last = int(seqs[-1])
             if len(new._waiting) >= RUN:
                 new.write_run(db)
-                new._indexed, new._waiting = new._last, Waiting()
+                new._indexed, new._waiting = new._last, WaitingIds()
 
     def find(self, db: sqlite3.Connection, ids: Ids) -> list[tuple[int, int]]:
         """(row of ``ids``, sequence number of a report that may have its id), in any order."""
@@ -199,7 +199,7 @@ class IdIndex:
             self._know_run(self._last, self._waiting.minutes)
             self._sieves[self._last] = self._waiting.duplicate_filter
             self._indexed = self._last
-            self._waiting = Waiting()
+            self._waiting = WaitingIds()
         self._wait(ids, np.arange(self._last + 1, self._last + 1 + len(ids)))
         self._last += len(ids)
 

@@ -39,7 +39,7 @@ from sottovoce.store.base import (
 )
 from sottovoce.store.checkpoints import Checkpoint
 from sottovoce.store.checksums import checksum_of, checksums
-from sottovoce.store.duplicates import DAMAGED, Batch, Content, admitted, rows_to_store, settle
+from sottovoce.store.duplicates import DAMAGED, Content, IncomingBatch, admitted, rows_to_store, settle
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.postgres_binary import rows_of, stream_of
@@ -344,10 +344,10 @@ def _open_survey(db: Connection, plan_id: str) -> tuple[int, bool] | None:
     return None if found is None else (found[0], found[1])
 
 
-def _copy_in(db: Connection, batches: Sequence[Batch]) -> None:
+def _copy_in(db: Connection, batches: Sequence[IncomingBatch]) -> None:
     """All rows into the temporary table, numbered as they come; those of one plan are laid out together."""
     starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
-    by_plan: dict[int, list[tuple[int, Batch]]] = {}
+    by_plan: dict[int, list[tuple[int, IncomingBatch]]] = {}
     for start, batch in zip(starts.tolist(), batches, strict=False):
         by_plan.setdefault(batch.number, []).append((start, batch))
     pieces = []

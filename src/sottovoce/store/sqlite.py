@@ -43,7 +43,7 @@ from sottovoce.store.base import (
     no_reports_left,
 )
 from sottovoce.store.checkpoints import Checkpoint
-from sottovoce.store.duplicates import Batch, Content, admitted, by_plan, keys_of, repeated, settle
+from sottovoce.store.duplicates import Content, IncomingBatch, admitted, by_plan, keys_of, repeated, settle
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.sqlite_parts import Contents, columns_of, insert_part, next_stretch, rows_per_part
@@ -217,7 +217,7 @@ class SqliteStore(Store):
         for batch, outcome in zip(batches, outcomes, strict=True):
             results[batch.place] = outcome
 
-    def _outcomes(self, db: sqlite3.Connection, batches: Sequence[Batch]) -> list[Outcomes]:
+    def _outcomes(self, db: sqlite3.Connection, batches: Sequence[IncomingBatch]) -> list[Outcomes]:
         if not batches:
             return []
         ids = np.concatenate([batch.ids for batch in batches])
@@ -361,7 +361,9 @@ def _people(db: sqlite3.Connection, number: int) -> int:
     return 0 if found is None else int(found[0])
 
 
-def _insert(db: sqlite3.Connection, batches: Sequence[Batch], outcomes: Sequence[Outcomes], known: _Known) -> Ids:
+def _insert(
+    db: sqlite3.Connection, batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes], known: _Known
+) -> Ids:
     """Store what is new after the last sequence number; the ids in the order of their numbers."""
     stored = [np.zeros((0, ID_BYTES), np.uint8)]
     for number, ids, reports in by_plan(batches, outcomes):

@@ -23,7 +23,7 @@ TOO_LONG = "it takes too long to draw; ask about fewer attributes"
 
 
 @dataclass
-class _Drawing:
+class _DrawnJob:
     """The last drawing of something that changes, and perhaps the next one under way."""
 
     version: float = 0.0
@@ -41,7 +41,7 @@ class BackgroundJobs:
         self._lock = threading.Lock()
         self._pool = TimedWorkers(PROCESSES, LONGEST_DRAWING, TOO_LONG, "drawing")
         self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-        self._drawings: OrderedDict[Hashable, _Drawing] = OrderedDict()
+        self._drawings: OrderedDict[Hashable, _DrawnJob] = OrderedDict()
 
     def ask(self, key: Hashable, work: Callable[..., Any], *args: Any) -> Future[Any]:
         """The result under a key: the one made before, or one that is being made now."""
@@ -77,7 +77,7 @@ class BackgroundJobs:
         ``patience``: seconds to wait for that one. ``late``: the result if there is none because it takes too long.
         """
         with self._lock:
-            drawing = self._drawings.pop(key, None) or _Drawing()
+            drawing = self._drawings.pop(key, None) or _DrawnJob()
             self._drawings[key] = drawing
             while len(self._drawings) > KEPT:
                 self._drawings.popitem(last=False)
@@ -94,7 +94,7 @@ class BackgroundJobs:
             return drawing.version, drawing.result
 
     @staticmethod
-    def _collect(drawing: _Drawing, late: Any) -> None:
+    def _collect(drawing: _DrawnJob, late: Any) -> None:
         if drawing.next is None or not drawing.next.done():
             return
         drawing.ended = time.monotonic()

@@ -18,7 +18,7 @@ Z = 1.96  # standard errors on each side of a 95% interval
 
 
 @dataclass(frozen=True)
-class Design:
+class SurveyDesign:
     """A plan and how well it will do."""
 
     plan: str  # as JSON
@@ -37,13 +37,13 @@ class Design:
         return {**parts, "error": worst, "reach": Z * worst}
 
 
-def design(body: dict[str, Any]) -> Design:
+def design(body: dict[str, Any]) -> SurveyDesign:
     """Plan a survey. Where methods compete, each that can be chosen is predicted once and the best one planned."""
     plan = Survey.parse(body).plan()
     found = predicted(plan)
     guess = plan.guarantee.best_guess(0.5)
     methods = ", ".join(found.methods)
-    return Design(plan.to_json(), plan.id, str(plan), methods, list(found.figures), _others(plan), guess)
+    return SurveyDesign(plan.to_json(), plan.id, str(plan), methods, list(found.figures), _others(plan), guess)
 
 
 def _others(plan: Plan) -> list[Figure]:
@@ -52,7 +52,7 @@ def _others(plan: Plan) -> list[Figure]:
     return [Figure(rank.method, rank.per_cell) for rank in ranks if rank.per_cell is not None]
 
 
-def ask_design(jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]) -> Future[Design]:
+def ask_design(jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]) -> Future[SurveyDesign]:
     """A design, made where plans are and kept with the background jobs; what was shown is what is taken."""
     key = ("design", json.dumps(body, sort_keys=True))
     return jobs.keep(key, lambda: planning.submit(design, body))

@@ -15,7 +15,7 @@ from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.problems import Problem
 from sottovoce.service.table_routes import LONGEST_WAIT, finished
-from sottovoce.studio.designs import Design, ask_design
+from sottovoce.studio.designs import SurveyDesign, ask_design
 from sottovoce.studio.forms import KINDS, Draft, Fields
 from sottovoce.studio.page_context import Studio
 
@@ -39,9 +39,9 @@ def routes(studio: Studio) -> list[Route]:
         studio.warm()
         return page(request, Draft())
 
-    async def designed(draft: Draft) -> Design:
+    async def designed(draft: Draft) -> SurveyDesign:
         """Made in another process; nobody stands in line behind it."""
-        return cast(Design, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT))
+        return cast(SurveyDesign, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT))
 
     async def preview(_: Request, fields: Fields) -> Response:
         try:
@@ -68,7 +68,7 @@ def routes(studio: Studio) -> list[Route]:
             return await run_in_threadpool(page, request, draft, busy.detail, status=422)
         return await run_in_threadpool(created, request, draft, made)
 
-    def created(request: Request, draft: Draft, made: Design) -> Response:
+    def created(request: Request, draft: Draft, made: SurveyDesign) -> Response:
         if studio.service.has(made.id):
             return page(request, draft, "a survey with exactly this plan is there already", made.id, status=409)
         studio.service.create(Plan.from_json(made.plan, made.id), draft.title)
@@ -81,7 +81,7 @@ def routes(studio: Studio) -> list[Route]:
     ]
 
 
-def ask(studio: Studio, draft: Draft) -> Future[Design]:
+def ask(studio: Studio, draft: Draft) -> Future[SurveyDesign]:
     """The design of what a form describes, unless it is too large to be planned here."""
     body = draft.body()
     studio.service.check_body(body)

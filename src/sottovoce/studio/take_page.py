@@ -27,7 +27,7 @@ MOST_KEPT = 16 << 20  # bytes of pages that are kept
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as a ``number``, in
     ``digits``, as a ``decimal`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if
     they form a set."""
@@ -42,42 +42,42 @@ class Field:
     in_clear: bool = False  # it is sent as it is, beside the whisper
 
 
-def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> Field:
+def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> FormField:
     """The right field for an attribute; of a list the browser's client takes the label at the chosen place.
 
     ``most``: choices that it may show.
     """
     if isinstance(attribute, Boolean):
-        return Field(name, "buttons", [(1, "Yes"), (0, "No")])
+        return FormField(name, "buttons", [(1, "Yes"), (0, "No")])
     if isinstance(attribute, FixedPoint):
-        return Field(name, "decimal", [], attribute.low, attribute.high)
+        return FormField(name, "decimal", [], attribute.low, attribute.high)
     if isinstance(attribute, Text):
-        return Field(name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None)
+        return FormField(name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None)
     if isinstance(attribute, Integer) and attribute.size > most:
-        return Field(name, "digits", [], longest=len(str(attribute.size - 1)))
+        return FormField(name, "digits", [], longest=len(str(attribute.size - 1)))
     if isinstance(attribute, Items):
         if attribute.size > most:
-            return Field(name, "none", [])
-        return Field(name, "checks", list(enumerate(map(_spoken, attribute.labels()))))
+            return FormField(name, "none", [])
+        return FormField(name, "checks", list(enumerate(map(_spoken, attribute.labels()))))
     if isinstance(attribute, Ordinal) and (attribute.bins is not None or attribute.size > MOST_BUTTONS):
-        return Field(name, "number", [], attribute.low, attribute.high)
+        return FormField(name, "number", [], attribute.low, attribute.high)
     if isinstance(attribute, Categorical) and isinstance(attribute.values, range) and attribute.size > most:
         ends = sorted((attribute.values[0], attribute.values[-1]))
-        return Field(name, "number", [], ends[0], ends[1], abs(attribute.values.step))
+        return FormField(name, "number", [], ends[0], ends[1], abs(attribute.values.step))
     kind = "buttons" if attribute.size <= MOST_BUTTONS else "list"
     if kind == "list" and attribute.size > most:
-        return Field(name, "typed", [])
-    return Field(name, kind, list(enumerate(map(_spoken, attribute.labels()))))
+        return FormField(name, "typed", [])
+    return FormField(name, kind, list(enumerate(map(_spoken, attribute.labels()))))
 
 
 def _spoken(label: Any) -> str:
     return {True: "Yes", False: "No"}[label] if isinstance(label, bool) else str(label)
 
 
-def fields_of(plan: Plan) -> list[Field]:
+def fields_of(plan: Plan) -> list[FormField]:
     """Those that any cohort is asked about, and those that travel in clear, in the schema's order."""
     asked, in_clear = set(plan.cohorts.attributes), set(plan.columns)
-    fields: list[Field] = []
+    fields: list[FormField] = []
     left = MOST_SHOWN
     for name, attribute in plan.schema.items():
         if name in asked or name in in_clear:

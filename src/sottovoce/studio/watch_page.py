@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.estimate_cache import Snapshot
-from sottovoce.service.survey_service import Survey
+from sottovoce.service.survey_service import SurveyStatus
 from sottovoce.studio import figures
 from sottovoce.studio.background_jobs import TOO_LONG
 from sottovoce.studio.figures import Picture, Relations
@@ -27,7 +27,7 @@ PARTS = ("people", "singles", "relations")
 class View:
     """What the page of a survey shows now."""
 
-    survey: Survey
+    survey: SurveyStatus
     snapshot: Snapshot
     singles: list[Picture] | None  # None while they are made
     relations: Relations | str | None
@@ -101,7 +101,7 @@ def names_of(request: Request) -> list[str]:
     return request.query_params.getlist("attribute")
 
 
-def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | None, str]:
+def _table(studio: Studio, survey: SurveyStatus, names: list[str]) -> tuple[Picture | None, str]:
     """(the picture if it is there in a moment, what is wrong with the question)"""
     known = survey.plan.cohorts.attributes
     wrong = next((f"attribute {name!r} is not one of this survey's" for name in names if name not in known), "")
@@ -120,7 +120,7 @@ def _table(studio: Studio, survey: Survey, names: list[str]) -> tuple[Picture | 
     return (None, found) if isinstance(found, str) else (found, "")
 
 
-def _about(survey: Survey) -> dict[str, Any]:
+def _about(survey: SurveyStatus) -> dict[str, Any]:
     """What both pages say of a survey."""
     plan = survey.plan
     return {

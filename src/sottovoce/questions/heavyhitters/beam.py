@@ -126,7 +126,7 @@ class Tables:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownValues:
     """Values that were found, and what they put into each window's cells."""
 
     words: Words
@@ -134,7 +134,7 @@ class Known:
     amounts: Floats
 
     @classmethod
-    def nothing(cls, windows: int) -> Known:
+    def nothing(cls, windows: int) -> KnownValues:
         return cls(np.zeros((0, 2), np.uint64), np.zeros((0, windows), np.int64), np.zeros((0, windows)))
 
     @contextmanager
@@ -191,7 +191,7 @@ def evidence(totals: Floats, people: float, buckets: int) -> Floats:
     return nats
 
 
-def survivors(tables: Tables, known: Known, top: int) -> Candidates:
+def survivors(tables: Tables, known: KnownValues, top: int) -> Candidates:
     """The most promising whole values, by a beam through the windows."""
     scores = tables.scores(0)
     with known.taken_out(0, scores):
@@ -265,7 +265,7 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
 
     ``limit``: nats at which a value is as likely there as not.
     """
-    found = survivors(tables, Known.nothing(len(tables.windows)), top)
+    found = survivors(tables, KnownValues.nothing(len(tables.windows)), top)
     if len(tables.windows) == 1:
         return found
     rows, totals = peel(tables, found, top)
@@ -274,7 +274,7 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
         return found
     sure = found[rows[strong]]
     amounts = np.outer(totals[strong], np.array(tables.people) / tables.total)
-    known = Known(sure.words, tables.cells(sure.words), amounts)
+    known = KnownValues(sure.words, tables.cells(sure.words), amounts)
     weak = survivors(tables, known, top)
     cells = tables.cells(weak.words)
     back = np.stack([known.share(number, cells[:, number]) for number in range(cells.shape[1])], axis=1)

@@ -22,7 +22,7 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Method
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod
 from sottovoce.results.findings import Findings
 from sottovoce.schema import OPEN
 
@@ -33,7 +33,7 @@ UNBIASED = DECODERS[0]
 SHAPE = ("cohorts", "buckets", "hashes", "salt", "alphabet")
 
 
-class _Listed(Method):
+class _Listed(HeavyHitterMethod):
     """One cohort, one ask, an oracle for open alphabets; ``estimate(candidates=[...])`` decodes it."""
 
     spells: ClassVar[bool] = False

@@ -17,7 +17,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Table
-from sottovoce.results.findings import Findings, Step
+from sottovoce.results.findings import Findings, PrefixStep
 from sottovoce.schema import Attribute
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Target:
         return self.attribute.spelling_bits
 
 
-class Method(ABC):
+class HeavyHitterMethod(ABC):
     """One way to find heavy hitters, with its options settled."""
 
     name: ClassVar[str]
@@ -95,7 +95,7 @@ class Method(ABC):
         *,
         heard: int | None = None,
         next: Question | None = None,
-        steps: Sequence[Step] = (),
+        steps: Sequence[PrefixStep] = (),
         notes: Sequence[str] = (),
     ) -> Findings:
         """The values with their estimates, the most frequent first; what cannot be spelled was never said."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sottovoce.questions.heavyhitters.listed import HashedResponseList, RapporList
-from sottovoce.questions.heavyhitters.method import Method
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod
 from sottovoce.questions.heavyhitters.prefixes import BitByBit, PrefixExtending, TreeHistogram
 from sottovoce.questions.heavyhitters.segments import Channels, SegmentPairs
 from sottovoce.questions.heavyhitters.trie import PrivTrie
@@ -12,7 +12,7 @@ from sottovoce.questions.heavyhitters.windows import Windows
 __all__ = ["AUTO", "DEFAULT", "METHODS"]
 
 # A new method is a class in a file of this folder and a line here.
-METHODS: tuple[type[Method], ...] = (
+METHODS: tuple[type[HeavyHitterMethod], ...] = (
     Windows,
     PrefixExtending,
     BitByBit,

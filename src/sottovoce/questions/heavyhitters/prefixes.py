@@ -27,9 +27,9 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Method, sampled_variances
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
-from sottovoce.results.findings import Findings, Step
+from sottovoce.results.findings import Findings, PrefixStep
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -54,7 +54,7 @@ def _first(bits: int, top: int) -> int:
     return min((top - 1).bit_length(), bits - 1)
 
 
-class _Prefixes(Method):
+class _Prefixes(HeavyHitterMethod):
     """Groups that tell prefixes of given lengths; after each, the ``keep`` best are kept."""
 
     options: ClassVar[tuple[str, ...]] = ("lengths", "keep", "scramble")
@@ -139,7 +139,7 @@ class _Prefixes(Method):
         from sottovoce.kernels.wide import extend_wide
 
         words = np.zeros((1, 2), np.uint64)
-        steps: list[Step] = []
+        steps: list[PrefixStep] = []
         before = [None]
         for index, fresh in enumerate(self._fresh):
             source = _source(aggregate.plan, index)
@@ -156,7 +156,7 @@ class _Prefixes(Method):
             variances = sampled_variances(source.noise(people), frequencies, people, aggregate.people)
             first = len(steps)
             steps += [
-                Step(self._lengths[index], label, before[parent], float(frequency), float(np.sqrt(variance)))
+                PrefixStep(self._lengths[index], label, before[parent], float(frequency), float(np.sqrt(variance)))
                 for label, parent, frequency, variance in zip(
                     self._labels(words, self._lengths[index]), parents.tolist(), frequencies, variances, strict=True
                 )

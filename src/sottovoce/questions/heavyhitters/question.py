@@ -15,7 +15,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, check_single
-from sottovoce.questions.heavyhitters.method import Method, Target
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Target
 from sottovoce.questions.heavyhitters.methods import AUTO, DEFAULT, METHODS
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import Findings
@@ -109,11 +109,11 @@ class HeavyHitters(Question):
         return (self.attribute,)
 
     @property
-    def _method_class(self) -> type[Method]:
+    def _method_class(self) -> type[HeavyHitterMethod]:
         name = DEFAULT if self.method == AUTO else self.method
         return next(each for each in METHODS if each.name == name)
 
-    def _method(self, schema: Schema) -> Method:
+    def _method(self, schema: Schema) -> HeavyHitterMethod:
         attribute = schema[self.attribute]
         if isinstance(attribute, Items):
             raise InvalidInput(f"attribute {self.attribute!r} is a set of items; ask for TopItems")

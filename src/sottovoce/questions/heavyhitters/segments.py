@@ -28,7 +28,7 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Floats, Method, sampled_variances
+from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import expected_false
 from sottovoce.results.findings import Findings
 
@@ -48,7 +48,7 @@ Integers = NDArray[np.int64]
 Pairs = Mapping[tuple[int, int], Floats]
 
 
-class _Tested(Method):
+class _Tested(HeavyHitterMethod):
     """Candidates come from parts of the value, and are tested by what people told of the whole of it.
 
     ``split="budget"``: everybody tells parts and the whole, each at an equal part of epsilon. ``split="people"``: a

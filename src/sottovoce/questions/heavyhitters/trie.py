@@ -27,8 +27,8 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Method, Target
-from sottovoce.results.findings import Findings, Step
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Target
+from sottovoce.results.findings import Findings, PrefixStep
 from sottovoce.schema import Text
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Node:
             raise InvalidInput("known must be what the round before found") from None
 
 
-class PrivTrie(Method):
+class PrivTrie(HeavyHitterMethod):
     """A trie of prefixes, one character deeper at each step, tested batch by batch until each is surely frequent.
 
     ``batches``: rounds of equal shares of people, each of whom answers once. ``factor``: of the threshold
@@ -277,7 +277,7 @@ class PrivTrie(Method):
         share = min(max(node.frequency, 0.0), 1.0)
         return node.spread / node.asked**2 + share * (slope + 1 - share) / node.asked
 
-    def _steps(self, accepted: Sequence[Node], slope: float) -> list[Step]:
+    def _steps(self, accepted: Sequence[Node], slope: float) -> list[PrefixStep]:
         """The trie: every accepted prefix, and the one that it extends."""
         order = {node.place: number for number, node in enumerate(accepted)}
         steps = []
@@ -286,7 +286,7 @@ class PrivTrie(Method):
             parent = order.get((length, node.number >> (node.length - length)))
             rest = self.target.bits - node.length if complete(self.target, node.place) else 0
             label = self.target.attribute.prefix_label(node.number << rest, node.length + rest)
-            steps.append(Step(node.length, label, parent, node.frequency, sqrt(self._variance(node, slope))))
+            steps.append(PrefixStep(node.length, label, parent, node.frequency, sqrt(self._variance(node, slope))))
         return steps
 
 

@@ -26,7 +26,7 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Floats, Method
+from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
 from sottovoce.results.findings import Findings
 
@@ -63,7 +63,7 @@ def _width(bits: int) -> int:
     return min(bits, WIDTH if bits <= LONG else LONG_WIDTH)
 
 
-class Windows(Method):
+class Windows(HeavyHitterMethod):
     """Coded windows: one report each, integer tables that merge, everybody's evidence for every value found."""
 
     name: ClassVar[str] = "windows"

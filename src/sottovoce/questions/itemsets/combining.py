@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sottovoce.oracles import Noise
-from sottovoce.questions.itemsets.known import Heard
+from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.readings import Floats, Reading, expected_false
 
 STRONG = 4.0  # standard errors above which candidates show how the rounds compare
@@ -16,7 +16,7 @@ LEAST_STRONG = 3
 LEAST_SPREAD = 0.05
 
 
-def combined(reading: Reading, heard: Sequence[Heard], factor: float, tested: int) -> Reading:
+def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, tested: int) -> Reading:
     """The candidates of ``reading`` with what an earlier round of other people ``heard`` of the same ones.
 
     Both rounds underestimate candidates that people hold among many others, the earlier one more so. Its frequencies

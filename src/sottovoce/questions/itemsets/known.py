@@ -12,7 +12,7 @@ from sottovoce.questions.itemsets.sizes import DIGITS, Sizes, finite
 
 
 @dataclass(frozen=True)
-class Heard:
+class ItemsHeard:
     """A candidate's estimate in an earlier round: frequency, variance, expected false ones as strong."""
 
     candidate: tuple[int, ...]
@@ -42,7 +42,7 @@ class Known:
     candidates: Candidates | None = None
     sizes: Sizes | None = None
     length: int | None = None
-    heard: tuple[Heard, ...] = ()
+    heard: tuple[ItemsHeard, ...] = ()
     factor: float | None = None  # what to multiply heard frequencies by, if they are to be combined with later ones
     notes: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ class Known:
             None if candidates is None else tuple(tuple(each) for each in candidates),
             None if sizes is None else Sizes.from_json(sizes),
             None if data["length"] is None else whole("plan: known length", data["length"], 1, MOST_LENGTH),
-            tuple(Heard.from_json(each) for each in data["heard"]),
+            tuple(ItemsHeard.from_json(each) for each in data["heard"]),
             None if data["factor"] is None else finite("factor", data["factor"]),
             tuple(str(note) for note in data["notes"]),
         )

@@ -23,7 +23,7 @@ LEAST_SIZES = 64  # that are told apart when whole sets are counted
 
 
 @dataclass(frozen=True)
-class Step:
+class RoundStep:
     """One round: what it is for, and its share of the people."""
 
     name: str
@@ -165,8 +165,8 @@ def _shares(given: Any, names: tuple[str, ...], setting: Setting) -> list[int]:
     return [*_SHARES[names[:-counts]], *later]
 
 
-def steps(method: str, options: Mapping[str, Any], setting: Setting) -> tuple[Step, ...]:
+def steps(method: str, options: Mapping[str, Any], setting: Setting) -> tuple[RoundStep, ...]:
     """The rounds of a settled method."""
     if method == "psfo":
-        return (Step(COUNT, 1),)
-    return tuple(Step(name, part) for name, part in zip(_names(options, setting), options["shares"], strict=True))
+        return (RoundStep(COUNT, 1),)
+    return tuple(RoundStep(name, part) for name, part in zip(_names(options, setting), options["shares"], strict=True))

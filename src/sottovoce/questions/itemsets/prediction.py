@@ -12,7 +12,7 @@ from sottovoce.oracles import PureOracle
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Drawn, Padded
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.itemsets.methods import BEST, COUNT, FIND, FROM_SIZES, Setting, Step
+from sottovoce.questions.itemsets.methods import BEST, COUNT, FIND, FROM_SIZES, RoundStep, Setting
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, padded_noise
 
 ALPHA = 0.05  # candidates that nobody holds, expected among those that count as found
@@ -29,7 +29,7 @@ def rare_error(ask: Ask, people: int, factor: float = 1.0) -> float:
 
 
 def least_frequency(
-    attribute: str, planned: tuple[Step, ...], options: Mapping[str, Any], setting: Setting, held: int
+    attribute: str, planned: tuple[RoundStep, ...], options: Mapping[str, Any], setting: Setting, held: int
 ) -> float:
     """How frequent an item must be to be found with even chances, by people who hold ``held`` items each.
 

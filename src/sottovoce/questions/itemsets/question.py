@@ -39,8 +39,8 @@ from sottovoce.questions.itemsets.methods import (
     MOST_SIZES,
     PERCENTILE,
     SIZES,
+    RoundStep,
     Setting,
-    Step,
     settle,
     steps,
 )
@@ -148,7 +148,7 @@ class Popular(Question):
             return (1,)
         return tuple(step.share for step in made.steps(schema, terms))
 
-    def steps(self, schema: Schema, terms: Terms) -> tuple[Step, ...]:
+    def steps(self, schema: Schema, terms: Terms) -> tuple[RoundStep, ...]:
         """The rounds there are."""
         return steps(self.method, self.options, self._setting(schema, terms))
 
@@ -163,7 +163,7 @@ class Popular(Question):
         """What the round after a round of sizes takes for its length."""
         return self.options["first_length" if later == FIND else "second_length"]
 
-    def _ask(self, step: Step, later: str, items: int, epsilon: Decimal) -> Ask:
+    def _ask(self, step: RoundStep, later: str, items: int, epsilon: Decimal) -> Ask:
         candidates = self.known.candidates
         if self.method == "psfo":
             delta = self.options["delta"]
@@ -199,7 +199,7 @@ class Popular(Question):
             return found
         return replace(found, next=self._with(round=self.round + 1, known=known))
 
-    def _read(self, planned: Sequence[Step], aggregate: Aggregate) -> tuple[Known | None, Findings]:
+    def _read(self, planned: Sequence[RoundStep], aggregate: Aggregate) -> tuple[Known | None, Findings]:
         known, plan, step = self.known, aggregate.plan, planned[self.round]
         if step.name == SIZES:
             sizes = readings.read_sizes(aggregate)
@@ -240,7 +240,7 @@ class Popular(Question):
         heard = sorted((each.frequency for each in self.known.heard), reverse=True)[: self.top]
         return float(np.mean(np.square(heard))) * (self.known.factor or 1.0) ** 2 if heard else 0.0
 
-    def _after_sizes(self, sizes: Sizes, later: Step, plan: Plan) -> Known:
+    def _after_sizes(self, sizes: Sizes, later: RoundStep, plan: Plan) -> Known:
         known = self.known
         if self._wanted_length(later.name) == PERCENTILE:
             kept = sizes.filtered()
@@ -306,7 +306,7 @@ class Popular(Question):
         lines.append(f"Found with even chances: an item that this share of people holds: {told}")
         return lines
 
-    def _explain_round(self, step: Step, plan: Plan) -> str:
+    def _explain_round(self, step: RoundStep, plan: Plan) -> str:
         ask, people = plan.cohorts[0].asks[0], plan.round_people
         encoding, chosen = ask.encoding, ask.oracle
         tail = f"{chosen.names[0]} ({chosen.about}), {people:,} people, {chosen.bits:,} bits per report"

@@ -14,7 +14,7 @@ from sottovoce.oracles import Noise, PureOracle
 from sottovoce.protocol.encodings import Drawn, Held, Padded
 from sottovoce.protocol.encodings.sets import Candidates
 from sottovoce.questions.itemsets.associations import SetFindings
-from sottovoce.questions.itemsets.known import Heard
+from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.padding import counted
 from sottovoce.questions.itemsets.sizes import Sizes
 from sottovoce.results.cells import CellLabel
@@ -48,12 +48,12 @@ class Reading:
             chance=self.chance[order],
         )
 
-    def heard(self) -> tuple[Heard, ...]:
+    def heard(self) -> tuple[ItemsHeard, ...]:
         """As a later plan holds them."""
         columns = (self.values.tolist(), self.variances.tolist(), self.chance.tolist())
-        return tuple(Heard(*row) for row in zip(self.candidates, *columns, strict=True))
+        return tuple(ItemsHeard(*row) for row in zip(self.candidates, *columns, strict=True))
 
-    def with_heard(self, heard: Sequence[Heard]) -> Reading:
+    def with_heard(self, heard: Sequence[ItemsHeard]) -> Reading:
         """Together with what was heard of other candidates before."""
         extra = np.array([(each.frequency, each.variance, each.chance) for each in heard]).reshape(-1, 3)
         return replace(

@@ -29,9 +29,9 @@ from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_
 from sottovoce.questions.marginals.method import Fit, Floats, Method
 from sottovoce.questions.marginals.methods.views import (
     Expected,
-    Heard,
     Reconstruction,
     ViewFit,
+    ViewsHeard,
     checked_views,
     contrast_variance,
     expected,
@@ -306,8 +306,8 @@ class Calm(Method):
         encodings = [self.encoding(schema, work, view) for view in views]
         return listed(encodings, self._oracles(work, epsilon, views))
 
-    def heard(self, work: Workload, aggregate: Aggregate, options: Options) -> Heard:
-        return Heard.listen(aggregate, self.domain(work).sizes, self._views(work, options))
+    def heard(self, work: Workload, aggregate: Aggregate, options: Options) -> ViewsHeard:
+        return ViewsHeard.listen(aggregate, self.domain(work).sizes, self._views(work, options))
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return CalmFit(work, self.heard(work, aggregate, options))
@@ -381,7 +381,7 @@ class CalmPlus(Calm):
 class BitFit(CalmFit):
     """Tables of categories from views of their bits."""
 
-    def __init__(self, work: Workload, heard: Heard, groups: Mapping[int, Places]) -> None:
+    def __init__(self, work: Workload, heard: ViewsHeard, groups: Mapping[int, Places]) -> None:
         super().__init__(work, heard)
         self.groups = groups
 

@@ -234,7 +234,7 @@ class EMTable(NamedTuple):
     steps: int
 
 
-class JointFit(Fit):
+class EmFit(Fit):
     """Tables by EM on the counts of joint answers, with errors by a parametric bootstrap.
 
     ``is_uniform_start``: EM starts from the uniform table, else from a quick unbiased one.
@@ -399,8 +399,8 @@ class _Split(Method):
             asks.append(Ask(Cells.of(schema, name), source))
         return Together([Cohort(tuple(asks))])
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> JointFit:
-        return JointFit(work, aggregate, self.is_uniform_start)
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> EmFit:
+        return EmFit(work, aggregate, self.is_uniform_start)
 
     def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         return [1.0] * len(parts)

@@ -72,7 +72,7 @@ def contrast_variance(oracle: Oracle, people: int) -> float:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ViewsHeard:
     """What the cohorts of an aggregate said: the views that anybody reported, with their unbiased tables."""
 
     overlap: Overlap
@@ -83,7 +83,7 @@ class Heard:
     oracles: tuple[Oracle, ...]
 
     @classmethod
-    def listen(cls, aggregate: Aggregate, sizes: Sequence[int], views: Sequence[Places]) -> Heard:
+    def listen(cls, aggregate: Aggregate, sizes: Sequence[int], views: Sequence[Places]) -> ViewsHeard:
         """Cohort i reports view i, over attributes of ``sizes``. Views that nobody reported are left out."""
         kept, tables, noise, counts, oracles = [], [], [], [], []
         for index, view in enumerate(views):
@@ -226,7 +226,7 @@ class ViewFit(Fit):
 
     errors: ClassVar[str] = BOOTSTRAP
 
-    def __init__(self, work: Workload, heard: Heard) -> None:
+    def __init__(self, work: Workload, heard: ViewsHeard) -> None:
         self.work, self.heard = work, heard
 
     @abstractmethod
