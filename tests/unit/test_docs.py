@@ -118,6 +118,12 @@ def test_every_row_of_contributing_names_what_is_there(row: str) -> None:
         assert re.search(rf"^(const )?{name}\b.* = [({{]", path.read_text(), re.MULTILINE), f"{file}: {name}"
 
 
+def test_no_class_name_stands_for_two_things() -> None:
+    text = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    names = re.findall(r"^class (\w+)", text, re.MULTILINE)
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
 def test_files_stay_short() -> None:
     for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
         assert len(path.read_text().splitlines()) <= 500, path
