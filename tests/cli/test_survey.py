@@ -117,7 +117,7 @@ def test_estimate_prints_a_table_with_the_level_asked_for(sottovoce: Command, fi
 def test_estimate_repaired(sottovoce: Command, files: Files) -> None:
     outcome = sottovoce("estimate", files.plan, files.reports, "--postprocess", "norm-sub", "--json")
     (table,) = json.loads(outcome.out)["tables"]
-    assert table["method"] == "norm-sub"
+    assert table["repair"] == "norm-sub"
     assert not table["is_unbiased"]
     assert min(row["frequency"] for row in table["rows"]) >= 0
 

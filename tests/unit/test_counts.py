@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import FAMILIES, Block, Choices, Family, Listed, Signs, Subsets, Together
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
 from sottovoce.questions.marginals.models.signs import sign_family
@@ -374,11 +374,11 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
         sign_family(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
     )
     for family in families:
-        plan: Any = SimpleNamespace(id="00", cohorts=family)
+        plan = Plan.write(alone, {"kind": Asks.kind, "family": ""}, Terms.of(1, 1000), family, Series(), "device")
         column = np.zeros(3, np.uint32)
-        whole = sv.Aggregate(plan).add(sv.Reports("00", column, np.array([[0], [1], [1]], np.uint8)))
+        whole = sv.Aggregate(plan).add(sv.Reports(plan.id, column, np.array([[0], [1], [1]], np.uint8)))
         with pytest.raises(CorruptReport):
-            whole.add(sv.Reports("00", column, np.array([[0], [1], [2]], np.uint8)))
+            whole.add(sv.Reports(plan.id, column, np.array([[0], [1], [2]], np.uint8)))
         assert whole.people == whole.counts.magnitude == 3
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.results.findings import Findings
 
 FORMATS = (".svg", ".png", ".html", ".json")
-VEGA_LICENCE = Path(__file__).parents[1] / "vega-license.txt"
+VEGA_LICENCE = Path(__file__).parent / "vega-license.txt"
 KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
 MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
