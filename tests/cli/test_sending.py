@@ -317,7 +317,7 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
 
     with collecting(f"sqlite:///{here}/survey.db", (plan,)) as collector:
         send = ("send", here / "plan.json", people(here, 80), "--to", collector.url, "--series", kept, "--batch", 10)
-        for moment in ("sottovoce.sending.journal.Journal.write", "sottovoce.sending.rounds.Membership.mark"):
+        for moment in ("sottovoce.sending.journal.Journal.write", "sottovoce.sending.rounds.SeriesMembership.mark"):
             with monkeypatch.context() as patched:
                 patched.setattr(moment, dies)
                 assert sottovoce(*send).code == 130

@@ -61,7 +61,7 @@ class PopularComparison:
 class MethodChoice:
     """A method as it was typed: ``pem``, or with options ``pem:queries=1048576``.
 
-    >>> Choice.parse("pem:queries=1048576:scramble=true").options
+    >>> MethodChoice.parse("pem:queries=1048576:scramble=true").options
     {'queries': 1048576, 'scramble': True}
     """
 

@@ -23,7 +23,7 @@ REPEATED = ("em",)  # left out unless named: it approaches maximum-likelihood, s
 class RepairChoice:
     """The method with the least mean squared error on the synthetic crowd, and the errors of all.
 
-    >>> print(Choice("norm", {"base": 0.04, "norm": 0.01}))
+    >>> print(RepairChoice("norm", {"base": 0.04, "norm": 0.01}))
     method     mean squared error
     norm                 1.00e-02  <- best
     base                 4.00e-02
