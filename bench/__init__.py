@@ -1,1 +1,3 @@
-"""What `make bench` runs: our speed and memory beside the targets, beside plain numpy, and beside other packages."""
+"""What `make bench` runs: our speed and memory beside the targets, beside plain numpy, and beside
+other packages.
+"""

@@ -1,4 +1,6 @@
-"""``python -m bench``: measure, print a table per group; ``--json FILE`` for machines, ``--peers`` for a fair fight."""
+"""``python -m bench``: measure, print a table per group; ``--json FILE`` for machines, ``--peers``
+for a fair fight.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import collector, estimates, marginal_speed, pages, peers, popular_speed, processes, speed, store
+from bench import (
+    collector,
+    estimates,
+    marginal_speed,
+    pages,
+    peers,
+    popular_speed,
+    processes,
+    speed,
+    store,
+)
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
 
@@ -52,8 +64,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the groups; 1 if a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("groups", nargs="*", help=f"which of {', '.join(GROUPS)} (all by default)")
-    parser.add_argument("--peers", action="store_true", help="install the peers under out/peers and run their code too")
-    parser.add_argument("--json", metavar="FILE", help="write rows as JSON; - for stdout, without tables")
+    parser.add_argument(
+        "--peers",
+        action="store_true",
+        help="install the peers under out/peers and run their code too",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="write rows as JSON; - for stdout, without tables"
+    )
     asked = parser.parse_args(arguments)
     unknown = [group for group in asked.groups if group not in RUNNERS]
     if unknown:
@@ -68,7 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
         say(GROUPS[group])
         rows += RUNNERS[group](speed.Size(), others)
     if asked.json:
-        text = json.dumps({"machine": machine(), "published": NOTE, "rows": [row.to_json() for row in rows]}, indent=2)
+        text = json.dumps(
+            {"machine": machine(), "published": NOTE, "rows": [row.to_json() for row in rows]},
+            indent=2,
+        )
         if asked.json == "-":
             print(text)
         else:

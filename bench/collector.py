@@ -1,4 +1,6 @@
-"""The collector over HTTP: a server in one process, a crowd in another, every report durable before its thanks."""
+"""The collector over HTTP: a server in one process, a crowd in another, every report durable before
+its thanks.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ from bench.timing import Timing
 from sottovoce.device.assignment import new_id
 from sottovoce.device.messages import BINARY, write_binary, write_json
 
-SINGLES, BATCHED, SLOWEST = 4000.0, 60_000.0, 0.050  # reports a second, one by one and in thousands; seconds of a POST
+# reports a second, one by one and in thousands; seconds of a POST
+SINGLES, BATCHED, SLOWEST = (
+    4000.0,
+    60_000.0,
+    0.050,
+)
 BATCH = 1000
 FLAT = 64.0  # MiB that a collector may grow by while it takes many reports
 
@@ -108,7 +115,9 @@ def serving(plan: sv.Plan, folder: Path) -> Iterator[Server]:
 class _Connection(asyncio.Protocol):
     """Sends the next request when the last one is answered; notes how long each took."""
 
-    def __init__(self, requests: Iterator[bytes], seconds: list[float], failed: list[bytes]) -> None:
+    def __init__(
+        self, requests: Iterator[bytes], seconds: list[float], failed: list[bytes]
+    ) -> None:
         self._requests, self._seconds, self._failed = requests, seconds, failed
         self._start, self._heard = 0.0, b""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -129,7 +138,9 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard += data
         head, found, body = self._heard.partition(b"\r\n\r\n")
-        if not found or len(body) < int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]):
+        if not found or len(body) < int(
+            head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
+        ):
             return
         self._seconds.append(time.perf_counter() - self._start)
         if not head.startswith(b"HTTP/1.1 200"):
@@ -152,7 +163,9 @@ def load(port: int, requests: Iterator[bytes], connections: int) -> tuple[float,
     async def run() -> None:
         loop = asyncio.get_running_loop()
         made = [
-            await loop.create_connection(lambda: _Connection(requests, seconds, failed), "127.0.0.1", port)
+            await loop.create_connection(
+                lambda: _Connection(requests, seconds, failed), "127.0.0.1", port
+            )
             for _ in range(connections)
         ]
         await asyncio.gather(*(protocol.done for _, protocol in made))
@@ -179,7 +192,9 @@ def steady(port: int, requests: Iterator[bytes], rate: float, seconds: float) ->
             reader, writer = await idle.get()
             writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]))
+            await reader.readexactly(
+                int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+            )
             took.append(loop.time() - due)
             idle.put_nowait((reader, writer))
 
@@ -210,13 +225,18 @@ def singles(reports: list[sv.Report], count: int | None = None) -> Iterator[byte
     """Requests of one report each, as JSON."""
     number = 0
     while count is None or number < count:
-        yield post(json.dumps(write_json(new_id(), reports[number % len(reports)])).encode(), "application/json")
+        yield post(
+            json.dumps(write_json(new_id(), reports[number % len(reports)])).encode(),
+            "application/json",
+        )
         number += 1
 
 
 def batches(reports: list[sv.Report], count: int) -> Iterator[bytes]:
     """Requests of a thousand reports each, in the compact form; only the ids are new."""
-    template = bytearray(write_binary([bytes(16)] * BATCH, [reports[n % len(reports)] for n in range(BATCH)]))
+    template = bytearray(
+        write_binary([bytes(16)] * BATCH, [reports[n % len(reports)] for n in range(BATCH)])
+    )
     width = len(template) // BATCH
     rows = np.frombuffer(template, np.uint8).reshape(BATCH, width)
     for _ in range(count // BATCH):
@@ -232,21 +252,31 @@ def collector(_: Any, __: Mapping[str, Any], size: Load = Load()) -> Iterator[Ro
     plan, reports = plan_and_reports(BATCH)
     kinds = {len(report.to_bytes()) for report in reports}
     reports = [report for report in reports if len(report.to_bytes()) == min(kinds)]
-    with tempfile.TemporaryDirectory(prefix="sottovoce-bench-") as folder, serving(plan, Path(folder)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="sottovoce-bench-") as folder,
+        serving(plan, Path(folder)) as server,
+    ):
         load(server.port, singles(reports, size.singles // 10), size.connections)
         rates = [
             size.singles / load(server.port, singles(reports, size.singles), size.connections)[0]
             for _ in range(size.repeats)
         ]
         what = f"single POSTs, {size.connections} connections"
-        yield Row(group, what, "per s", Timing(max(rates), median(rates), size.repeats), least=SINGLES)
+        yield Row(
+            group, what, "per s", Timing(max(rates), median(rates), size.repeats), least=SINGLES
+        )
         waits = [
             np.array(steady(server.port, singles(reports), SINGLES / 2, size.steady_seconds))
             for _ in range(size.repeats)
         ]
         tails = Timing.of([float(np.quantile(each, 0.99)) for each in waits])
-        note = f"median {min(float(np.median(each)) for each in waits) * 1e3:.1f} ms, from when each was due"
-        yield Row(group, f"p99 at {SINGLES / 2:,.0f} a second", "s", tails, limit=SLOWEST, note=note)
+        note = (
+            f"median {min(float(np.median(each)) for each in waits) * 1e3:.1f} ms, from when each "
+            "was due"
+        )
+        yield Row(
+            group, f"p99 at {SINGLES / 2:,.0f} a second", "s", tails, limit=SLOWEST, note=note
+        )
 
         before = server.mib
         first = _stretches(server.port, reports, size)
@@ -255,9 +285,25 @@ def collector(_: Any, __: Mapping[str, Any], size: Load = Load()) -> Iterator[Ro
         last = _stretches(server.port, reports, size)
         what = f"batches of {BATCH:,}"
         yield Row(group, f"{what}: at the start", "per s", first, least=BATCHED)
-        yield Row(group, f"{what}: the {rest:,} reports between", "per s", Timing(middle, middle, 1), least=BATCHED)
-        note = f"best of {size.repeats} stretches of {size.window:,}: {last.best:,.0f} a second over {first.best:,.0f}"
-        yield Row(group, f"{what}: speed after {size.batched:,}", "times", last.over(first), least=0.9, note=note)
+        yield Row(
+            group,
+            f"{what}: the {rest:,} reports between",
+            "per s",
+            Timing(middle, middle, 1),
+            least=BATCHED,
+        )
+        note = (
+            f"best of {size.repeats} stretches of {size.window:,}: {last.best:,.0f} a second over "
+            f"{first.best:,.0f}"
+        )
+        yield Row(
+            group,
+            f"{what}: speed after {size.batched:,}",
+            "times",
+            last.over(first),
+            least=0.9,
+            note=note,
+        )
         grown = max(0.0, server.mib - before)
         note = "ids of the current minute are kept, within a bound"
         what = f"memory grown over {size.batched:,} reports"
@@ -266,5 +312,7 @@ def collector(_: Any, __: Mapping[str, Any], size: Load = Load()) -> Iterator[Ro
 
 def _stretches(port: int, reports: list[sv.Report], size: Load) -> Timing:
     """Reports a second, in batches, several times over."""
-    rates = [size.window / load(port, batches(reports, size.window), 4)[0] for _ in range(size.repeats)]
+    rates = [
+        size.window / load(port, batches(reports, size.window), 4)[0] for _ in range(size.repeats)
+    ]
     return Timing(max(rates), median(rates), size.repeats)

@@ -1,4 +1,5 @@
-"""Run in a fresh process: the memory of one crowd, or of one streamed file, above imports and warm-up.
+"""Run in a fresh process: the memory of one crowd, or of one streamed file, above imports and
+warm-up.
 
 ``python -m bench.crowd_child held|batches ORACLE PEOPLE SIZE``, ``... stream ORACLE SIZE FILE``
 """
@@ -18,7 +19,9 @@ BATCH = 1 << 14  # people simulated and aggregated at a time
 
 
 def crowd(oracle: str, people: int, size: int, batch: int) -> dict[str, float]:
-    """MiB that simulating, aggregating and estimating take, beside the data, with ``batch`` people's reports held."""
+    """MiB that simulating, aggregating and estimating take, beside the data, with ``batch``
+    people's reports held.
+    """
     plan = plan_of(oracle, size, people)
     values = zipf(people, size)
     estimated(plan, sv.simulate(plan, {"x": values[:64]}, seed=0))

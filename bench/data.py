@@ -1,4 +1,6 @@
-"""The folder of public tables that measurements read; docs/data.md says where each table comes from."""
+"""The folder of public tables that measurements read; docs/data.md says where each table comes
+from.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def add_data_option(parser: argparse.ArgumentParser) -> None:
 def data_folder(parser: argparse.ArgumentParser, given: str | None) -> Path:
     """The folder that was given, or one clear error."""
     if not given:
-        parser.error(f"give --data FOLDER or set {VARIABLE}: the folder of public tables (see docs/data.md)")
+        parser.error(
+            f"give --data FOLDER or set {VARIABLE}: the folder of public tables (see docs/data.md)"
+        )
     folder = Path(given)
     if not folder.is_dir():
         parser.error(f"data ({given}) must be a folder that exists (see docs/data.md)")

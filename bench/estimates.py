@@ -1,4 +1,6 @@
-"""What reading a wide estimate costs the collector: how long a health probe waits, and the memory that is left."""
+"""What reading a wide estimate costs the collector: how long a health probe waits, and the memory
+that is left.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,40 @@ MEMORY = 32.0  # MiB that an estimate may leave in the collector
 
 
 def estimates(_: Any, __: Mapping[str, Any], values: int = VALUES) -> Iterator[Row]:
-    """One report to a plan of many values, the first page of its estimate, and the whole table as CSV."""
+    """One report to a plan of many values, the first page of its estimate, and the whole table as
+    CSV.
+    """
     schema = sv.Schema(x=sv.Categorical(range(values)))
     plan = sv.plan(schema, sv.Frequencies("x", oracle="olh"), epsilon=2.0, people=100_000)
-    with tempfile.TemporaryDirectory(prefix="sottovoce-bench-") as name, serving(plan, Path(name)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="sottovoce-bench-") as name,
+        serving(plan, Path(name)) as server,
+    ):
         with open_store(f"sqlite:///{name}/survey.db") as opened:
             token = new_token(opened, "bench")
         base, before = f"http://127.0.0.1:{server.port}", server.mib
         report = write_json(new_id(), sv.Client(plan).report({"x": 5}))
-        _got(f"{base}/v1/reports", {"Content-Type": "application/json"}, json.dumps(report).encode())
-        for what, path in (("first page", "estimates"), ("CSV", "marginals?attributes=x&format=csv")):
-            longest = Timing.of([_longest_probe(server, f"{base}/v1/surveys/{plan.id}/{path}", token)])
-            yield Row("estimates", f"longest probe, {what} of {values:,} values", "s", longest, limit=LONGEST)
+        _got(
+            f"{base}/v1/reports", {"Content-Type": "application/json"}, json.dumps(report).encode()
+        )
+        for what, path in (
+            ("first page", "estimates"),
+            ("CSV", "marginals?attributes=x&format=csv"),
+        ):
+            longest = Timing.of(
+                [_longest_probe(server, f"{base}/v1/surveys/{plan.id}/{path}", token)]
+            )
+            yield Row(
+                "estimates",
+                f"longest probe, {what} of {values:,} values",
+                "s",
+                longest,
+                limit=LONGEST,
+            )
         left = Timing.of([max(server.mib - before, 0.0)])
-        yield Row("estimates", f"left in the collector by {values:,} values", "MiB", left, limit=MEMORY)
+        yield Row(
+            "estimates", f"left in the collector by {values:,} values", "MiB", left, limit=MEMORY
+        )
 
 
 def _longest_probe(server: Server, path: str, token: str) -> float:

@@ -1,4 +1,6 @@
-"""``python -m bench.findings``: what cormode2018marginal found on taxi rides, found again (figure 5, table 3)."""
+"""``python -m bench.findings``: what cormode2018marginal found on taxi rides, found again (figure
+5, table 3).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from sottovoce.measure.populations import read_population
 
 SIX = ("inp-ht", "inp-ps", "inp-rr", "marg-ht", "marg-ps", "marg-rr")
 PEOPLE, RUNS = 1 << 18, 5
-# people, attributes, k, epsilon, and how many tables the paper's EM left where they started, of all    table 3
+# people, attributes, k, epsilon, and how many tables the paper's EM left where they started, of all
+#     table 3
 FAILURES = (
     (1 << 16, 8, 1, 0.2, "3/8"),
     (1 << 18, 8, 2, 0.1, "15/28"),
@@ -34,9 +37,15 @@ FAILURES = (
 def varying_k(console: Console, data: Path) -> None:
     """Figure 5: mean total variation distance of the six methods, d = 8, e^epsilon = 3."""
     rides = read_population(data / "nyc_taxi_binary.parquet")
-    shown = Table("k", *SIX, title=f"Total variation distance, d = 8, {PEOPLE:,} people, epsilon = ln 3, {RUNS} runs")
+    shown = Table(
+        "k",
+        *SIX,
+        title=f"Total variation distance, d = 8, {PEOPLE:,} people, epsilon = ln 3, {RUNS} runs",
+    )
     for k in range(1, 8):
-        rows = compare_marginals(rides, k, PEOPLE, [f"{log(3):.6f}"], SIX, queries=50, runs=RUNS, seed=1)
+        rows = compare_marginals(
+            rides, k, PEOPLE, [f"{log(3):.6f}"], SIX, queries=50, runs=RUNS, seed=1
+        )
         figures = {row.method: row.tvd for row in rows if row.tvd is not None}
         best = min(figures.values())
         shown.add_row(str(k), *(_cell(figures.get(name), best) for name in SIX))
@@ -44,22 +53,41 @@ def varying_k(console: Console, data: Path) -> None:
 
 
 def _cell(figure: float | None, best: float) -> str:
-    return "" if figure is None else f"[bold]{figure:.4f}[/bold]" if figure == best else f"{figure:.4f}"
+    return (
+        ""
+        if figure is None
+        else f"[bold]{figure:.4f}[/bold]"
+        if figure == best
+        else f"{figure:.4f}"
+    )
 
 
 def failures(console: Console, data: Path) -> None:
-    """Table 3: tables that expectation maximisation left at the uniform start; columns repeat beyond eight."""
+    """Table 3: tables that expectation maximisation left at the uniform start; columns repeat
+    beyond eight.
+    """
     rides = read_population(data / "nyc_taxi_binary.parquet")
     codes = [column.codes for column in rides.columns.values()]
-    shown = Table("people", "d", "k", "epsilon", "failed", "paper's", title="inp-em left where it started")
+    shown = Table(
+        "people", "d", "k", "epsilon", "failed", "paper's", title="inp-em left where it started"
+    )
     for people, d, k, epsilon, theirs in FAILURES:
         rows = np.random.default_rng(1).integers(0, rides.people, people)
         columns = {f"a{place}": codes[place % len(codes)][rows].astype(bool) for place in range(d)}
         schema = sv.Schema(**{name: sv.Boolean() for name in columns})
-        plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-em"), epsilon=epsilon, people=people)
+        plan = sv.plan(
+            schema, sv.Marginals(up_to=2, method="inp-em"), epsilon=epsilon, people=people
+        )
         fit: Any = sv.Aggregate(plan).add(sv.simulate(plan, columns, seed=1)).estimate().fit  # type: ignore[attr-defined]
         tables = list(combinations(range(d), k))
-        shown.add_row(f"{people:,}", str(d), str(k), str(epsilon), f"{fit.failures(tables)}/{len(tables)}", theirs)
+        shown.add_row(
+            f"{people:,}",
+            str(d),
+            str(k),
+            str(epsilon),
+            f"{fit.failures(tables)}/{len(tables)}",
+            theirs,
+        )
     console.print(shown)
 
 

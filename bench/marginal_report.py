@@ -1,4 +1,6 @@
-"""What a file of results says: error against error, by people, attributes and k; intervals; seconds; and pictures."""
+"""What a file of results says: error against error, by people, attributes and k; intervals;
+seconds; and pictures.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ COLOURS = ("#22627f", "#c8374d", "#e0a030", "#6a9f58", "#7b5ea7", "#8c6d5a", "#4
 
 @dataclass(frozen=True)
 class Point:
-    """One source, n, k and epsilon: how the judged method compares with the base over the same runs."""
+    """One source, n, k and epsilon: how the judged method compares with the base over the same
+    runs.
+    """
 
     source: str
     n: int
@@ -45,14 +49,17 @@ class Point:
     def __str__(self) -> str:
         doubt = f" ± {self.spread:.2f}" if self.spread < inf else ""
         return (
-            f"{self.source}, n = {_power(self.n)}, k = {self.k}, eps {self.epsilon:g}: {self.ratio:.2f}{doubt} "
+            f"{self.source}, n = {_power(self.n)}, k = {self.k}, eps {self.epsilon:g}: "
+            f"{self.ratio:.2f}{doubt} "
             f"({self.ours:.2e} by {self.chosen} against {self.base:.2e}, {self.runs} runs)"
         )
 
 
 def points_of(lines: Iterable[Line], ours: str, base: str) -> list[Point]:
     """The points that both methods have, run by run."""
-    cells: dict[tuple[Any, ...], dict[str, dict[int, Line]]] = defaultdict(lambda: {ours: {}, base: {}})
+    cells: dict[tuple[Any, ...], dict[str, dict[int, Line]]] = defaultdict(
+        lambda: {ours: {}, base: {}}
+    )
     for line in lines:
         if line["method"] in (ours, base) and line.get("sse") is not None:
             place = line["source"], line["n"], line["d"], line["k"], line["epsilon"]
@@ -64,7 +71,9 @@ def points_of(lines: Iterable[Line], ours: str, base: str) -> list[Point]:
             one = np.array([both[ours][run]["sse"] for run in runs])
             other = np.array([both[base][run]["sse"] for run in runs])
             chosen = str(both[ours][runs[0]].get("chosen", ours))
-            points.append(Point(*place, len(runs), one.mean(), other.mean(), *ratio_of(one, other), chosen))
+            points.append(
+                Point(*place, len(runs), one.mean(), other.mean(), *ratio_of(one, other), chosen)
+            )
     return points
 
 
@@ -77,7 +86,8 @@ def ratio_of(one: Any, other: Any) -> tuple[float, float]:
     ratio = float(one.mean() / other.mean())
     if len(one) < 2:
         return ratio, inf
-    # Var[a/b] is about the mean of (a_i - r b_i)^2 over (R - 1) b^2: the usual estimate for a ratio of means
+    # Var[a/b] is about the mean of (a_i - r b_i)^2 over (R - 1) b^2: the usual estimate for a ratio
+    # of means
     left = one - ratio * other
     return ratio, float(sqrt((left @ left) / (len(one) * (len(one) - 1))) / other.mean())
 
@@ -88,8 +98,14 @@ def geometric_mean(points: Sequence[Point]) -> float:
 
 
 def geometric_spread(points: Sequence[Point]) -> float:
-    """The standard error of the geometric mean from the runs' own spread; infinite if a point has one run."""
-    return geometric_mean(points) * sqrt(sum((point.spread / point.ratio) ** 2 for point in points)) / len(points)
+    """The standard error of the geometric mean from the runs' own spread; infinite if a point has
+    one run.
+    """
+    return (
+        geometric_mean(points)
+        * sqrt(sum((point.spread / point.ratio) ** 2 for point in points))
+        / len(points)
+    )
 
 
 def _with_doubt(points: Sequence[Point]) -> str:
@@ -117,15 +133,34 @@ def sentences(lines: Sequence[Line], ours: str, base: str) -> list[str]:
         "",
     ]
     if short:
-        out.append(f"{len(short)} points lie above {ALLOWED} by more than twice the ratio's standard error:")
-        out += ["", *(f"- {point}" for point in sorted(short, key=lambda each: -each.ratio)[:MOST_LISTED])]
+        out.append(
+            f"{len(short)} points lie above {ALLOWED} by more than twice the ratio's standard "
+            "error:"
+        )
+        out += [
+            "",
+            *(f"- {point}" for point in sorted(short, key=lambda each: -each.ratio)[:MOST_LISTED]),
+        ]
         if len(short) > MOST_LISTED:
             out.append(f"- and {len(short) - MOST_LISTED} more")
     else:
-        which = f"Of the {len(judged)} points with two runs or more none lies" if judged != points else "No point lies"
-        out.append(f"{which} above {ALLOWED} by more than twice the ratio's standard error. The highest:")
+        which = (
+            f"Of the {len(judged)} points with two runs or more none lies"
+            if judged != points
+            else "No point lies"
+        )
+        out.append(
+            f"{which} above {ALLOWED} by more than twice the ratio's standard error. The highest:"
+        )
         out += ["", *(f"- {point}" for point in sorted(points, key=lambda each: -each.ratio)[:5])]
-    return [*out, "", *_others(lines, ours, base), *_choices(lines, ours), *_coverage(lines, ours), *_seconds(lines)]
+    return [
+        *out,
+        "",
+        *_others(lines, ours, base),
+        *_choices(lines, ours),
+        *_coverage(lines, ours),
+        *_seconds(lines),
+    ]
 
 
 def _others(lines: Sequence[Line], ours: str, base: str) -> list[str]:
@@ -135,18 +170,28 @@ def _others(lines: Sequence[Line], ours: str, base: str) -> list[str]:
         points = points_of(lines, method, base)
         if points:
             best = min(points, key=lambda each: each.ratio)
-            where = f"{best.ratio:.2g} ({best.source}, n = {_power(best.n)}, k = {best.k}, eps {best.epsilon:g})"
+            where = (
+                f"{best.ratio:.2g} ({best.source}, n = {_power(best.n)}, k = {best.k}, eps "
+                f"{best.epsilon:g})"
+            )
             rows.append(f"| `{method}` | {len(points)} | {geometric_mean(points):.3g} | {where} |")
     if not rows:
         return []
-    head = [f"| method | points | squared error over that of `{base}` | least |", "| --- | --- | --- | --- |"]
+    head = [
+        f"| method | points | squared error over that of `{base}` | least |",
+        "| --- | --- | --- | --- |",
+    ]
     return [*head, *rows, ""]
 
 
 def _groups(points: Sequence[Point]) -> list[str]:
     kinds: dict[str, Callable[[Point], bool]] = {
-        "yes or no": lambda point: SOURCES[point.source].is_binary and not SOURCES[point.source].held_out,
-        "categories": lambda point: not SOURCES[point.source].is_binary and not SOURCES[point.source].held_out,
+        "yes or no": lambda point: (
+            SOURCES[point.source].is_binary and not SOURCES[point.source].held_out
+        ),
+        "categories": lambda point: (
+            not SOURCES[point.source].is_binary and not SOURCES[point.source].held_out
+        ),
         "held out": lambda point: SOURCES[point.source].held_out,
     }
     rows = ["| sources | points | geometric mean | worst |", "| --- | --- | --- | --- |"]
@@ -169,13 +214,20 @@ def _by_setting(points: Sequence[Point]) -> list[str]:
     ]
     for n, d, k in sorted({(point.n, point.d, point.k) for point in points}):
         own = [point for point in points if (point.n, point.d, point.k) == (n, d, k)]
-        cells = [_mean_and_worst([point for point in own if point.epsilon == epsilon]) for epsilon in shown]
+        cells = [
+            _mean_and_worst([point for point in own if point.epsilon == epsilon])
+            for epsilon in shown
+        ]
         rows.append(f"| {_power(n)}, {d}, {k} | {' | '.join(cells)} | {_with_doubt(own)} |")
     return rows
 
 
 def _mean_and_worst(points: Sequence[Point]) -> str:
-    return f"{geometric_mean(points):.2f} [{max(point.ratio for point in points):.2f}]" if points else ""
+    return (
+        f"{geometric_mean(points):.2f} [{max(point.ratio for point in points):.2f}]"
+        if points
+        else ""
+    )
 
 
 def _choices(lines: Sequence[Line], ours: str) -> list[str]:
@@ -185,7 +237,9 @@ def _choices(lines: Sequence[Line], ours: str) -> list[str]:
             counts[line["chosen"]] += 1
     if set(counts) <= {ours}:
         return []
-    listed = ", ".join(f"`{name}` {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1]))
+    listed = ", ".join(
+        f"`{name}` {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1])
+    )
     return [f"What `{ours}` chose, in runs: {listed}.", ""]
 
 
@@ -197,11 +251,15 @@ def _coverage(lines: Sequence[Line], ours: str) -> list[str]:
     outside = [each for each in means if not 0.92 <= each["coverage"] <= 0.98]
     figures = [each["coverage"] for each in means]
     out = [
-        f"95% intervals of `{ours}` hold {np.mean(figures):.1%} of cells on average, between {min(figures):.1%} and "
-        f"{max(figures):.1%} over {len(figures)} points; {len(outside)} points lie outside 92% to 98%.",
+        f"95% intervals of `{ours}` hold {np.mean(figures):.1%} of cells on average, between "
+        f"{min(figures):.1%} and "
+        f"{max(figures):.1%} over {len(figures)} points; {len(outside)} points lie outside 92% to "
+        "98%.",
     ]
     for each in sorted(outside, key=lambda point: -abs(point["coverage"] - 0.95))[:5]:
-        where = f"{each['source']}, n = {_power(each['n'])}, k = {each['k']}, eps {each['epsilon']:g}"
+        where = (
+            f"{each['source']}, n = {_power(each['n'])}, k = {each['k']}, eps {each['epsilon']:g}"
+        )
         out.append(f"- {where}: {each['coverage']:.1%}")
     return [*out, ""]
 
@@ -213,19 +271,23 @@ def coverage_points(held: Iterable[Line]) -> list[Line]:
         groups[line["source"], line["n"], line["k"], line["epsilon"]].append(line["coverage"])
     keys = ("source", "n", "k", "epsilon")
     return [
-        dict(zip(keys, place, strict=True)) | {"coverage": float(np.mean(g))} for place, g in sorted(groups.items())
+        dict(zip(keys, place, strict=True)) | {"coverage": float(np.mean(g))}
+        for place, g in sorted(groups.items())
     ]
 
 
 def _seconds(lines: Sequence[Line]) -> list[str]:
     out = []
     for method in sorted({line["method"] for line in lines}):
-        own = [line for line in lines if line["method"] == method and line.get("seconds") is not None]
+        own = [
+            line for line in lines if line["method"] == method and line.get("seconds") is not None
+        ]
         if own:
             middle, most = np.quantile([line["seconds"] for line in own], [0.5, 0.95])
             out.append(f"`{method}`: median {middle:.1f} s, 95% within {most:.1f} s")
     about = (
-        "Seconds to plan, simulate, aggregate, estimate and answer, on one core of a machine that did other work too"
+        "Seconds to plan, simulate, aggregate, estimate and answer, on one core of a machine that "
+        "did other work too"
     )
     return [f"{about}. {'; '.join(out)}.", ""]
 
@@ -238,7 +300,9 @@ def _power(n: int) -> str:
 
 
 def pictures(lines: Sequence[Line], ours: str) -> dict[str, Any]:
-    """Charts by file name: error against epsilon for each group of sources and n, and the intervals' coverage."""
+    """Charts by file name: error against epsilon for each group of sources and n, and the
+    intervals' coverage.
+    """
     charts = {}
     kinds = {"binary": (True, False), "categories": (False, False), "held-out": (None, True)}
     for n in sorted({line["n"] for line in lines}):
@@ -260,7 +324,9 @@ def pictures(lines: Sequence[Line], ours: str) -> dict[str, Any]:
 
 
 def error_chart(lines: Sequence[Line], title: str) -> Any:
-    """Small multiples: mean squared error over runs against epsilon, on a logarithmic scale, a colour per method."""
+    """Small multiples: mean squared error over runs against epsilon, on a logarithmic scale, a
+    colour per method.
+    """
     import altair as alt
 
     groups: dict[tuple[str, int, float, str], list[float]] = defaultdict(list)
@@ -270,21 +336,35 @@ def error_chart(lines: Sequence[Line], title: str) -> Any:
     for (source, k, epsilon, method), figures in sorted(groups.items()):
         mean = float(np.mean(figures))
         error = float(np.std(figures, ddof=1) / sqrt(len(figures))) if len(figures) > 1 else 0.0
-        row = {"epsilon": epsilon, "method": method, "sse": mean, "low": max(mean / 10, mean - error)}
+        row = {
+            "epsilon": epsilon,
+            "method": method,
+            "sse": mean,
+            "low": max(mean / 10, mean - error),
+        }
         panels[source, k].append(row | {"high": mean + error})
     order = {name: place for place, name in enumerate(SOURCES)}
     methods = sorted({line["method"] for line in lines})
-    colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=list(COLOURS[: len(methods)])))
+    colour = alt.Color(
+        "method:N", scale=alt.Scale(domain=methods, range=list(COLOURS[: len(methods)]))
+    )
     charts = []
     for source, k in sorted(panels, key=lambda place: (order[place[0]], place[1])):
         base = alt.Chart(alt.Data(values=panels[source, k])).encode(
-            x=alt.X("epsilon:Q", title="epsilon", scale=alt.Scale(domain=[0, 2.1]), axis=alt.Axis(tickCount=5)),
+            x=alt.X(
+                "epsilon:Q",
+                title="epsilon",
+                scale=alt.Scale(domain=[0, 2.1]),
+                axis=alt.Axis(tickCount=5),
+            ),
             color=colour,
         )
         y = _decades([row[end] for row in panels[source, k] for end in ("low", "high")])
         drawn = base.mark_line(point=True).encode(y=y.field("sse"))
         whisker = base.mark_rule().encode(y=y.field("low"), y2="high:Q")
-        charts.append((drawn + whisker).properties(width=190, height=150, title=f"{source}, k = {k}"))
+        charts.append(
+            (drawn + whisker).properties(width=190, height=150, title=f"{source}, k = {k}")
+        )
     return alt.concat(*charts, columns=4).properties(title=title).resolve_scale(color="shared")
 
 
@@ -295,24 +375,43 @@ def _decades(figures: Sequence[float]) -> Any:
     low, high = floor(log10(min(figures))), ceil(log10(max(figures)))
     values = [10.0**power for power in range(low, high + 1)]
     scale = alt.Scale(type="log", domain=[values[0], values[-1]], nice=False)
-    return alt.Y(type="quantitative", title="squared error", scale=scale, axis=alt.Axis(values=values, format=".0e"))
+    return alt.Y(
+        type="quantitative",
+        title="squared error",
+        scale=scale,
+        axis=alt.Axis(values=values, format=".0e"),
+    )
 
 
 def coverage_chart(points: Sequence[Line], ours: str) -> Any:
-    """The share of cells inside their interval against epsilon, a line per source and k; the band is 92% to 98%."""
+    """The share of cells inside their interval against epsilon, a line per source and k; the band
+    is 92% to 98%.
+    """
     import altair as alt
 
     lowest = min(0.85, *(point["coverage"] for point in points))
-    axis = {"title": "cells inside", "scale": alt.Scale(domain=[lowest, 1.0]), "axis": alt.Axis(format="%")}
+    axis = {
+        "title": "cells inside",
+        "scale": alt.Scale(domain=[lowest, 1.0]),
+        "axis": alt.Axis(format="%"),
+    }
     x = alt.X("epsilon:Q", scale=alt.Scale(domain=[0, 2.1]), axis=alt.Axis(tickCount=5))
     charts = []
     for n in sorted({point["n"] for point in points}):
         own = [point for point in points if point["n"] == n]
-        band = alt.Chart(alt.Data(values=[{"low": 0.92, "high": 0.98}])).mark_rect(color="#8fb3c9", opacity=0.35)
-        drawn = alt.Chart(alt.Data(values=own)).mark_line(point=alt.OverlayMarkDef(size=18), strokeWidth=1)
+        band = alt.Chart(alt.Data(values=[{"low": 0.92, "high": 0.98}])).mark_rect(
+            color="#8fb3c9", opacity=0.35
+        )
+        drawn = alt.Chart(alt.Data(values=own)).mark_line(
+            point=alt.OverlayMarkDef(size=18), strokeWidth=1
+        )
         drawn = drawn.encode(x=x, y=alt.Y("coverage:Q", **axis), color="source:N", detail="k:N")
         both = band.encode(y=alt.Y("low:Q", **axis), y2="high:Q") + drawn
-        charts.append(both.properties(width=380, height=280, title=f"95% intervals of {ours}, n = {_power(n)}"))
+        charts.append(
+            both.properties(
+                width=380, height=280, title=f"95% intervals of {ours}, n = {_power(n)}"
+            )
+        )
     return alt.hconcat(*charts)
 
 
@@ -320,7 +419,9 @@ def coverage_chart(points: Sequence[Line], ours: str) -> Any:
 
 
 def report(results: Path, docs: Path | None, ours: str, base: str) -> int:
-    """Print the report; with a page, write it there between its marks, and the pictures beside it."""
+    """Print the report; with a page, write it there between its marks,
+    and the pictures beside it.
+    """
     lines = read_lines(results)
     text = sentences(lines, ours, base)
     print("\n".join(text))

@@ -1,6 +1,7 @@
 """How long marginals take: planning, simulating a crowd, hearing it, answering many large tables.
 
-``python -m bench.marginal_speed ATTRIBUTES K PEOPLE QUERIES`` is the last case in a process of its own.
+``python -m bench.marginal_speed ATTRIBUTES K PEOPLE QUERIES`` is the last case in a process of its
+own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ from bench.resident import peak
 from bench.rows import Row
 from bench.timing import Timing, child, fresh, measure
 
-VIEW_BASED = ("marg-rr", "marg-ps", "marg-ht", "am", "calm", "calm+", "calm-binary", "joint", "fourier", "latent")
+VIEW_BASED = (
+    "marg-rr",
+    "marg-ps",
+    "marg-ht",
+    "am",
+    "calm",
+    "calm+",
+    "calm-binary",
+    "joint",
+    "fourier",
+    "latent",
+)
 PLANNING, SIMULATING, HASHED, WHOLE, WHOLE_MIB = 5.0, 2.0, 5.0, 60.0, 2048.0
 
 
@@ -40,7 +52,10 @@ def yes_or_no(attributes: int, people: int) -> tuple[sv.Schema, dict[str, Any]]:
     draws = np.random.default_rng(1)
     cause = draws.random(people)
     leanings = np.linspace(0.1, 0.9, attributes)
-    columns = {f"a{place}": draws.random(people) < leaning * cause for place, leaning in enumerate(leanings)}
+    columns = {
+        f"a{place}": draws.random(people) < leaning * cause
+        for place, leaning in enumerate(leanings)
+    }
     return sv.Schema(**{name: sv.Boolean() for name in columns}), columns
 
 
@@ -52,17 +67,31 @@ def marginals(_: Any, __: Mapping[str, Any], shape: Shape = Shape()) -> Iterator
     """Every target of marginals."""
     group, d = "marginals", shape.attributes
     code = (
-        f"import sottovoce as sv; s = sv.Schema(**{{f'a{{i}}': sv.Boolean() for i in range({d})}}); "
+        f"import sottovoce as sv; s = sv.Schema(**{{f'a{{i}}': sv.Boolean() for i in "
+        f"range({d})}}); "
         f"sv.plan(s, sv.Marginals(up_to={shape.k}), epsilon=1.0, people={shape.people})"
     )
     planning = fresh([sys.executable, "-c", code], shape.repeats)
-    yield Row(group, f"auto, d = {d}, k = {shape.k}: plan, a fresh process", "s", planning, limit=PLANNING)
+    yield Row(
+        group, f"auto, d = {d}, k = {shape.k}: plan, a fresh process", "s", planning, limit=PLANNING
+    )
 
     schema, columns = yes_or_no(d, shape.people)
     for method in VIEW_BASED:
-        made = _plan(schema, 2 if method in ("am", "marg-rr", "marg-ps", "marg-ht") else shape.k, method, shape.people)
+        made = _plan(
+            schema,
+            2 if method in ("am", "marg-rr", "marg-ps", "marg-ht") else shape.k,
+            method,
+            shape.people,
+        )
         timing = measure(lambda made=made: sv.simulate(made, columns, seed=1), shape.repeats)  # type: ignore[misc]
-        yield Row(group, f"{method}, d = {d}: simulate {shape.people:,} people", "s", timing, limit=SIMULATING)
+        yield Row(
+            group,
+            f"{method}, d = {d}: simulate {shape.people:,} people",
+            "s",
+            timing,
+            limit=SIMULATING,
+        )
 
     schema, columns = yes_or_no(shape.hashed, shape.people)
     made = _plan(schema, 2, "inp-olh", shape.people)
@@ -71,8 +100,18 @@ def marginals(_: Any, __: Mapping[str, Any], shape: Shape = Shape()) -> Iterator
         reports = sv.simulate(made, columns, seed=1)
         return sv.Aggregate(made).add(reports).estimate().marginals(2)  # type: ignore[attr-defined]
 
-    note = "simulate, aggregate, estimate, all pairs; cormode2018marginal: not done after 12 hours at d = 12"
-    yield Row(group, f"inp-olh, d = {shape.hashed}", "s", measure(hashed, shape.repeats), limit=HASHED, note=note)
+    note = (
+        "simulate, aggregate, estimate, all pairs; cormode2018marginal: not done after 12 hours "
+        "at d = 12"
+    )
+    yield Row(
+        group,
+        f"inp-olh, d = {shape.hashed}",
+        "s",
+        measure(hashed, shape.repeats),
+        limit=HASHED,
+        note=note,
+    )
 
     case = map(str, (d, shape.k, shape.people, shape.queries))
     found = child("bench.marginal_speed", *case)

@@ -1,7 +1,9 @@
-"""``python -m bench.marginals --out results.jsonl``: methods for marginals on real tables, point by point.
+"""``python -m bench.marginals --out results.jsonl``: methods for marginals on real tables, point by
+point.
 
-A run that is stopped goes on where it was. A coarse grid comes first and is then filled. ``--report results.jsonl``
-says how methods compare, and with ``--docs docs/marginals.md`` writes it there, with pictures.
+A run that is stopped goes on where it was. A coarse grid comes first and is then filled. ``--report
+results.jsonl`` says how methods compare, and with ``--docs docs/marginals.md`` writes it there,
+with pictures.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ Key = tuple[str, int, int, str, str, int]  # source, n, k, epsilon, method, run
 
 @dataclass(frozen=True)
 class Task:
-    """What one worker does at once: one crowd at one epsilon, all tables and methods that are not there yet."""
+    """What one worker does at once: one crowd at one epsilon, all tables and methods that are not
+    there yet.
+    """
 
     source: str
     people: int
@@ -92,7 +96,9 @@ class Grid:
                                 if (source, people, k, epsilon, method, run) not in done
                             )
                             if points:
-                                yield Task(source, people, run, epsilon, points, data, coverage, limit)
+                                yield Task(
+                                    source, people, run, epsilon, points, data, coverage, limit
+                                )
 
 
 # -- one worker
@@ -123,7 +129,9 @@ def _people(source: str, people: int, run: int, data: str) -> Any:
 
 
 def work(task: Task) -> list[dict[str, Any]]:
-    """The lines of a task. Plans with the same cohorts share the reports, equal plans share everything."""
+    """The lines of a task. Plans with the same cohorts share the reports, equal plans share
+    everything.
+    """
     from sottovoce.ground.errors import InvalidInput
     from sottovoce.measure.marginals import coded
 
@@ -147,13 +155,23 @@ def work(task: Task) -> list[dict[str, Any]]:
         except InvalidInput as wrong:  # the method does not fit
             line |= {"sse": None, "tvd": None, "seconds": None, "reason": str(wrong)}
         except Exception as wrong:  # a mistake of ours; the line is measured again next time
-            line |= {"sse": None, "tvd": None, "seconds": None, "error": f"{type(wrong).__name__}: {wrong}"}
+            line |= {
+                "sse": None,
+                "tvd": None,
+                "seconds": None,
+                "error": f"{type(wrong).__name__}: {wrong}",
+            }
         lines.append(line)
     return lines
 
 
 def _measured(
-    task: Task, schema: Any, k: int, method: str, heard: dict[str, Any], known: dict[str, dict[str, Any]]
+    task: Task,
+    schema: Any,
+    k: int,
+    method: str,
+    heard: dict[str, Any],
+    known: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.measure import marginals
@@ -208,7 +226,9 @@ def _at_most(seconds: float) -> Iterator[None]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of results, the last of each point; one that an interruption cut is left out."""
+    """The lines of a file of results, the last of each point; one that an interruption cut is left
+    out.
+    """
     if not path.exists():
         return []
     found = {}
@@ -223,11 +243,20 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def key_of(line: dict[str, Any]) -> Key:
     """What makes a point."""
-    return line["source"], line["n"], line["k"], f"{line['epsilon']:.1f}", line["method"], line["run"]
+    return (
+        line["source"],
+        line["n"],
+        line["k"],
+        f"{line['epsilon']:.1f}",
+        line["method"],
+        line["run"],
+    )
 
 
 def prepared(path: Path, redo: Sequence[str]) -> set[Key]:
-    """The points that are done. The file is left with whole lines only, without errors and without methods to redo."""
+    """The points that are done. The file is left with whole lines only, without errors and without
+    methods to redo.
+    """
     kept = [line for line in read_lines(path) if "error" not in line and line["method"] not in redo]
     if path.exists():
         draft = path.with_suffix(".draft")
@@ -236,7 +265,15 @@ def prepared(path: Path, redo: Sequence[str]) -> set[Key]:
     return {key_of(line) for line in kept}
 
 
-def run(grid: Grid, out: Path, workers: int, data: str, coverage: bool, limit: float, redo: Sequence[str] = ()) -> None:
+def run(
+    grid: Grid,
+    out: Path,
+    workers: int,
+    data: str,
+    coverage: bool,
+    limit: float,
+    redo: Sequence[str] = (),
+) -> None:
     """Measure what is left of the grid, a line at a time into the file."""
     for name in THREADS:  # read by numpy and numba when a worker starts
         os.environ[name] = "1"
@@ -245,7 +282,10 @@ def run(grid: Grid, out: Path, workers: int, data: str, coverage: bool, limit: f
     _say(f"{total} points in {len(todo)} tasks")
     waiting: set[Future[list[dict[str, Any]]]] = set()
     queue = iter(todo)
-    with out.open("a", encoding="utf-8") as file, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+    with (
+        out.open("a", encoding="utf-8") as file,
+        ProcessPoolExecutor(workers, get_context("spawn")) as pool,
+    ):
         while True:
             while len(waiting) < 2 * workers and (task := next(queue, None)) is not None:
                 waiting.add(pool.submit(work, task))
@@ -278,33 +318,56 @@ def _say(text: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, or report."""
     parser = argparse.ArgumentParser(prog="python -m bench.marginals", description=__doc__)
-    parser.add_argument("--out", metavar="FILE", help="measure into this file, one JSON object a line")
+    parser.add_argument(
+        "--out", metavar="FILE", help="measure into this file, one JSON object a line"
+    )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="a few points with 2^14 people, to see that all runs")
-    parser.add_argument("--sources", metavar="a,b", help=f"which of {', '.join(SOURCES)} (all by default)")
+    parser.add_argument(
+        "--quick", action="store_true", help="a few points with 2^14 people, to see that all runs"
+    )
+    parser.add_argument(
+        "--sources", metavar="a,b", help=f"which of {', '.join(SOURCES)} (all by default)"
+    )
     parser.add_argument("--methods", metavar="a,b", default="calm,auto")
     parser.add_argument("--people", metavar="N,N", help="by default 65536,262144")
     parser.add_argument("--k", metavar="k,k", help="by default 3,6,8 where they fit")
     parser.add_argument("--epsilons", metavar="E,E", help="by default 0.2,0.4,...,2.0")
     parser.add_argument("--runs", type=int)
     add_data_option(parser)
-    parser.add_argument("--coverage", action="store_true", help="also count how often 95%% intervals hold")
+    parser.add_argument(
+        "--coverage", action="store_true", help="also count how often 95%% intervals hold"
+    )
     parser.add_argument("--limit", type=float, default=600, help="seconds that one point may take")
     parser.add_argument("--redo", metavar="a,b", default="", help="measure these methods anew")
     parser.add_argument("--report", metavar="FILE", help="say what a file of results says")
     parser.add_argument("--ours", default="auto", help="of the report: the method judged")
     parser.add_argument("--base", default="calm", help="of the report: the method it is judged by")
-    parser.add_argument("--docs", metavar="FILE", help="write the report into this page, with pictures beside it")
+    parser.add_argument(
+        "--docs", metavar="FILE", help="write the report into this page, with pictures beside it"
+    )
     asked = parser.parse_args(arguments)
     if asked.report:
         from bench.marginal_report import report
 
-        return report(Path(asked.report), None if asked.docs is None else Path(asked.docs), asked.ours, asked.base)
+        return report(
+            Path(asked.report),
+            None if asked.docs is None else Path(asked.docs),
+            asked.ours,
+            asked.base,
+        )
     if not asked.out:
         parser.error("give --out FILE to measure, or --report FILE")
     grid = _grid(parser, asked)
     data = str(data_folder(parser, asked.data))
-    run(grid, Path(asked.out), asked.workers, data, asked.coverage, asked.limit, asked.redo.split(","))
+    run(
+        grid,
+        Path(asked.out),
+        asked.workers,
+        data,
+        asked.coverage,
+        asked.limit,
+        asked.redo.split(","),
+    )
     return 0
 
 
@@ -312,7 +375,13 @@ def _grid(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> Grid:
     from sottovoce.ground.errors import InvalidInput
     from sottovoce.questions.marginals.methods import AUTO, method
 
-    sources = tuple(asked.sources.split(",")) if asked.sources else QUICK["sources"] if asked.quick else tuple(SOURCES)
+    sources = (
+        tuple(asked.sources.split(","))
+        if asked.sources
+        else QUICK["sources"]
+        if asked.quick
+        else tuple(SOURCES)
+    )
     for name in sources:
         if name not in SOURCES:
             parser.error(f"source ({name}) must be one of {', '.join(SOURCES)}")
@@ -321,7 +390,9 @@ def _grid(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> Grid:
             _ = name == AUTO or method(name)
         except InvalidInput as wrong:
             parser.error(str(wrong))
-    chosen: dict[str, Any] = {key: QUICK[key] for key in ("people", "epsilons", "runs")} if asked.quick else {}
+    chosen: dict[str, Any] = (
+        {key: QUICK[key] for key in ("people", "epsilons", "runs")} if asked.quick else {}
+    )
     if asked.people:
         chosen["people"] = tuple(int(each) for each in asked.people.split(","))
     if asked.k:

@@ -1,4 +1,6 @@
-"""Sections of a document that a program writes: between two marks, with pictures in a folder beside."""
+"""Sections of a document that a program writes: between two marks, with pictures in a folder
+beside.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def placed(page: str, name: str, body: str) -> str:
     return f"{page.rstrip()}\n\n{start}{body}{end}\n"
 
 
-def write_section(page: Path, name: str, text: Sequence[str], pictures: Mapping[str, tuple[str, Any]]) -> None:
+def write_section(
+    page: Path, name: str, text: Sequence[str], pictures: Mapping[str, tuple[str, Any]]
+) -> None:
     """Put text and then pictures (by file name: a caption and a chart) into a page's section."""
     from sottovoce.results.plots import save
 

@@ -26,7 +26,9 @@ PEOPLE = 10_000_000
 def pages(_: Any, __: Mapping[str, Any], people: int = PEOPLE) -> Iterator[Row]:
     """Every page, warm: what an analyst sees while the survey runs."""
     draws = np.random.default_rng(1)
-    columns = {f"a{place}": draws.random(BATCH * 100) < 0.2 + 0.1 * (place % 4) for place in range(8)}
+    columns = {
+        f"a{place}": draws.random(BATCH * 100) < 0.2 + 0.1 * (place % 4) for place in range(8)
+    }
     schema = sv.Schema(**{name: sv.Boolean() for name in columns})
     plan = sv.plan(schema, sv.Marginals(up_to=2), epsilon=1.0, people=people)
     reports = sv.simulate(plan, columns, seed=1)
@@ -54,7 +56,9 @@ def _timed(plan: sv.Plan, url: str, people: int) -> Iterator[Row]:
         base, link = (process.stdout.readline().decode().split()[-1] for _ in range(2))
         got(link)
         start = time.perf_counter()
-        while b"<svg" not in got(f"{base}/watch/{plan.id}/live") and time.perf_counter() - start < 120:
+        while (
+            b"<svg" not in got(f"{base}/watch/{plan.id}/live") and time.perf_counter() - start < 120
+        ):
             time.sleep(0.5)  # the first estimate and drawing are made in the background
         names = {
             "start": "/",

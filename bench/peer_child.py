@@ -1,4 +1,5 @@
-"""Run inside a peer's own environment: one oracle of its public API on the bench's population, one JSON line.
+"""Run inside a peer's own environment: one oracle of its public API on the bench's population, one
+JSON line.
 
 ``python -m bench.peer_child PACKAGE ORACLE PEOPLE SIZE``. Nothing here imports sottovoce.
 """

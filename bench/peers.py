@@ -1,4 +1,6 @@
-"""The peers' own code in the same run: each in its own environment under out/peers, one oracle per process."""
+"""The peers' own code in the same run: each in its own environment under out/peers, one oracle per
+process.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ RUNS = {
 
 @dataclass(frozen=True)
 class Found:
-    """A peer's figures in this run. ``above`` (MiB) is not scaled: None if it ran on fewer people."""
+    """A peer's figures in this run. ``above`` (MiB) is not scaled:
+    None if it ran on fewer people.
+    """
 
     client: float
     server: float
@@ -62,6 +66,10 @@ def run(say: Callable[[str], None], em_iterations: int) -> dict[str, Found]:
             say(f"{package}: {oracle} left out: {wrong}")
             continue
         scale = PEOPLE / people
-        server = figures["server"] * (em_iterations / EM_ITERATIONS if oracle == "grr-em" else scale)
-        found[oracle] = Found(figures["client"] * scale, server, figures["above"] if scale == 1 else None)
+        server = figures["server"] * (
+            em_iterations / EM_ITERATIONS if oracle == "grr-em" else scale
+        )
+        found[oracle] = Found(
+            figures["client"] * scale, server, figures["above"] if scale == 1 else None
+        )
     return found

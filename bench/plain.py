@@ -1,6 +1,8 @@
-"""What the usual packages do, in plain numpy: a loop over people, a test of every value, a dense channel matrix.
+"""What the usual packages do, in plain numpy: a loop over people, a test of every value, a dense
+channel matrix.
 
-Each function takes few people (or iterations) and is scaled by its caller: the work is proportional to them.
+Each function takes few people (or iterations) and is scaled by its caller: the work is proportional
+to them.
 """
 
 from __future__ import annotations
@@ -51,8 +53,12 @@ def subset_server(reports: list[NDArray[np.int64]], size: int, p: float, q: floa
     return np.asarray((counts / len(reports) - q) / (p - q))
 
 
-def hashing_server(seeds: NDArray[np.uint64], answers: NDArray[np.uint64], size: int, buckets: int) -> Values:
-    """For every report, hash every value and compare: people times values tests, on a cheap multiplicative hash."""
+def hashing_server(
+    seeds: NDArray[np.uint64], answers: NDArray[np.uint64], size: int, buckets: int
+) -> Values:
+    """For every report, hash every value and compare: people times values tests, on a cheap
+    multiplicative hash.
+    """
     counts = np.zeros(size, np.int64)
     values = np.arange(size, dtype=np.uint64)
     for seed, answer in zip(seeds, answers, strict=True):
@@ -62,7 +68,9 @@ def hashing_server(seeds: NDArray[np.uint64], answers: NDArray[np.uint64], size:
 
 
 def dense_em(heard: Floats, epsilon: float, iterations: int) -> Floats:
-    """Expectation maximization for randomized response with the whole channel matrix, d^2 per iteration."""
+    """Expectation maximization for randomized response with the whole channel matrix, d^2 per
+    iteration.
+    """
     p, q = response_chances(heard.size, epsilon)
     channel = np.full((heard.size, heard.size), q)
     np.fill_diagonal(channel, p)
@@ -72,7 +80,9 @@ def dense_em(heard: Floats, epsilon: float, iterations: int) -> Floats:
     return shares
 
 
-def em_iterations(heard: Floats, epsilon: float, most: int = 10_000, tolerance: float = 1e-12) -> int:
+def em_iterations(
+    heard: Floats, epsilon: float, most: int = 10_000, tolerance: float = 1e-12
+) -> int:
     """After how many iterations :func:`dense_em` stands still, from the same steps at O(d) each."""
     p, q = response_chances(heard.size, epsilon)
     shares = np.full(heard.size, 1 / heard.size)

@@ -1,7 +1,8 @@
-"""``python -m bench.popular --out results.jsonl``: what methods find popular in real data, point by point.
+"""``python -m bench.popular --out results.jsonl``: what methods find popular in real data, point by
+point.
 
-A run that is stopped goes on where it was. ``--report results.jsonl`` says how methods compare, and with
-``--docs docs/popular.md`` writes it there, with pictures.
+A run that is stopped goes on where it was. ``--report results.jsonl`` says how methods compare, and
+with ``--docs docs/popular.md`` writes it there, with pictures.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ TASKS: tuple[Task, ...] = (
         for source in ("msweb", "bms_webview1", "t10i4d100k")  # with which no choice was made
         for kind, methods in (("items", ITEMS), ("sets", SETS))
     ),
-    *(Task("values", source, 16, ("1", "2", "4"), OLDER, 3, MILLION) for source in ("exponential-64", "words-6")),
+    *(
+        Task("values", source, 16, ("1", "2", "4"), OLDER, 3, MILLION)
+        for source in ("exponential-64", "words-6")
+    ),
     Task("values", "words-6, a to z", 32, EPSILONS, ("windows",), 5, MILLION),
     Task("values", "words-6, a list", 32, EPSILONS, ("windows",), 5, MILLION),
     Task("values", "words-6", 32, EPSILONS, ("pem:scramble=true",), 5, MILLION),
@@ -68,7 +72,9 @@ TASKS: tuple[Task, ...] = (
 
 
 def exponential(values: int = 400, scale: float = 0.05) -> Holdings:
-    """The thesis's synthetic data: random 64-bit values whose frequencies fall by a factor of e^-scale each."""
+    """The thesis's synthetic data: random 64-bit values whose frequencies fall by a factor of
+    e^-scale each.
+    """
     draws = np.random.default_rng(64)
     codes = draws.integers(0, 1 << 64, values, dtype=np.uint64).tolist()
     weights = np.exp(-scale * np.arange(values))
@@ -81,7 +87,9 @@ def _held(source: str, data: Path) -> Holdings:
         return exponential()
     size = int(source.split(",", maxsplit=1)[0].split("-")[1])
     alphabet = LETTERS if source.endswith("a to z") else None
-    return read_holdings(data / "english_words.parquet", "word", "count", bytes=size, alphabet=alphabet)
+    return read_holdings(
+        data / "english_words.parquet", "word", "count", bytes=size, alphabet=alphabet
+    )
 
 
 @cache
@@ -98,7 +106,14 @@ def _rows(task: Task, epsilon: str, method: str, data: Path) -> Iterator[Popular
         )
     is_sets = task.kind == "sets"
     return compare_itemsets(
-        _baskets(task.source, data), task.top, [epsilon], [method], task.runs, SEED, task.people, of_sets=is_sets
+        _baskets(task.source, data),
+        task.top,
+        [epsilon],
+        [method],
+        task.runs,
+        SEED,
+        task.people,
+        of_sets=is_sets,
     )
 
 
@@ -111,13 +126,21 @@ def run(out: Path, say: Callable[[str], None], data: Path, tasks: Sequence[Task]
         for task in tasks:
             for epsilon in task.epsilons:
                 for method in task.methods:
-                    point = {"kind": task.kind, "source": task.source, "top": task.top, "method": method}
+                    point = {
+                        "kind": task.kind,
+                        "source": task.source,
+                        "top": task.top,
+                        "method": method,
+                    }
                     if _key(point | {"epsilon": float(epsilon)}) in done:
                         continue
                     (row,) = _rows(task, epsilon, method, data)
                     file.write(json.dumps(point | row.to_json()) + "\n")
                     file.flush()
-                    say(f"{task.source} {task.kind} top {task.top} eps {epsilon} {method}: found {row.found}")
+                    say(
+                        f"{task.source} {task.kind} top {task.top} eps {epsilon} {method}: found "
+                        f"{row.found}"
+                    )
 
 
 def _key(line: dict[str, Any]) -> tuple[Any, ...]:
@@ -128,7 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.popular", description=__doc__)
     parser.add_argument("--out", type=Path, help="measure, and add the points to this file")
     parser.add_argument("--report", type=Path, help="say what a file of points shows")
-    parser.add_argument("--docs", type=Path, help="and write it into this page, with pictures beside it")
+    parser.add_argument(
+        "--docs", type=Path, help="and write it into this page, with pictures beside it"
+    )
     add_data_option(parser)
     asked = parser.parse_args(arguments)
     if asked.out is None and asked.report is None:

@@ -1,4 +1,6 @@
-"""What a file of points says: values found beside the genie's and the others', their errors, items, and pictures."""
+"""What a file of points says: values found beside the genie's and the others', their errors, items,
+and pictures.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ NAMES = {
 def report(results: Path, docs: Path | None) -> None:
     """Print the report; with a page, write it there, and the pictures beside it."""
     lines = [json.loads(line) for line in results.read_text().splitlines()]
-    text = [*_values(lines), *_others(lines), *_variants(lines), *_sets(lines, "items"), *_sets(lines, "sets")]
+    text = [
+        *_values(lines),
+        *_others(lines),
+        *_variants(lines),
+        *_sets(lines, "items"),
+        *_sets(lines, "sets"),
+    ]
     print("\n".join(text))
     if docs is not None:
         charts = {
@@ -55,12 +63,17 @@ def _epsilons(lines: Sequence[Line]) -> list[float]:
 
 def _values(lines: Sequence[Line]) -> list[str]:
     """Values found by windows, pem and the genie, and the errors of those that were."""
-    own = [line for line in _points(lines, kind="values") if line["source"] in MAIN and line["method"] in BEST]
+    own = [
+        line
+        for line in _points(lines, kind="values")
+        if line["source"] in MAIN and line["method"] in BEST
+    ]
     epsilons = _epsilons(own)
     out = [_sums(own), ""]
     header = " | ".join(f"eps {epsilon:g}" for epsilon in epsilons)
     out += [
-        "Found of the top 16 / of the top 32; in brackets the mean squared error of the found counts (top 16).",
+        "Found of the top 16 / of the top 32; in brackets the mean squared error of the found "
+        "counts (top 16).",
         "",
         f"| source | method | {header} |",
         f"| --- | --- | {' | '.join('---' for _ in epsilons)} |",
@@ -81,19 +94,25 @@ def _sums(own: Sequence[Line]) -> str:
     """How many values windows found in all, beside the others."""
     told = []
     for source in MAIN:
-        sums = {method: sum(line["found"] for line in _points(own, source=source, method=method)) for method in BEST}
+        sums = {
+            method: sum(line["found"] for line in _points(own, source=source, method=method))
+            for method in BEST
+        }
         ratios = _error_ratios(_points(own, source=source))
         if not sums["genie"] or not sums["pem"]:
             continue
         told.append(
             f"{NAMES[source]}: {sums['windows'] / sums['genie']:.0%} of what the genie finds, "
-            f"{sums['windows'] / sums['pem']:.2f} times `pem`'s, the error of the found {ratios:.1f} times lower"
+            f"{sums['windows'] / sums['pem']:.2f} times `pem`'s, the error of the found "
+            f"{ratios:.1f} times lower"
         )
     return f"`windows`, summed over epsilon and top. {'; '.join(told)}."
 
 
 def _error_ratios(own: Sequence[Line]) -> float:
-    """pem's mean squared error over that of windows, as a geometric mean over points at which both found values."""
+    """pem's mean squared error over that of windows, as a geometric mean over points at which both
+    found values.
+    """
     logs = []
     for line in _points(own, method="windows"):
         other = _points(own, method="pem", epsilon=line["epsilon"], top=line["top"])
@@ -105,10 +124,16 @@ def _error_ratios(own: Sequence[Line]) -> float:
 def _others(lines: Sequence[Line]) -> list[str]:
     """F1 of every method at top 16."""
     own = [line for line in _points(lines, kind="values", top=16) if line["source"] in MAIN]
-    own = [line for line in own if any(line["method"] in OLDER for line in _points(own, source=line["source"]))]
+    own = [
+        line
+        for line in own
+        if any(line["method"] in OLDER for line in _points(own, source=line["source"]))
+    ]
     if not own:
         return []
-    epsilons = [epsilon for epsilon in _epsilons(own) if _points(own, method=OLDER[0], epsilon=epsilon)]
+    epsilons = [
+        epsilon for epsilon in _epsilons(own) if _points(own, method=OLDER[0], epsilon=epsilon)
+    ]
     out = [
         "F1 and seconds of every method, top 16 (the older methods: three runs).",
         "",
@@ -120,7 +145,10 @@ def _others(lines: Sequence[Line]) -> list[str]:
             cells = []
             for epsilon in epsilons:
                 told = {"source": source, "method": method, "epsilon": epsilon}
-                cells.append(f"{_figure(own, 'f1', '.2f', **told)} ({_figure(own, 'seconds', '.1f', **told)} s)")
+                cells.append(
+                    f"{_figure(own, 'f1', '.2f', **told)} "
+                    f"({_figure(own, 'seconds', '.1f', **told)} s)"
+                )
             out.append(f"| {NAMES[source]} | `{method}` | {' | '.join(cells)} |")
     return [*out, ""]
 
@@ -137,7 +165,8 @@ def _variants(lines: Sequence[Line]) -> list[str]:
         ("words-6", "pem:scramble=true"),
     ):
         cells = [
-            _figure(lines, "found", ".1f", source=source, method=method, top=32, epsilon=each) for each in epsilons
+            _figure(lines, "found", ".1f", source=source, method=method, top=32, epsilon=each)
+            for each in epsilons
         ]
         if any(cells):
             rows.append(f"| {NAMES[source]} | `{method}` | {' | '.join(cells)} |")
@@ -161,7 +190,8 @@ def _sets(lines: Sequence[Line], kind: str) -> list[str]:
     epsilons = _epsilons(own)
     columns = [(method, epsilon) for epsilon in epsilons for method in methods]
     out = [
-        f"{'Items' if kind == 'items' else 'Itemsets'}, top 64: found [mean squared error of the found counts].",
+        f"{'Items' if kind == 'items' else 'Itemsets'}, top 64: found [mean squared error of the "
+        "found counts].",
         "",
         f"| source | {' | '.join(f'`{method}`, eps {epsilon:g}' for method, epsilon in columns)} |",
         f"| --- | {' | '.join('---' for _ in columns)} |",
@@ -170,7 +200,10 @@ def _sets(lines: Sequence[Line], kind: str) -> list[str]:
         cells = []
         for method, epsilon in columns:
             told = {"source": source, "method": method, "epsilon": epsilon}
-            cells.append(f"{_figure(own, 'found', '.1f', **told)} [{_figure(own, 'variance', '.0e', **told)}]")
+            cells.append(
+                f"{_figure(own, 'found', '.1f', **told)} "
+                f"[{_figure(own, 'variance', '.0e', **told)}]"
+            )
         mark = "" if source in CHOSEN else " (untouched)"
         out.append(f"| {source}{mark} | {' | '.join(cells)} |")
     return [*out, ""]
@@ -184,12 +217,18 @@ def _line_chart(rows: Sequence[Line], y: str, title: str, panels: Sequence[str])
     import altair as alt
 
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=list(COLOURS[: len(methods)])))
+    colour = alt.Color(
+        "method:N", scale=alt.Scale(domain=methods, range=list(COLOURS[: len(methods)]))
+    )
     charts = []
     for panel in panels:
         own = [row for row in rows if row["panel"] == panel]
         base = alt.Chart(alt.Data(values=own)).encode(
-            x=alt.X("epsilon:Q", scale=alt.Scale(type="log", domain=[0.45, 4.5]), axis=alt.Axis(values=[0.5, 1, 2, 4])),
+            x=alt.X(
+                "epsilon:Q",
+                scale=alt.Scale(type="log", domain=[0.45, 4.5]),
+                axis=alt.Axis(values=[0.5, 1, 2, 4]),
+            ),
             color=colour,
         )
         drawn = base.mark_line(point=True).encode(y=alt.Y(f"{y}:Q", title=title))
@@ -201,18 +240,33 @@ def _line_chart(rows: Sequence[Line], y: str, title: str, panels: Sequence[str])
 def _with_bars(line: Line, part: str, panel: str) -> Line:
     spread = (line[f"{part}_std"] or 0.0) / np.sqrt(line["runs"] or 1)
     ends = {"low": line[part] - spread, "high": line[part] + spread}
-    return {"panel": panel, "method": line["method"], "epsilon": line["epsilon"], part: line[part]} | ends
+    return {
+        "panel": panel,
+        "method": line["method"],
+        "epsilon": line["epsilon"],
+        part: line[part],
+    } | ends
 
 
 def _found_chart(lines: Sequence[Line]) -> Any:
     own = [line for line in _points(lines, kind="values", top=32) if line["source"] in MAIN]
-    rows = [_with_bars(line, "found", NAMES[line["source"]]) for line in own if line["method"] in BEST]
-    return _line_chart(rows, "found", "found of the top 32", list(dict.fromkeys(row["panel"] for row in rows)))
+    rows = [
+        _with_bars(line, "found", NAMES[line["source"]]) for line in own if line["method"] in BEST
+    ]
+    return _line_chart(
+        rows, "found", "found of the top 32", list(dict.fromkeys(row["panel"] for row in rows))
+    )
 
 
 def _method_chart(lines: Sequence[Line]) -> Any:
-    own = [line for line in _points(lines, kind="values", top=16) if line["source"] in MAIN and line["f1"] is not None]
-    rows = [_with_bars(line, "f1", NAMES[line["source"]]) for line in own if line["method"] != "genie"]
+    own = [
+        line
+        for line in _points(lines, kind="values", top=16)
+        if line["source"] in MAIN and line["f1"] is not None
+    ]
+    rows = [
+        _with_bars(line, "f1", NAMES[line["source"]]) for line in own if line["method"] != "genie"
+    ]
     panels = {row["panel"] for row in rows if row["method"] in OLDER}
     kept = [row for row in rows if row["panel"] in panels]
     return _line_chart(kept, "f1", "F1, top 16", sorted(panels))
@@ -237,7 +291,9 @@ def _set_chart(lines: Sequence[Line]) -> Any:
                 x=alt.X("source:N", title=None, axis=alt.Axis(labelAngle=-35)),
                 xOffset=alt.XOffset("method:N", sort=methods),
                 y=alt.Y("ncr:Q", title="normalised cumulative rank"),
-                color=alt.Color("method:N", sort=methods, scale=alt.Scale(range=list(COLOURS[: len(methods)]))),
+                color=alt.Color(
+                    "method:N", sort=methods, scale=alt.Scale(range=list(COLOURS[: len(methods)]))
+                ),
             )
         )
         charts.append(chart.properties(width=380, height=200, title=f"top 64 {kind}, epsilon 2"))

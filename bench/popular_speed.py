@@ -1,4 +1,5 @@
-"""How long it takes to find what is popular, each case in a process of its own, from schema to answer.
+"""How long it takes to find what is popular, each case in a process of its own, from schema to
+answer.
 
 ``python -m bench.popular_speed CASE PEOPLE`` is one case.
 """
@@ -30,7 +31,9 @@ def _words(people: int, size: int, **options: Any) -> Crowd:
     draws = np.random.default_rng(1)
     letters = draws.integers(97, 123, (VALUES, size), dtype=np.uint8)
     lengths = draws.integers(2, size + 1, VALUES)
-    words = np.array([bytes(row[:length]).decode() for row, length in zip(letters, lengths, strict=True)], object)
+    words = np.array(
+        [bytes(row[:length]).decode() for row, length in zip(letters, lengths, strict=True)], object
+    )
     question = sv.HeavyHitters("x", top=32, **options)
     return sv.Schema(x=sv.Text(bytes=size)), question, {"x": words[_zipf(draws, VALUES, people)]}
 
@@ -38,7 +41,11 @@ def _words(people: int, size: int, **options: Any) -> Crowd:
 def _numbers(people: int) -> Crowd:
     draws = np.random.default_rng(1)
     numbers = draws.integers(0, 1 << 64, VALUES, dtype=np.uint64)
-    return sv.Schema(x=sv.Integer(bits=64)), sv.HeavyHitters("x", top=32), {"x": numbers[_zipf(draws, VALUES, people)]}
+    return (
+        sv.Schema(x=sv.Integer(bits=64)),
+        sv.HeavyHitters("x", top=32),
+        {"x": numbers[_zipf(draws, VALUES, people)]},
+    )
 
 
 def _zipf(draws: np.random.Generator, values: int, people: int) -> Any:
@@ -54,7 +61,11 @@ def _baskets(people: int, method: str) -> Crowd:
     ends = np.cumsum(1 + draws.poisson(4, people))
     members = _zipf(draws, ITEMS, int(ends[-1]))
     column = pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), pa.array(members))
-    return sv.Schema(x=sv.Items(range(ITEMS))), sv.TopItems("x", top=64, method=method), {"x": column}
+    return (
+        sv.Schema(x=sv.Items(range(ITEMS))),
+        sv.TopItems("x", top=64, method=method),
+        {"x": column},
+    )
 
 
 # name -> (what, who, limit in seconds, limit in MiB, epsilon)
@@ -74,7 +85,9 @@ CASES: Mapping[str, tuple[str, Callable[[int], Crowd], float, float | None, floa
 }
 
 
-def popular(_: Any, __: Mapping[str, Any], people: int = PEOPLE, baskets: int = BASKETS) -> Iterator[Row]:
+def popular(
+    _: Any, __: Mapping[str, Any], people: int = PEOPLE, baskets: int = BASKETS
+) -> Iterator[Row]:
     """Every target of what is popular."""
     note = "a fresh process, warmed up: plan, simulate, aggregate, estimate, all rounds"
     for name, (what, _make, seconds, held, _epsilon) in CASES.items():

@@ -1,4 +1,6 @@
-"""What other packages take, as published in shared/peers/README.md. Another machine: only `--peers` compares fairly."""
+"""What other packages take, as published in shared/peers/README.md. Another machine: only `--peers`
+compares fairly.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,15 @@ from dataclasses import dataclass
 
 NOTE = "measured once on two cores; other machine"
 PEOPLE, SIZE, EPSILON = 100_000, 1024, 1.0
-IMPORTS = 211.0  # MiB that ldp-toolbox held before it began in our own run (205 to 211); not part of that table
+# MiB that ldp-toolbox held before it began in our own run (205 to 211); not part of that table
+IMPORTS = 211.0
 
 
 @dataclass(frozen=True)
 class Peer:
-    """The best peer for an oracle: client = a loop over its public API; server = aggregate and estimate all values."""
+    """The best peer for an oracle: client = a loop over its public API; server = aggregate and
+    estimate all values.
+    """
 
     package: str
     client: float  # seconds
@@ -24,7 +29,9 @@ class Peer:
         return max(0.0, self.peak - IMPORTS)
 
     def server_for(self, people: int, size: int) -> float:
-        """Server seconds if every pair of a report and a value is tested, as exact local hashing peers do."""
+        """Server seconds if every pair of a report and a value is tested, as exact local hashing
+        peers do.
+        """
         return self.server * (people / PEOPLE) * (size / SIZE)
 
 

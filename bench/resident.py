@@ -1,4 +1,6 @@
-"""How much memory a process has held. Only the standard library, since the peers' environments import it too."""
+"""How much memory a process has held. Only the standard library, since the peers' environments
+import it too.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,17 @@ def _status(key: str) -> float | None:
 def peak() -> float:
     """The largest resident size so far, in MiB.
 
-    Not ru_maxrss where the kernel tells more: a child inherits ru_maxrss from the process that started it.
+    Not ru_maxrss where the kernel tells more: a child inherits ru_maxrss from the process that
+    started it.
     """
     held = _status("VmHWM")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if held is None else held
 
 
 class Above:
-    """Memory above what is held now: make one after imports, data and warm-up, then ask ``mib()`` at the end."""
+    """Memory above what is held now: make one after imports, data and warm-up, then ask ``mib()``
+    at the end.
+    """
 
     def __init__(self) -> None:
         try:

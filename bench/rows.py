@@ -32,8 +32,9 @@ _SECONDS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 
 @dataclass(frozen=True)
 class Row:
-    """A figure. It passes if it is at most ``limit``, at least ``least``, or ``times`` times better than the peer: the
-    one of this run if it ran, else the published one."""
+    """A figure. It passes if it is at most ``limit``, at least ``least``, or ``times`` times better
+    than the peer: the one of this run if it ran, else the published one.
+    """
 
     group: str
     what: str
@@ -114,7 +115,9 @@ def _beside(row: Row, other: float | None) -> str:
     if other is None:
         return ""
     ratio = row.ratio(other)
-    return shown(other, row.unit) if ratio is None else f"{shown(other, row.unit)} ({_digits(ratio)}x)"
+    return (
+        shown(other, row.unit) if ratio is None else f"{shown(other, row.unit)} ({_digits(ratio)}x)"
+    )
 
 
 def table(rows: Iterable[Row]) -> Table:
@@ -153,6 +156,9 @@ def show(console: Console, rows: Iterable[Row]) -> None:
             console.print(f"\n[bold]{title}[/bold]", highlight=False)
             console.print(table(of_group))
     judged = [row for row in rows if row.passed is not None]
-    console.print(f"{sum(bool(row.passed) for row in judged)} of {len(judged)} targets met; the best repeat is judged.")
+    console.print(
+        f"{sum(bool(row.passed) for row in judged)} of {len(judged)} targets met; the best repeat "
+        "is judged."
+    )
     console.print(f"(…x): how many times ours the other's figure is. Published peers: {NOTE};")
     console.print(f"their memory above imports takes {IMPORTS:.0f} MiB off the published peak.")

@@ -1,4 +1,6 @@
-"""The groups that are measured in this process: local hashing, crowds, one device, maximum likelihood."""
+"""The groups that are measured in this process: local hashing, crowds, one device, maximum
+likelihood.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def hashing(size: Size, peers: Peers) -> Iterator[Row]:
     yield weighing(size)
     wrong, cases = brute_force_differences()
     note = f"{cases} cases: integer supports and floating-point estimates, bit for bit"
-    yield Row("olh", "differs from brute force", "wrong", Timing(wrong, wrong, 1), limit=0, note=note)
+    yield Row(
+        "olh", "differs from brute force", "wrong", Timing(wrong, wrong, 1), limit=0, note=note
+    )
 
 
 def weighing(size: Size) -> Row:
@@ -75,7 +79,14 @@ def weighing(size: Size) -> Row:
     without = measure(lambda: fold(plan, reports), size.repeats)
     weighted = measure(lambda: fold(plan, reports, weights), size.repeats)
     what = f"n = {size.many:,}, d = {_power(size.values)}: fold with weights"
-    return Row("olh", what, "times", weighted.over(without), limit=WEIGHTS_LIMIT, note="folding without them is 1")
+    return Row(
+        "olh",
+        what,
+        "times",
+        weighted.over(without),
+        limit=WEIGHTS_LIMIT,
+        note="folding without them is 1",
+    )
 
 
 def _plain_hashing(people: int, size: int) -> float:
@@ -95,10 +106,15 @@ def brute_force_differences() -> tuple[int, int]:
             oracle: Any = plan.cohorts[0].asks[0].oracle
             reports = sv.simulate(plan, {"x": zipf(200, size)}, seed=size)
             outputs = [oracle.unpack(report.payload) for report in reports.single(plan)]
-            counted = [sum(oracle.supports(output, value) for output in outputs) for value in range(size)]
+            counted = [
+                sum(oracle.supports(output, value) for output in outputs) for value in range(size)
+            ]
             fast = oracle.support(reports.payload, range(size))
             by_hand = (np.array(counted) / len(reports) - oracle.q) / oracle.gap
-            same = fast.tolist() == counted and by_hand.tobytes() == estimated(plan, reports).values.tobytes()
+            same = (
+                fast.tolist() == counted
+                and by_hand.tobytes() == estimated(plan, reports).values.tobytes()
+            )
             wrong += not same
             cases += 1
     return wrong, cases
@@ -113,7 +129,9 @@ def crowd(size: Size, peers: Peers) -> Iterator[Row]:
         by_hand = _plain_crowd(name, size)
         times = {"client": _simulating(name, size), "server": _estimating(name, size)}
         for kind in ("batches", "held"):
-            memory = child("bench.crowd_child", kind, name, str(size.people), str(size.values))["above"]
+            memory = child("bench.crowd_child", kind, name, str(size.people), str(size.values))[
+                "above"
+            ]
             times[kind] = Timing(memory, memory, 1)
         for key, timing in times.items():
             part = key if key in ("client", "server") else "above"
@@ -140,7 +158,10 @@ _PARTS = {
 def others(size: Size, peers: Peers) -> Iterator[Row]:
     """The same without targets."""
     for name in OTHERS:
-        for part, timing in (("client", _simulating(name, size)), ("server", _estimating(name, size))):
+        for part, timing in (
+            ("client", _simulating(name, size)),
+            ("server", _estimating(name, size)),
+        ):
             yield Row(
                 "others",
                 f"{name}: {_PARTS[part]}",
@@ -169,7 +190,9 @@ def _plain_crowd(name: str, size: Size) -> dict[str, float]:
     scale = size.people / size.sample
     if name == "ss":
         reports = plain.subset_client(values, size.values, oracle.chosen, oracle.p)
-        asked = measure(lambda: plain.subset_client(values, size.values, oracle.chosen, oracle.p), 1)
+        asked = measure(
+            lambda: plain.subset_client(values, size.values, oracle.chosen, oracle.p), 1
+        )
         heard = measure(lambda: plain.subset_server(reports, size.values, oracle.p, oracle.q), 3)
     else:
         reports = plain.unary_client(values, size.values, oracle.p, oracle.q)

@@ -80,12 +80,17 @@ def store(_: Any, __: Mapping[str, Any], rows: int = 5_000_000) -> Iterator[Row]
 def _appending(filler: Filler, rows: int) -> Iterator[Row]:
     first = filler.rates()
     yield Row("store", f"parts of {PART:,}, one a commit", "per s", first, least=QUICK)
-    yield Row("store", f"single reports, {GROUP} a commit", "per s", filler.rates(1, GROUP), least=SINGLES)
+    yield Row(
+        "store", f"single reports, {GROUP} a commit", "per s", filler.rates(1, GROUP), least=SINGLES
+    )
     filler.fill(rows, PART, GROUP)
     last = filler.rates()
     yield Row("store", f"parts of {PART:,}, after {rows:,} rows", "per s", last, least=QUICK)
     ratio = Timing(last.best / first.best, last.median / first.median, WINDOWS)
-    note = "no target: several times faster than any collector, all rows are of one minute; see the collector's ratio"
+    note = (
+        "no target: several times faster than any collector, all rows are of one minute; see the "
+        "collector's ratio"
+    )
     yield Row("store", "rate then, of that at the start", "times", ratio, note=note)
 
 

@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Timing:
-    """The best and the median of repeats. Other load on a machine only ever adds, so the best is judged."""
+    """The best and the median of repeats. Other load on a machine only ever adds, so the best is
+    judged.
+    """
 
     best: float
     median: float
@@ -48,14 +50,20 @@ def measure(work: Callable[[], Any], repeats: int = 5) -> Timing:
 
 
 def fresh(command: Sequence[str], repeats: int = 5) -> Timing:
-    """Seconds of a whole process, from its start to its end; the first call fills the file cache."""
-    return measure(lambda: subprocess.run(command, check=True, capture_output=True, cwd=ROOT), repeats)
+    """Seconds of a whole process, from its start to its end;
+    the first call fills the file cache.
+    """
+    return measure(
+        lambda: subprocess.run(command, check=True, capture_output=True, cwd=ROOT), repeats
+    )
 
 
 def child(*arguments: str, python: str = sys.executable, timeout: float = 900) -> dict[str, Any]:
     """The JSON object that ``python -m arguments`` prints last."""
     command = [python, "-W", "ignore", "-m", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=timeout)
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=timeout
+    )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise RuntimeError(f"{' '.join(arguments)}: {last}")

@@ -1,7 +1,9 @@
-"""``python deploy/sbom.py LOCK -o FILE``: the packages of a lock as a CycloneDX 1.6 bill of materials.
+"""``python deploy/sbom.py LOCK -o FILE``: the packages of a lock as a CycloneDX 1.6 bill of
+materials.
 
-The same lock gives the same bytes, but for licences: those are read from installed packages of the same version. The
-hashes of files stay in the lock, which names all files of a package, one of which is installed.
+The same lock gives the same bytes, but for licences: those are read from installed packages of the
+same version. The hashes of files stay in the lock, which names all files of a package, one of which
+is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 
 
 def locked(text: str) -> Iterator[Requirement]:
@@ -38,7 +42,13 @@ def component(pinned: Requirement) -> dict[str, Any]:
     """One package."""
     name, version = canonicalize_name(pinned.name), version_of(pinned)
     purl = f"pkg:pypi/{name}@{version}"
-    made: dict[str, Any] = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
+    made: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": purl,
+        "name": name,
+        "version": version,
+        "purl": purl,
+    }
     licence = _licence(name, version)
     if licence is not None:
         made["licenses"] = [licence]
@@ -48,7 +58,9 @@ def component(pinned: Requirement) -> dict[str, Any]:
 
 
 def _licence(name: str, version: str) -> dict[str, Any] | None:
-    """What the installed package of this version states, if it is installed and states it in one line."""
+    """What the installed package of this version states, if it is installed and states it in one
+    line.
+    """
     try:
         found = metadata(name)
     except PackageNotFoundError:
@@ -60,7 +72,11 @@ def _licence(name: str, version: str) -> dict[str, Any] | None:
     stated = found.get("License") or ""
     if stated and "\n" not in stated:
         return {"license": {"name": stated}}
-    listed = [each.rpartition(" :: ")[2] for each in found.get_all("Classifier") or [] if each.startswith("License")]
+    listed = [
+        each.rpartition(" :: ")[2]
+        for each in found.get_all("Classifier") or []
+        if each.startswith("License")
+    ]
     return {"license": {"name": ", ".join(listed)}} if listed else None
 
 
@@ -69,7 +85,9 @@ def bill(lock: str) -> dict[str, Any]:
     name, version = PROJECT["name"], PROJECT["version"]
     purl = f"pkg:pypi/{name}@{version}"
     serial = uuid.uuid5(uuid.NAMESPACE_URL, f"{purl}\n{lock}")
-    parts = sorted((component(each) for each in locked(lock)), key=lambda part: str(part["bom-ref"]))
+    parts = sorted(
+        (component(each) for each in locked(lock)), key=lambda part: str(part["bom-ref"])
+    )
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -96,7 +114,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     asked = parser.parse_args()
     asked.output.parent.mkdir(parents=True, exist_ok=True)
-    asked.output.write_text(json.dumps(bill(asked.lock.read_text(encoding="utf-8")), indent=2) + "\n")
+    asked.output.write_text(
+        json.dumps(bill(asked.lock.read_text(encoding="utf-8")), indent=2) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Estimates whose tables are known: from a joint distribution, with errors stated as large as one likes."""
+"""Estimates whose tables are known: from a joint distribution, with errors stated as large as one
+likes.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class KnownFit(Fit):
         cells = self.joint.size
         sums = [cells // table.size for table in self.tables(sets)]
         each = [self.variance * count * (1 - count / cells) * cells / (cells - 1) for count in sums]
-        return [np.full(cells // count, variance) for count, variance in zip(sums, each, strict=True)]
+        return [
+            np.full(cells // count, variance) for count, variance in zip(sums, each, strict=True)
+        ]
 
     def is_unbiased(self, places: Places) -> bool:
         return True
@@ -54,7 +58,9 @@ def known(
 
     ``unheard``: pairs of places that were never asked.
     """
-    kinds = attributes or {"abcdefghijkl"[place]: sv.Categorical(range(size)) for place, size in enumerate(joint.shape)}
+    kinds = attributes or {
+        "abcdefghijkl"[place]: sv.Categorical(range(size)) for place, size in enumerate(joint.shape)
+    }
     schema = sv.Schema(**kinds)
     work = Workload.of(schema, None, order)
     made = sv.MarginalEstimate(

@@ -1,4 +1,6 @@
-"""The map of the layers, made from the contract in pyproject.toml: `python -m tests.layers` prints README's."""
+"""The map of the layers, made from the contract in pyproject.toml: `python -m tests.layers` prints
+README's.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,12 @@ WIDTH = 24  # columns of a line's names
 
 
 def layers() -> list[list[str]]:
-    """The lines of the contract, from the command line down to the ground; a line's folders are neighbours."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    """The lines of the contract, from the command line down to the ground; a line's folders are
+    neighbours.
+    """
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
     lines = next(each["layers"] for each in contracts if each["type"] == "layers")
     return [line.split(" | ") for line in lines]
 

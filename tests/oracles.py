@@ -17,7 +17,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "o-rappor": {"cohorts": 2, "buckets": 4},
     "o-rr": {"cohorts": 4},
 }
-ENUMERABLE = tuple(name for name in NAMES if name not in ("she", "olh-seeded", "olh-wide", "olh-sets"))
+ENUMERABLE = tuple(
+    name for name in NAMES if name not in ("she", "olh-seeded", "olh-wide", "olh-sets")
+)
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)
 
 

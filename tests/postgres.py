@@ -1,4 +1,5 @@
-"""A PostgreSQL cluster of one's own, for tests and benchmarks: in a temporary folder, on a local socket.
+"""A PostgreSQL cluster of one's own, for tests and benchmarks: in a temporary folder, on a local
+socket.
 
 In a conftest:
 
@@ -32,7 +33,9 @@ def binaries() -> Path | None:
     found = shutil.which("initdb")
     if found:
         return Path(found).resolve().parent
-    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name))
+    places = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name)
+    )
     return next((place for place in reversed(places) if (place / "initdb").exists()), None)
 
 
@@ -56,20 +59,53 @@ class Cluster:
 
 @contextmanager
 def started(**settings: str) -> Iterator[Cluster]:
-    """Start a cluster and stop it at the end. By default it is quick and would not survive a power cut."""
+    """Start a cluster and stop it at the end. By default it is quick and would not survive a power
+    cut.
+    """
     programs = binaries()
     if programs is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql); its tests are skipped")
+        pytest.skip(
+            "PostgreSQL is not installed (Debian: apt-get install postgresql); its tests are "
+            "skipped"
+        )
     folder = Path(tempfile.mkdtemp(prefix="sottovoce-pg-"))
     try:
         prefix = _owned(folder)
         data = folder / "data"
-        made = [str(programs / "initdb"), "-D", str(data), "-U", "sottovoce", "-A", "trust", "-E", "UTF8", "--locale=C"]
+        made = [
+            str(programs / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            "sottovoce",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]
         _run(prefix, folder, *made, "--no-sync")
-        options = {**QUICK, **settings, "listen_addresses": "", "unix_socket_directories": str(folder)}
+        options = {
+            **QUICK,
+            **settings,
+            "listen_addresses": "",
+            "unix_socket_directories": str(folder),
+        }
         words = " ".join(f"-c {name}='{value}'" for name, value in options.items())
         control = [str(programs / "pg_ctl"), "-D", str(data)]
-        _run(prefix, folder, *control, "-w", "-t", "120", "-l", str(folder / "log"), "-o", words, "start")
+        _run(
+            prefix,
+            folder,
+            *control,
+            "-w",
+            "-t",
+            "120",
+            "-l",
+            str(folder / "log"),
+            "-o",
+            words,
+            "start",
+        )
         try:
             yield Cluster(folder)
         finally:
@@ -79,7 +115,9 @@ def started(**settings: str) -> Iterator[Cluster]:
 
 
 def _owned(folder: Path) -> list[str]:
-    """What to put before a command so that it does not run as root; the folder becomes that user's."""
+    """What to put before a command so that it does not run as root;
+    the folder becomes that user's.
+    """
     if os.geteuid() != 0:
         return []
     for name in USERS:
@@ -89,12 +127,19 @@ def _owned(folder: Path) -> list[str]:
             continue
         os.chown(folder, user.pw_uid, user.pw_gid)
         return ["runuser", "-u", name, "--"]
-    pytest.skip("PostgreSQL refuses to run as root, and there is no other user; its tests are skipped")
+    pytest.skip(
+        "PostgreSQL refuses to run as root, and there is no other user; its tests are skipped"
+    )
 
 
 def _run(prefix: list[str], folder: Path, *command: str) -> None:
     done = subprocess.run(
-        [*prefix, *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        [*prefix, *command],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     if done.returncode:
         log = folder / "log"

@@ -16,8 +16,12 @@ NO_COINS = Tape(b"")  # for encodings that draw none
 ALPHA = 1e-6  # chance that one whole family of comparisons rejects code that is right
 
 
-def chi_squared(outputs: list[Any], expected: NDArray[np.float64], drawn: Iterable[Any]) -> tuple[float, int]:
-    """(statistic, degrees of freedom) of draws against the chances of ``outputs``; rare outputs are pooled."""
+def chi_squared(
+    outputs: list[Any], expected: NDArray[np.float64], drawn: Iterable[Any]
+) -> tuple[float, int]:
+    """(statistic, degrees of freedom) of draws against the chances of ``outputs``; rare outputs are
+    pooled.
+    """
     counts = Counter(drawn)
     total = sum(counts.values())
     assert set(counts) <= set(outputs), "a draw is not among the outputs"

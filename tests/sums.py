@@ -1,4 +1,6 @@
-"""Sums of estimated cells by brute force: every output of an oracle, and how many of some values it supports."""
+"""Sums of estimated cells by brute force: every output of an oracle, and how many of some values it
+supports.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,13 @@ from sottovoce.oracles import PureOracle
 
 
 def person_variances(oracle: PureOracle, members: Sequence[int]) -> np.ndarray:
-    """For each value a person may hold, what she adds to n^2 times the variance of the estimated sum over members."""
-    counts = {output: sum(oracle.supports(output, value) for value in members) for output in oracle.outputs()}
+    """For each value a person may hold, what she adds to n^2 times the variance of the estimated
+    sum over members.
+    """
+    counts = {
+        output: sum(oracle.supports(output, value) for value in members)
+        for output in oracle.outputs()
+    }
     found = []
     for law in oracle.exact_channel():
         mean = sum((chance * counts[output] for output, chance in law.items()), Fraction(0))

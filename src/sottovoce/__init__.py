@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from sottovoce.analysis import associate, dependency_tree, synthesize
     from sottovoce.api.planning import next_plan, plan, simulate_rounds
     from sottovoce.device.assignment import Assignment
-    from sottovoce.device.client import Client, ClientState, InvalidValueWarning, PrivacyWarning, simulate
+    from sottovoce.device.client import (
+        Client,
+        ClientState,
+        InvalidValueWarning,
+        PrivacyWarning,
+        simulate,
+    )
     from sottovoce.ground.errors import (
         BadAssignment,
         BudgetExceeded,
@@ -40,7 +46,16 @@ if TYPE_CHECKING:
     from sottovoce.questions.marginals import MarginalEstimate, Marginals
     from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
-    from sottovoce.schema import Boolean, Categorical, FixedPoint, Integer, Items, Ordinal, Schema, Text
+    from sottovoce.schema import (
+        Boolean,
+        Categorical,
+        FixedPoint,
+        Integer,
+        Items,
+        Ordinal,
+        Schema,
+        Text,
+    )
 
 __version__ = "0.1.0"
 
@@ -72,7 +87,16 @@ _HOMES = {
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),
-    "schema": ("Boolean", "Categorical", "FixedPoint", "Integer", "Items", "Ordinal", "Schema", "Text"),
+    "schema": (
+        "Boolean",
+        "Categorical",
+        "FixedPoint",
+        "Integer",
+        "Items",
+        "Ordinal",
+        "Schema",
+        "Text",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

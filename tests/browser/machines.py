@@ -39,10 +39,13 @@ def browsing() -> Iterator[Any]:
 
 @dataclass
 class Site:
-    """A site of the project's files, and a collector at /v1 that gives the answers it was told to."""
+    """A site of the project's files, and a collector at /v1 that gives the answers it was
+    told to.
+    """
 
     url: str = ""
-    answers: dict[str, list[Answer]] = field(default_factory=dict)  # by path, in turn, the last one for ever
+    # by path, in turn, the last one for ever
+    answers: dict[str, list[Answer]] = field(default_factory=dict)
     asked: list[tuple[str, str, str]] = field(default_factory=list)  # method, path, body
 
     def answer(self, path: str, *answers: Answer) -> None:
@@ -53,11 +56,19 @@ class Site:
     def next_answer(self, path: str) -> tuple[int, str, bytes]:
         listed = self.answers.get(path)
         if not listed:
-            return 404, "application/problem+json", json.dumps({"title": "Not here", "status": 404}).encode()
+            return (
+                404,
+                "application/problem+json",
+                json.dumps({"title": "Not here", "status": 404}).encode(),
+            )
         status, body = listed.pop(0) if len(listed) > 1 else listed[0]
         if isinstance(body, bytes):
             return status, "application/octet-stream", body
-        return status, "application/json" if status < 400 else "application/problem+json", json.dumps(body).encode()
+        return (
+            status,
+            "application/json" if status < 400 else "application/problem+json",
+            json.dumps(body).encode(),
+        )
 
     def file(self, path: str) -> tuple[int, str, bytes]:
         where = (ROOT / path.lstrip("/")).resolve()
@@ -102,7 +113,9 @@ def serving() -> Iterator[Site]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(site))
     server.daemon_threads = True
     site.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+    )
     thread.start()
     try:
         yield site

@@ -1,4 +1,6 @@
-"""The client in Chromium: the wire's vectors, where its coins come from, what it keeps, and how it sends."""
+"""The client in Chromium: the wire's vectors, where its coins come from, what it keeps, and how it
+sends.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tests.browser.machines import CAPTIVE, HAS_CHROMIUM, Site, browsing, servin
 from tests.vectors.make import EXPIRES, KEY, PATH
 from tests.waiting import HANG
 
-pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the client was not run in it")
+pytestmark = pytest.mark.skipif(
+    not HAS_CHROMIUM, reason="Chromium is missing: the client was not run in it"
+)
 
 VECTORS: dict[str, Any] = json.loads(PATH.read_text())
 PLANS = {entry["name"]: entry for entry in VECTORS["plans"]}
@@ -68,7 +72,10 @@ def run(page: Any, code: str, argument: Any = None) -> Any:
 def outcome(page: Any, code: str, argument: Any = None) -> Any:
     """The same for code that throws: the error's name and message."""
     return run(
-        page, f"try {{ {code} }} catch (wrong) {{ return [wrong.name, wrong.message, wrong.status ?? 0] }}", argument
+        page,
+        f"try {{ {code} }} catch (wrong) {{ return [wrong.name, wrong.message, wrong.status ?? 0] "
+        f"}}",
+        argument,
     )
 
 
@@ -112,7 +119,9 @@ ANSWER = """
 
 
 def test_answering_again_gives_the_same_report(context: Any, site: Site) -> None:
-    """After a reload, in another tab, with the opposite answer; and another person's browser draws its own."""
+    """After a reload, in another tab, with the opposite answer; and another person's browser draws
+    its own.
+    """
     page = opened(context, site)
     yes, no = ({"plan": PLANS["oue"]["plan"], "record": {"x": value}} for value in ("a", "f"))
     first = run(page, ANSWER, yes)
@@ -127,7 +136,12 @@ def test_answering_again_gives_the_same_report(context: Any, site: Site) -> None
 def test_two_tabs_at_once_draw_one_report(context: Any, site: Site) -> None:
     pages = [opened(context, site) for _ in range(2)]
     for value, page in zip("af", pages, strict=True):
-        start = "(given) => { const draw = async () => { " + IMPORT + ANSWER + " }; window.answer = draw(); }"
+        start = (
+            "(given) => { const draw = async () => { "
+            + IMPORT
+            + ANSWER
+            + " }; window.answer = draw(); }"
+        )
         page.evaluate(start, {"plan": PLANS["oue"]["plan"], "record": {"x": value}})
     answers = [page.evaluate("window.answer") for page in pages]
     assert answers[0] == answers[1]
@@ -145,7 +159,9 @@ def sending(site: Site, name: str = "grr", seconds: float = 20) -> dict[str, Any
 
 def test_sending_tries_again_with_the_same_id(page: Any, site: Site) -> None:
     busy = (503, {"title": "Busy", "status": 503})
-    site.answer("/v1/reports", busy, busy, (200, CAPTIVE), (507, {"title": "Full", "status": 507}), TAKEN)
+    site.answer(
+        "/v1/reports", busy, busy, (200, CAPTIVE), (507, {"title": "Full", "status": 507}), TAKEN
+    )
     assert run(page, SEND, sending(site)) == TAKEN[1]
     assert [(method, path) for method, path, _ in site.asked] == [("POST", "/v1/reports")] * 5
     assert {body for _, _, body in site.asked} == {site.asked[0][2]}
@@ -154,8 +170,16 @@ def test_sending_tries_again_with_the_same_id(page: Any, site: Site) -> None:
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409, 413])
 def test_sending_ends_at_a_refusal(page: Any, site: Site, status: int) -> None:
-    site.answer("/v1/reports", (status, {"title": "Refused", "status": status, "detail": "because of a rule"}), TAKEN)
-    assert outcome(page, SEND, sending(site)) == ["Refused", "collector: Refused: because of a rule", status]
+    site.answer(
+        "/v1/reports",
+        (status, {"title": "Refused", "status": status, "detail": "because of a rule"}),
+        TAKEN,
+    )
+    assert outcome(page, SEND, sending(site)) == [
+        "Refused",
+        "collector: Refused: because of a rule",
+        status,
+    ]
     assert len(site.asked) == 1
 
 
@@ -167,7 +191,9 @@ def test_sending_gives_up_in_time(page: Any, site: Site) -> None:
 
 
 def test_a_whole_visit_sends_nothing_but_the_report(context: Any, site: Site) -> None:
-    """A plan by its id, an assignment, a report: what the network saw, and that the collector can take it."""
+    """A plan by its id, an assignment, a report: what the network saw, and that the collector can
+    take it.
+    """
     entry = PLANS["olh, assigned"]
     plan = sv.Plan.from_json(entry["plan"], id=entry["id"])
     given = sv.Assignment.sign(KEY, plan.id, bytes(range(16)), EXPIRES)
@@ -192,7 +218,9 @@ def test_a_whole_visit_sends_nothing_but_the_report(context: Any, site: Site) ->
     signed = {"id": given.id.hex(), "expires": EXPIRES, "signature": given.signature.hex()}
     assert sent.items() >= signed.items()
     assert set(sent) == {"id", "sottovoce", "plan", "cohort", "payload", "expires", "signature"}
-    report = sv.Report.from_json(json.dumps({key: sent[key] for key in sent if key not in signed}), plan)
+    report = sv.Report.from_json(
+        json.dumps({key: sent[key] for key in sent if key not in signed}), plan
+    )
     given.check(report, plan)
 
 
@@ -201,4 +229,8 @@ def test_a_changed_plan_is_refused(page: Any, site: Site) -> None:
     site.answer(f"/v1/plans/{entry['id']}", (200, entry["plan"].replace("1000", "1001").encode()))
     fetch = "await sottovoce.Plan.fetch(given.url, { id: given.id }); return 'taken'"
     assert outcome(page, fetch, {"url": site.url, "id": entry["id"]})[0] == "PlanMismatch"
-    assert outcome(page, fetch, {"url": site.url, "id": "0" * 64}) == ["Refused", "collector: Not here", 404]
+    assert outcome(page, fetch, {"url": site.url, "id": "0" * 64}) == [
+        "Refused",
+        "collector: Not here",
+        404,
+    ]

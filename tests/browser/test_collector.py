@@ -1,4 +1,6 @@
-"""The client in Node against a real collector: plans, assignments and reports over HTTP, each counted once."""
+"""The client in Node against a real collector: plans, assignments and reports over HTTP, each
+counted once.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import pytest
 from tests.browser.machines import CLIENT, HAS_NODE
 from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, collecting
 
-pytestmark = pytest.mark.skipif(not HAS_NODE, reason="Node is missing: the client was not run in it")
+pytestmark = pytest.mark.skipif(
+    not HAS_NODE, reason="Node is missing: the client was not run in it"
+)
 
 PEOPLE = 20
 VISITS = """
@@ -38,7 +42,12 @@ console.log(JSON.stringify(counted));
 def test_people_who_answer_twice_are_counted_once(tmp_path: Path) -> None:
     plans = (PLAN, SEEDED, TABLES)
     with collecting(f"sqlite:///{tmp_path}/survey.db", plans) as running:
-        given = {"url": running.url, "ids": [plan.id for plan in plans], "record": RECORD, "people": PEOPLE}
+        given = {
+            "url": running.url,
+            "ids": [plan.id for plan in plans],
+            "record": RECORD,
+            "people": PEOPLE,
+        }
         done = subprocess.run(
             ["node", "--input-type=module", "--eval", VISITS, json.dumps(given)],
             cwd=CLIENT,

@@ -1,4 +1,6 @@
-"""Plans of questions about popular values and items: the client in Node draws what the Python client draws."""
+"""Plans of questions about popular values and items: the client in Node draws what the Python
+client draws.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.browser.machines import CLIENT, HAS_NODE
 from tests.vectors.case import Case
 from tests.vectors.make import rows
 
-pytestmark = pytest.mark.skipif(not HAS_NODE, reason="Node is missing: the client was not run in it")
+pytestmark = pytest.mark.skipif(
+    not HAS_NODE, reason="Node is missing: the client was not run in it"
+)
 
 PEOPLE = 4000
 WORDS = ("adagio", "allegro", "presto", "lento", "è già", "")
@@ -37,11 +41,17 @@ console.log(JSON.stringify(await mismatches(sottovoce, JSON.parse(readFileSync(p
 def questions() -> Iterator[tuple[str, Any]]:
     for method in METHODS:
         for attribute in ("word", "address"):
-            yield f"{method.name} of {attribute}", sv.HeavyHitters(attribute, top=4, method=method.name)
+            yield (
+                f"{method.name} of {attribute}",
+                sv.HeavyHitters(attribute, top=4, method=method.name),
+            )
     for item_method in ABOUT:
         options = {"length": 3} if item_method == "psfo" else {}
         if item_method != "svsm":
-            yield f"{item_method} of items", sv.TopItems("basket", top=4, method=item_method, **options)
+            yield (
+                f"{item_method} of items",
+                sv.TopItems("basket", top=4, method=item_method, **options),
+            )
         if item_method not in ("svim", "psfo"):
             yield f"{item_method} of itemsets", sv.TopItemsets("basket", top=4, method=item_method)
 
@@ -52,7 +62,9 @@ QUESTIONS = dict(questions())
 def people() -> dict[str, Any]:
     draws = np.random.default_rng(1)
     words = [WORDS[place] for place in draws.integers(0, len(WORDS), PEOPLE)]
-    baskets = [sorted({int(item) for item in draws.geometric(0.3, 6) if item < 40}) for _ in range(PEOPLE)]
+    baskets = [
+        sorted({int(item) for item in draws.geometric(0.3, 6) if item < 40}) for _ in range(PEOPLE)
+    ]
     return {"word": words, "address": draws.integers(0, 9, PEOPLE) ** 12, "basket": baskets}
 
 
@@ -76,14 +88,26 @@ RECORDS = (
 
 def entry(name: str, plan: sv.Plan) -> dict[str, Any]:
     good, silent = rows(Case(name, plan, RECORDS, 6))
-    wrong = {"why": "outside the schema", "secret": "", "record": {"word": "lentamente", "address": -1, "basket": [40]}}
-    return {"name": name, "id": plan.id, "plan": plan.to_json(), "good": good, "silent": silent, "bad_records": [wrong]}
+    wrong = {
+        "why": "outside the schema",
+        "secret": "",
+        "record": {"word": "lentamente", "address": -1, "basket": [40]},
+    }
+    return {
+        "name": name,
+        "id": plan.id,
+        "plan": plan.to_json(),
+        "good": good,
+        "silent": silent,
+        "bad_records": [wrong],
+    }
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_both_clients_draw_the_same(name: str, tmp_path: Path) -> None:
     entries = [
-        entry(f"{name}, {number}", plan) for number, plan in enumerate(islice(plans(QUESTIONS[name]), MOST_ROUNDS))
+        entry(f"{name}, {number}", plan)
+        for number, plan in enumerate(islice(plans(QUESTIONS[name]), MOST_ROUNDS))
     ]
     told = tmp_path / "vectors.json"
     told.write_text(json.dumps({"plans": entries, "bad_plans": []}))

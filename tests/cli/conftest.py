@@ -1,4 +1,6 @@
-"""What every test of the command line starts from: a survey, its plan, and a way to run commands in this process."""
+"""What every test of the command line starts from: a survey, its plan, and a way to run commands in
+this process.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +32,15 @@ def files(tmp_path: Path) -> Files:
     here.survey.write_text(SURVEY, encoding="utf-8")
     write_csv(here.people, colour=COLOURS, age=[18 + place % 80 for place in range(len(COLOURS))])
     assert run(["plan", str(here.survey), "-o", str(here.plan)]) == 0
-    whispered = ["whisper", str(here.plan), str(here.people), "-o", str(here.reports), "--seed", "7", "-q"]
+    whispered = [
+        "whisper",
+        str(here.plan),
+        str(here.people),
+        "-o",
+        str(here.reports),
+        "--seed",
+        "7",
+        "-q",
+    ]
     assert run(whispered) == 0
     return here

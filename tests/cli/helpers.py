@@ -40,7 +40,9 @@ Command = Callable[..., Outcome]
 
 
 def refused(outcome: Outcome, *words: str) -> None:
-    """Bad input: exit code 2, nothing on standard output, one line that holds ``words``, no traceback."""
+    """Bad input: exit code 2, nothing on standard output, one line that holds ``words``, no
+    traceback.
+    """
     assert outcome.code == 2
     assert outcome.out == ""
     assert outcome.err.startswith("error: ")

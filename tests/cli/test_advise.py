@@ -56,10 +56,15 @@ def test_the_error_of_marginals_is_the_planners() -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 @pytest.mark.parametrize("error", [0.05, 0.004])
-def test_what_is_needed_is_enough_and_hardly_more(question: sv.Marginals | sv.Frequencies, error: float) -> None:
+def test_what_is_needed_is_enough_and_hardly_more(
+    question: sv.Marginals | sv.Frequencies, error: float
+) -> None:
     advice = advise(SCHEMA, question, epsilon="1", people=20_000, error=error)
     for answer, at in (
-        (advice.epsilon_needed, lambda amount: predicted(SCHEMA, question, f"{amount:.6g}", 20_000)),
+        (
+            advice.epsilon_needed,
+            lambda amount: predicted(SCHEMA, question, f"{amount:.6g}", 20_000),
+        ),
         (advice.people_needed, lambda amount: predicted(SCHEMA, question, "1", int(amount))),
     ):
         assert answer.needed is not None
@@ -81,19 +86,28 @@ def test_the_answer_does_not_depend_on_where_the_search_begins(epsilon: str, peo
 
 def test_a_goal_that_any_survey_meets() -> None:
     advice = advise(SCHEMA, sv.Frequencies("x"), epsilon="3", people=10**8, error=0.4)
-    assert (advice.epsilon_needed.needed, advice.people_needed.needed) == (float(LEAST_EPSILON), LEAST_PEOPLE)
+    assert (advice.epsilon_needed.needed, advice.people_needed.needed) == (
+        float(LEAST_EPSILON),
+        LEAST_PEOPLE,
+    )
     assert "or even less" in str(advice)
 
 
 def test_a_goal_that_nothing_meets() -> None:
-    advice = advise(SCHEMA, sv.Frequencies("x", oracle="grr"), epsilon="0.01", people=10, error=1e-7)
+    advice = advise(
+        SCHEMA, sv.Frequencies("x", oracle="grr"), epsilon="0.01", people=10, error=1e-7
+    )
     assert advice.epsilon_needed.needed is advice.people_needed.needed is None
-    assert advice.people_needed.error == pytest.approx(sqrt(sv.oracle("grr", size=2, epsilon="0.01").variance(10**9)))
+    assert advice.people_needed.error == pytest.approx(
+        sqrt(sv.oracle("grr", size=2, epsilon="0.01").variance(10**9))
+    )
     assert "more than epsilon 10" in str(advice)
     assert "more than 1,000,000,000 people" in str(advice)
 
 
-@pytest.mark.parametrize(("power", "floor"), [(2.0, 0.0), (2.0, 0.00999), (0.02, 0.0), (40.0, 0.0), (2.0, 0.0101)])
+@pytest.mark.parametrize(
+    ("power", "floor"), [(2.0, 0.0), (2.0, 0.00999), (0.02, 0.0), (40.0, 0.0), (2.0, 0.0101)]
+)
 def test_a_search_finds_the_end_of_any_falling_error(power: float, floor: float) -> None:
     """Errors that hardly fall, fall at once, or come to rest just under or just above the goal."""
     from decimal import Decimal
@@ -154,7 +168,11 @@ def test_on_the_command_line(sottovoce: Command, tmp_path: Path) -> None:
     text = sottovoce("advise", survey, "--error", "0.01").out
     assert f"with 50,000 people:  epsilon {body['epsilon']['needed']:g}" in text
     assert f"at epsilon 1:  {body['people']['needed']:,} people" in text
-    other = json.loads(sottovoce("advise", survey, "--error", "0.01", "--people", 1000, "--epsilon", 2, "--json").out)
+    other = json.loads(
+        sottovoce(
+            "advise", survey, "--error", "0.01", "--people", 1000, "--epsilon", 2, "--json"
+        ).out
+    )
     assert (other["planned"]["people"], other["planned"]["epsilon"]) == (1000, 2)
     assert other["epsilon"]["needed"] > body["epsilon"]["needed"]
     assert other["people"]["needed"] < body["people"]["needed"]

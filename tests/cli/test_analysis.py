@@ -13,7 +13,9 @@ import sottovoce as sv
 from sottovoce.protocol.report_files import write_stream
 from tests.cli.helpers import Command, Files, refused
 
-SCHEMA = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
+SCHEMA = sv.Schema(
+    smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"])
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +46,18 @@ def test_associate(sottovoce: Command, folder: Path) -> None:
     assert lines[1].startswith("smoker - drinker")  # the clearest first
     assert lines[-1] == "8,000 people; null law: asymptotic"
     found = json.loads(sottovoce("associate", *files, "--json").out)
-    assert [row["attributes"] for row in found] == [["smoker", "drinker"], ["smoker", "region"], ["drinker", "region"]]
+    assert [row["attributes"] for row in found] == [
+        ["smoker", "drinker"],
+        ["smoker", "region"],
+        ["drinker", "region"],
+    ]
     assert found[0]["p_value"] < 1e-6
     assert found[1]["p_value"] > 1e-3
     assert found[0]["adjusted"] >= found[0]["p_value"]
     assert 0.3 < found[0]["cramers_v"] < 0.7
-    one = json.loads(sottovoce("associate", *files, "--pair", "region,smoker", "--null", "naive", "--json").out)
+    one = json.loads(
+        sottovoce("associate", *files, "--pair", "region,smoker", "--null", "naive", "--json").out
+    )
     assert (len(one), one[0]["attributes"], one[0]["method"]) == (1, ["region", "smoker"], "naive")
     assert "do not rely on it" in sottovoce("associate", *files, "--null", "naive").out
 
@@ -91,7 +99,17 @@ def test_synthesize(sottovoce: Command, folder: Path, tmp_path: Path) -> None:
     assert again.out == f"2,000 reports written to {tmp_path / 'again.parquet'}\n"
     column = tmp_path / "some.parquet"
     told = sottovoce(
-        "synthesize", *files, "--people", 50, "--seed", 1, "-o", column, "--attributes", "region,smoker", "--json"
+        "synthesize",
+        *files,
+        "--people",
+        50,
+        "--seed",
+        1,
+        "-o",
+        column,
+        "--attributes",
+        "region,smoker",
+        "--json",
     )
     figures = {"people": 50, "attributes": ["region", "smoker"], "output": str(column)}
     assert json.loads(told.out) == figures | {"never_asked": []}
@@ -103,23 +121,40 @@ def test_help_shows_an_example(sottovoce: Command, name: str) -> None:
     assert f"sottovoce {name} plan.json reports.parquet" in sottovoce(name, "--help").out
 
 
-def test_bad_input_is_one_line(sottovoce: Command, folder: Path, files: Files, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(
+    sottovoce: Command, folder: Path, files: Files, tmp_path: Path
+) -> None:
     good = folder / "plan.json", folder / "reports.parquet"
     made = "--people", 5, "--seed", 1, "-o"
     refused(sottovoce("associate", *good, "--pair", "smoker"), "must be two attributes")
     refused(sottovoce("associate", *good, "--pair", "smoker,tall"), "'tall' is not in the plan")
     refused(sottovoce("associate", *good, "--null", "magic"), "null (magic)")
-    refused(sottovoce("associate", *good, "--null", "simulation", "--replicates", 1), "replicates (1)")
-    refused(sottovoce("associate", files.plan, files.reports), "its question must be marginals, not frequencies")
+    refused(
+        sottovoce("associate", *good, "--null", "simulation", "--replicates", 1), "replicates (1)"
+    )
+    refused(
+        sottovoce("associate", files.plan, files.reports),
+        "its question must be marginals, not frequencies",
+    )
     refused(sottovoce("associate", good[0], folder / "calm-reports.parquet"), "another plan")
     refused(sottovoce("associate", good[0], folder / "none.parquet"), "none.parquet")
     refused(sottovoce("tree", *good, "--root", "tall"), "'tall' is not in the plan")
     refused(sottovoce("tree", *good, "--plot", tmp_path / "tree.doc"), "must end in one of")
     refused(sottovoce("tree", *good, "--id", "00"), "its hash is not the id expected")
-    refused(sottovoce("synthesize", *good, *made, tmp_path / "people.doc"), "must end in one of .csv")
-    refused(sottovoce("synthesize", *good, *made, tmp_path / "none" / "people.csv"), "folder that exists")
-    refused(sottovoce("synthesize", *good, *made, tmp_path / "a.csv", "--attributes", "tall"), "'tall'")
-    refused(sottovoce("synthesize", *good, "--people", 0, "--seed", 1, "-o", tmp_path / "a.csv"), "people (0)")
+    refused(
+        sottovoce("synthesize", *good, *made, tmp_path / "people.doc"), "must end in one of .csv"
+    )
+    refused(
+        sottovoce("synthesize", *good, *made, tmp_path / "none" / "people.csv"),
+        "folder that exists",
+    )
+    refused(
+        sottovoce("synthesize", *good, *made, tmp_path / "a.csv", "--attributes", "tall"), "'tall'"
+    )
+    refused(
+        sottovoce("synthesize", *good, "--people", 0, "--seed", 1, "-o", tmp_path / "a.csv"),
+        "people (0)",
+    )
     refused(sottovoce("synthesize", *good, "-o", tmp_path / "a.csv", "--seed", 1), "--people")
     assert not (tmp_path / "a.csv").exists()
 
@@ -127,7 +162,11 @@ def test_bad_input_is_one_line(sottovoce: Command, folder: Path, files: Files, t
 def test_what_was_never_asked_is_said(sottovoce: Command, tmp_path: Path) -> None:
     question = sv.Marginals(up_to=2, method="calm", views=[[0, 1], [2]])
     plan = sv.plan(SCHEMA, question, epsilon=2.0, people=600)
-    people = {"smoker": [True, False] * 300, "drinker": [True, False] * 300, "region": ["N", "S", "W"] * 200}
+    people = {
+        "smoker": [True, False] * 300,
+        "drinker": [True, False] * 300,
+        "region": ["N", "S", "W"] * 200,
+    }
     files = tmp_path / "plan.json", tmp_path / "reports.parquet"
     files[0].write_bytes(plan.to_json().encode())
     write_stream(files[1], [sv.simulate(plan, people, seed=1)])
@@ -135,7 +174,9 @@ def test_what_was_never_asked_is_said(sottovoce: Command, tmp_path: Path) -> Non
     assert found[1].startswith("smoker - drinker")
     assert [line.split(None, 3)[3] for line in found[2:4]] == ["never asked together"] * 2
     refused(sottovoce("associate", *files, "--pair", "region,smoker"), "never asked together")
-    assert "never asked together: smoker x region, drinker x region" in sottovoce("tree", *files).out
+    assert (
+        "never asked together: smoker x region, drinker x region" in sottovoce("tree", *files).out
+    )
     table = sottovoce("estimate", *files, "--marginal", "smoker,region")
     assert "never asked: smoker x region" in " ".join(table.out.split())
     told = json.loads(sottovoce("estimate", *files, "--marginal", "smoker,region", "--json").out)
@@ -147,7 +188,11 @@ def test_what_was_never_asked_is_said(sottovoce: Command, tmp_path: Path) -> Non
 def test_what_lies_outside_the_tables_is_said(sottovoce: Command, tmp_path: Path) -> None:
     question = sv.Marginals(up_to=2, workload=[["smoker", "drinker"], ["region"]], method="marg-ps")
     plan = sv.plan(SCHEMA, question, epsilon=2.0, people=600)
-    people = {"smoker": [True, False] * 300, "drinker": [True, False] * 300, "region": ["N", "S", "W"] * 200}
+    people = {
+        "smoker": [True, False] * 300,
+        "drinker": [True, False] * 300,
+        "region": ["N", "S", "W"] * 200,
+    }
     files = tmp_path / "plan.json", tmp_path / "reports.parquet"
     files[0].write_bytes(plan.to_json().encode())
     write_stream(files[1], [sv.simulate(plan, people, seed=1)])

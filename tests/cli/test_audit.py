@@ -17,7 +17,10 @@ from tests.cli.helpers import Command
 
 Patch = pytest.MonkeyPatch
 TWO_COHORTS = sv.Schema(a=sv.Boolean(), b=sv.Boolean()), sv.Frequencies("a", "b")
-BASKETS = sv.Schema(x=sv.Items(range(4))), sv.TopItems("x", top=2, method="psfo", length=2, oracle="grr")
+BASKETS = (
+    sv.Schema(x=sv.Items(range(4))),
+    sv.TopItems("x", top=2, method="psfo", length=2, oracle="grr"),
+)
 
 
 def cohort_is_answer(patch: Patch) -> None:
@@ -55,7 +58,12 @@ def padding_takes_the_first(patch: Patch) -> None:
     ],
 )
 def test_a_mutant_is_exit_code_one(
-    parts: Any, mutate: Callable[[Patch], None], fault: str, tmp_path: Path, sottovoce: Command, monkeypatch: Patch
+    parts: Any,
+    mutate: Callable[[Patch], None],
+    fault: str,
+    tmp_path: Path,
+    sottovoce: Command,
+    monkeypatch: Patch,
 ) -> None:
     path = tmp_path / "plan.json"
     path.write_text(sv.plan(*parts, epsilon=1, people=1000).to_json())

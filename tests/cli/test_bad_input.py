@@ -18,7 +18,9 @@ SECRET = "mauve-4711"
 @pytest.mark.parametrize("epsilon", ["0", "nan", "-1.0", "inf", '"much"', "true"])
 def test_epsilon_of_a_survey(sottovoce: Command, files: Files, epsilon: str) -> None:
     good = files.plan.read_bytes()
-    files.survey.write_text(files.survey.read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}"))
+    files.survey.write_text(
+        files.survey.read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}")
+    )
     refused(sottovoce("plan", files.survey, "-o", files.plan), "epsilon")
     assert files.plan.read_bytes() == good
 
@@ -65,11 +67,15 @@ def test_surveys(sottovoce: Command, files: Files, before: str, after: str, word
 
 @pytest.mark.parametrize("seed", [(), ("--seed", 1)])
 @pytest.mark.parametrize("column", ["colour", "age"])
-def test_value_outside_the_schema(sottovoce: Command, files: Files, seed: tuple[object, ...], column: str) -> None:
+def test_value_outside_the_schema(
+    sottovoce: Command, files: Files, seed: tuple[object, ...], column: str
+) -> None:
     files.survey.write_text(files.survey.read_text().replace('["colour"]', f'["{column}"]'))
     assert sottovoce("plan", files.survey, "-o", files.plan).code == 0
     good = files.reports.read_bytes()
-    people = write_csv(files.folder / "bad.csv", **{column: ["red" if column == "colour" else 20] * 2 + [SECRET]})
+    people = write_csv(
+        files.folder / "bad.csv", **{column: ["red" if column == "colour" else 20] * 2 + [SECRET]}
+    )
     outcome = sottovoce("whisper", files.plan, people, "-o", files.reports, *seed)
     refused(outcome, "row 3", repr(column))
     assert SECRET not in outcome.err
@@ -127,7 +133,9 @@ def test_truncated_reports(sottovoce: Command, files: Files, kept: float) -> Non
 
 
 def test_damaged_reports_end_cleanly(sottovoce: Command, files: Files) -> None:
-    """Any byte of the pages may be wrong; the answer is an estimate or one line, never a traceback."""
+    """Any byte of the pages may be wrong; the answer is an estimate or one line,
+    never a traceback.
+    """
     whole = bytearray(files.reports.read_bytes())
     for place in range(4, len(whole) - 8, max(1, len(whole) // 40)):
         damaged = whole.copy()
@@ -172,7 +180,9 @@ def test_tampered_plans(sottovoce: Command, files: Files) -> None:
 def test_a_plan_whose_hash_does_not_match(sottovoce: Command, files: Files) -> None:
     wrong = "0" * 64
     refused(sottovoce("estimate", files.plan, files.reports, "--id", wrong), "hash")
-    refused(sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--id", wrong), "hash")
+    refused(
+        sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--id", wrong), "hash"
+    )
     right = hashlib.sha256(files.plan.read_bytes()).hexdigest()
     assert sottovoce("estimate", files.plan, files.reports, "--id", right).code == 0
 
@@ -186,7 +196,10 @@ def test_files_that_are_not_there(sottovoce: Command, files: Files) -> None:
     refused(sottovoce("whisper", files.plan, files.people, "-o", missing), "folder that exists")
     refused(sottovoce("estimate", files.plan, missing), str(missing))
     refused(sottovoce("estimate", files.plan, files.reports, "--candidates", missing), str(missing))
-    refused(sottovoce("estimate", files.plan, files.reports, "--plot", missing.with_suffix(".svg")), "folder")
+    refused(
+        sottovoce("estimate", files.plan, files.reports, "--plot", missing.with_suffix(".svg")),
+        "folder",
+    )
     refused(sottovoce("audit", missing), str(missing))
     refused(sottovoce("plan", files.folder), "directory")
     refused(sottovoce("plan", files.survey, "-o", files.folder), "directory")
@@ -199,7 +212,10 @@ def test_options(sottovoce: Command, files: Files) -> None:
     empty = files.folder / "empty.txt"
     empty.write_text("\n")
     refused(sottovoce(*estimate, "--candidates", empty), "candidates")
-    refused(sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--seed", "-1"), "--seed")
+    refused(
+        sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--seed", "-1"),
+        "--seed",
+    )
     refused(sottovoce("audit"), "--oracle")
     refused(sottovoce("audit", files.plan, "--oracle", "grr"), "not both")
     refused(sottovoce("audit", "--oracle", "delphi", "--size", 4, "--epsilon", 1), "delphi")

@@ -33,9 +33,12 @@ COMMANDS = (
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys, sottovoce.cli; sottovoce.cli.run(['--help']); "
-        "print(sorted({'numpy', 'pyarrow', 'pandas', 'altair', 'numba', 'scipy'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'pyarrow', 'pandas', 'altair', 'numba', 'scipy'} & "
+        "set(sys.modules)))"
     )
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
     assert shown.splitlines()[-1] == "[]"
 
 
@@ -54,7 +57,9 @@ def test_version_and_bare_command(sottovoce: Command) -> None:
 
 
 def test_bad_input_of_the_process(tmp_path: Path) -> None:
-    ended = subprocess.run([COMMAND, "plan", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [COMMAND, "plan", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 2
     assert ended.stderr == f"error: {tmp_path / 'none.toml'}: No such file or directory\n"
 

@@ -1,4 +1,6 @@
-"""Titles, names and labels come from files and from strangers: none reaches a terminal or a spreadsheet as an order."""
+"""Titles, names and labels come from files and from strangers: none reaches a terminal or a
+spreadsheet as an order.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,16 @@ def test_info_writes_out_a_title(sottovoce: Command, files: Files) -> None:
 def hostile(files: Files) -> Files:
     """A survey whose names and labels are orders to a spreadsheet, and one label to a terminal."""
     name, other = "=a", "@b"
-    schema = sv.Schema(**{name: sv.Categorical(["-1+1", f"x{ESCAPES}"]), other: sv.Categorical(["=1+1", "-7"])})
+    schema = sv.Schema(
+        **{name: sv.Categorical(["-1+1", f"x{ESCAPES}"]), other: sv.Categorical(["=1+1", "-7"])}
+    )
     plan = sv.plan(schema, sv.Marginals(up_to=2, method="marg-ps"), epsilon=4.0, people=400)
     files.plan.write_text(plan.to_json(), encoding="utf-8")
     draws = np.random.default_rng(1)
-    rows = {each: [kind.labels()[code] for code in draws.integers(0, 2, 400)] for each, kind in schema.items()}
+    rows = {
+        each: [kind.labels()[code] for code in draws.integers(0, 2, 400)]
+        for each, kind in schema.items()
+    }
     write_csv(files.people, **rows)
     sv.simulate(plan, rows, seed=1).write(files.reports)
     return files
@@ -60,12 +67,17 @@ def test_names_and_labels_are_written_out(sottovoce: Command, hostile: Files) ->
         shown = sottovoce(*command)
         assert (shown.code, shown.err) == (0, ""), command
         assert clean(shown.out), command
-        assert (r"\x1b[2J" in shown.out) == (command[0] == "estimate"), command  # the others show no labels
+        # the others show no labels
+        assert (r"\x1b[2J" in shown.out) == (command[0] == "estimate"), command
 
 
-def test_a_survey_with_such_names_is_refused_in_visible_words(sottovoce: Command, files: Files) -> None:
+def test_a_survey_with_such_names_is_refused_in_visible_words(
+    sottovoce: Command, files: Files
+) -> None:
     text = files.survey.read_text()
-    files.survey.write_text(text.replace("schema.colour", 'schema."a\\u001b[2J"').replace('"colour"', '"a\\u001b[2J"'))
+    files.survey.write_text(
+        text.replace("schema.colour", 'schema."a\\u001b[2J"').replace('"colour"', '"a\\u001b[2J"')
+    )
     shown = sottovoce("plan", files.survey)
     assert shown.code == 2
     assert clean(shown.err)
@@ -76,9 +88,13 @@ def test_a_survey_with_such_names_is_refused_in_visible_words(sottovoce: Command
     assert r"no\x1b[2J" in refused.err
 
 
-def test_synthetic_people_hold_no_formulas(sottovoce: Command, hostile: Files, tmp_path: Path) -> None:
+def test_synthetic_people_hold_no_formulas(
+    sottovoce: Command, hostile: Files, tmp_path: Path
+) -> None:
     out = tmp_path / "synthetic.csv"
-    made = sottovoce("synthesize", hostile.plan, hostile.reports, "--people", 50, "--seed", 1, "-o", out, "-q")
+    made = sottovoce(
+        "synthesize", hostile.plan, hostile.reports, "--people", 50, "--seed", 1, "-o", out, "-q"
+    )
     assert made.code == 0, made.err
     with out.open(newline="", encoding="utf-8") as file:
         heads, *rows = csv.reader(file)

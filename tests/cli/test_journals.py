@@ -1,4 +1,6 @@
-"""Whose journal is whose: no name of a people's file, and no second process, draws anybody twice or loses anybody."""
+"""Whose journal is whose: no name of a people's file, and no second process, draws anybody twice or
+loses anybody.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Sending:
         self._here, self._url, self._command = here, collector.url, sottovoce
 
     def __call__(self, people: Path, *options: object) -> Outcome:
-        return self._command("send", self._here / "plan.json", people, "--to", self._url, "--batch", 20, *options)
+        return self._command(
+            "send", self._here / "plan.json", people, "--to", self._url, "--batch", 20, *options
+        )
 
     def count(self) -> int:
         with open_store(f"sqlite:///{self._here}/survey.db", create=False) as store:
@@ -67,7 +71,9 @@ def people(path: Path, count: int) -> Path:
 
 @pytest.mark.parametrize("how", ["rename", "link"])
 def test_a_file_of_another_name_is_not_drawn_again(here: Path, send: Sending, how: str) -> None:
-    """It is refused with the journal's name, and goes on with that; also with rows that came later."""
+    """It is refused with the journal's name, and goes on with that;
+    also with rows that came later.
+    """
     old, new = people(here / "people.csv", 20), here / "renamed.csv"
     assert send(old).code == 0
     own = journal_beside(old, PLAN)
@@ -95,7 +101,9 @@ def test_a_renamed_file_with_changed_rows_is_not_drawn_again(here: Path, send: S
 
 
 def test_a_copy_is_not_drawn_again(here: Path, send: Sending) -> None:
-    """The first file is still there: it is that one that goes on. Other people may say that they are."""
+    """The first file is still there: it is that one that goes on. Other people may say that they
+    are.
+    """
     old, copy = people(here / "people.csv", 20), people(here / "copy.csv", 21)
     assert send(old).code == 0
     refused(send(copy), f"send {old} itself")
@@ -126,7 +134,12 @@ def test_a_copy_that_was_mended_is_not_drawn_again(here: Path, send: Sending, ho
     copy.write_text("\n".join([head, *rows, "red\n"]))
     own = journal_beside(old, PLAN)
     refused(
-        send(copy), f"drawn for {old}", str(own), f"send {old} itself", "--journal FILE", "nothing was drawn or sent"
+        send(copy),
+        f"drawn for {old}",
+        str(own),
+        f"send {old} itself",
+        "--journal FILE",
+        "nothing was drawn or sent",
     )
     assert not journal_beside(copy, PLAN).exists()
     assert send.count() == 100
@@ -134,7 +147,9 @@ def test_a_copy_that_was_mended_is_not_drawn_again(here: Path, send: Sending, ho
 
 
 def test_other_people_are_no_copy_however_many_rows_are_equal() -> None:
-    """By chance, of few values or many, in any order or sorted; a copy of as many rows, with one mended, is one."""
+    """By chance, of few values or many, in any order or sorted; a copy of as many rows, with one
+    mended, is one.
+    """
     rng = np.random.default_rng(1)
     for count in (20, 60, 200, 1000):
         for size in (2, 4, 10, 100, 100_000):
@@ -148,12 +163,17 @@ def test_other_people_are_no_copy_however_many_rows_are_equal() -> None:
             if count >= 200 or (count, size) == (60, 100):
                 assert is_copy(rows, first, mended)
                 assert is_copy(rows, first, np.delete(first, count // 3))
-                some = np.sort(rng.choice(count, count * 3 // 4, replace=False))  # those of one round
+                # those of one round
+                some = np.sort(rng.choice(count, count * 3 // 4, replace=False))
                 assert is_copy(some, first[some], mended)
 
 
-def test_a_journal_goes_to_one_collector(here: Path, collector: Collector, sottovoce: Command) -> None:
-    """Another address is refused, and says how to go on; if the collector moved, nobody is drawn or sent again."""
+def test_a_journal_goes_to_one_collector(
+    here: Path, collector: Collector, sottovoce: Command
+) -> None:
+    """Another address is refused, and says how to go on; if the collector moved, nobody is drawn or
+    sent again.
+    """
     file = people(here / "people.csv", 20)
     arguments = ("send", here / "plan.json", file, "--to")
     same = collector.url.replace("http://", "HTTP://") + "/"
@@ -164,7 +184,12 @@ def test_a_journal_goes_to_one_collector(here: Path, collector: Collector, sotto
     before = own.read_bytes()
     people(file, 25)
     refused(
-        sottovoce(*arguments, other), str(own), f"({other})", f"--to {collector.url}", "--moved", "nothing was drawn"
+        sottovoce(*arguments, other),
+        str(own),
+        f"({other})",
+        f"--to {collector.url}",
+        "--moved",
+        "nothing was drawn",
     )
     assert own.read_bytes() == before
     people(file, 20)
@@ -173,7 +198,9 @@ def test_a_journal_goes_to_one_collector(here: Path, collector: Collector, sotto
     refused(sottovoce(*arguments, collector.url), f"--to {other}")
 
 
-def test_a_journal_of_before_takes_the_collector_that_it_is_given(here: Path, send: Sending) -> None:
+def test_a_journal_of_before_takes_the_collector_that_it_is_given(
+    here: Path, send: Sending
+) -> None:
     """Journals that earlier versions wrote name none."""
     file = people(here / "people.csv", 20)
     assert send(file).code == 0
@@ -215,7 +242,9 @@ def test_one_journal_does_not_serve_two_files(here: Path, send: Sending) -> None
     shared = here / "shared.journal"
     assert send(first, "--journal", shared).code == 0
     before = shared.read_bytes()
-    refused(send(second, "--journal", shared), "another people's file", str(first), "--journal FILE")
+    refused(
+        send(second, "--journal", shared), "another people's file", str(first), "--journal FILE"
+    )
     assert shared.read_bytes() == before
     assert send(second, "--journal", here / "second.journal").out == "20 reports acknowledged\n"
     assert send.count() == 40
@@ -240,7 +269,9 @@ def test_a_folder_may_move_with_its_journal(here: Path, send: Sending) -> None:
 # -- files that are no journals
 
 
-@pytest.mark.parametrize("text", ["", "deadbeef", "0", "12345678 ", '12345678 {"journal":', "my notes\n", "a,b\n1,2\n"])
+@pytest.mark.parametrize(
+    "text", ["", "deadbeef", "0", "12345678 ", '12345678 {"journal":', "my notes\n", "a,b\n1,2\n"]
+)
 def test_a_file_of_something_else_is_left_as_it_is(here: Path, send: Sending, text: str) -> None:
     """Its text and its mode; an empty one may become a journal."""
     other = here / "other.txt"
@@ -256,7 +287,9 @@ def test_a_file_of_something_else_is_left_as_it_is(here: Path, send: Sending, te
     assert stat.S_IMODE(other.stat().st_mode) == (0o644 if text else 0o600)
 
 
-def test_an_acknowledgement_of_a_row_that_was_never_drawn_is_refused(here: Path, send: Sending) -> None:
+def test_an_acknowledgement_of_a_row_that_was_never_drawn_is_refused(
+    here: Path, send: Sending
+) -> None:
     file = people(here / "people.csv", 20)
     assert send(file).code == 0
     own = journal_beside(file, PLAN)
@@ -268,7 +301,9 @@ def test_an_acknowledgement_of_a_row_that_was_never_drawn_is_refused(here: Path,
     assert send(file).out == "1 reports acknowledged, 20 before\n"
 
 
-def test_a_journal_is_read_where_it_was_checked(here: Path, send: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_is_read_where_it_was_checked(
+    here: Path, send: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once it was checked, another file in its place is not read: nobody seems to be new."""
     file = people(here / "people.csv", 20)
     assert send(file).code == 0
@@ -290,14 +325,23 @@ def test_a_journal_is_read_where_it_was_checked(here: Path, send: Sending, monke
 
 @pytest.mark.parametrize("command", ["whisper", "send"])
 def test_one_process_at_a_time_has_a_series(
-    here: Path, collector: Collector, sottovoce: Command, monkeypatch: pytest.MonkeyPatch, command: str
+    here: Path,
+    collector: Collector,
+    sottovoce: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
 ) -> None:
-    """While one runs, from before it has read the file to its end, another is refused, under any name of the file."""
+    """While one runs, from before it has read the file to its end, another is refused, under any
+    name of the file.
+    """
     file, kept, link = people(here / "people.csv", 40), here / "kept.parquet", here / "link.parquet"
     link.symlink_to(kept)
     others: list[Outcome] = []
     whisper = ("whisper", here / "rounds.json", file, "-o", here / "reports.parquet", "--series")
-    running = {"whisper": whisper, "send": ("send", here / "rounds.json", file, "--to", collector.url, "--series")}
+    running = {
+        "whisper": whisper,
+        "send": ("send", here / "rounds.json", file, "--to", collector.url, "--series"),
+    }
     real = SeriesMembership._draw
 
     def meanwhile(self: SeriesMembership, count: int) -> None:

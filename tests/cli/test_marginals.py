@@ -1,4 +1,6 @@
-"""Marginals as a person types them: plan with a ranking, tables by name, methods compared on a table."""
+"""Marginals as a person types them: plan with a ranking, tables by name, methods compared on a
+table.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Folder:
         region = np.array(["N", "S", "W"])[draws.choice(3, 4000, p=[0.5, 0.3, 0.2])]
         drinker = draws.random(4000) < np.where(smoker, 0.8, 0.3)
         self.columns = {"smoker": smoker, "region": region, "drinker": drinker}
-        write_csv(self["people.csv"], **{name: column.tolist() for name, column in self.columns.items()})
+        write_csv(
+            self["people.csv"], **{name: column.tolist() for name, column in self.columns.items()}
+        )
         self["survey.toml"].write_text(SURVEY)
 
     def __getitem__(self, name: str) -> Path:
@@ -62,7 +66,15 @@ def here(tmp_path: Path) -> Folder:
 @pytest.fixture
 def heard(here: Folder, sottovoce: Command) -> Folder:
     assert sottovoce("plan", here["survey.toml"], "-o", here["plan.json"]).code == 0
-    whisper = ("whisper", here["plan.json"], here["people.csv"], "-o", here["reports.parquet"], "--seed", 3)
+    whisper = (
+        "whisper",
+        here["plan.json"],
+        here["people.csv"],
+        "-o",
+        here["reports.parquet"],
+        "--seed",
+        3,
+    )
     assert sottovoce(*whisper).code == 0
     return here
 
@@ -79,7 +91,9 @@ def test_a_plan_of_marginals_prints_the_ranking(here: Folder, sottovoce: Command
     assert {rank["method"] for rank in ranks} == {method.name for method in METHODS}
     assert [rank["method"] for rank in ranks if rank["chosen"]] == ["marg-ps"]
     fitting = [rank for rank in ranks if rank["predicted_sse"] is not None]
-    assert [rank["predicted_sse"] for rank in fitting] == sorted(rank["predicted_sse"] for rank in fitting)
+    assert [rank["predicted_sse"] for rank in fitting] == sorted(
+        rank["predicted_sse"] for rank in fitting
+    )
     assert fitting[0]["ratio"] == 1
     assert all(rank["reason"] for rank in ranks)
 
@@ -122,7 +136,9 @@ def test_methods_that_do_not_fit_say_why(here: Folder, sottovoce: Command) -> No
 
 
 def test_surveys_of_marginals(here: Folder, sottovoce: Command) -> None:
-    good = SURVEY.replace("up_to = 2", 'up_to = 2\nattributes = ["smoker", "drinker"]\nworkload = [["smoker"]]')
+    good = SURVEY.replace(
+        "up_to = 2", 'up_to = 2\nattributes = ["smoker", "drinker"]\nworkload = [["smoker"]]'
+    )
     here["survey.toml"].write_text(good)
     assert sottovoce("plan", here["survey.toml"], "-o", here["plan.json"]).code == 0
     question = sv.Plan.from_json(here["plan.json"].read_bytes()).question
@@ -146,7 +162,10 @@ def test_surveys_of_marginals(here: Folder, sottovoce: Command) -> None:
 
 
 def test_a_frequencies_plan_has_no_ranking(here: Folder, sottovoce: Command) -> None:
-    text = SURVEY.partition("[question]")[0] + '[question]\nkind = "frequencies"\nattributes = ["smoker"]\n'
+    text = (
+        SURVEY.partition("[question]")[0]
+        + '[question]\nkind = "frequencies"\nattributes = ["smoker"]\n'
+    )
     here["survey.toml"].write_text(text)
     assert "ranking" not in json.loads(sottovoce("plan", here["survey.toml"], "--json").out)
 
@@ -158,7 +177,9 @@ def test_families_are_described_by_their_kinds_and_some_cohorts_audited(
     schema = "\n".join(f'[schema.x{place}]\nkind = "boolean"' for place in range(30))
     question = '[question]\nkind = "marginals"\nup_to = 3\nmethod = "marg-ps"\n'
     (tmp_path / "s.toml").write_text(f"epsilon = 1\npeople = 100000\n{schema}\n{question}")
-    body = json.loads(sottovoce("plan", tmp_path / "s.toml", "--json", "-o", tmp_path / "plan.json").out)
+    body = json.loads(
+        sottovoce("plan", tmp_path / "s.toml", "--json", "-o", tmp_path / "plan.json").out
+    )
     assert (body["cohorts"], len(body["asks"])) == (4060, 1)
     assert (body["asks"][0]["people"], body["asks"][0]["size"]) == (100_000 // 4060, 8)
     monkeypatch.setattr("sottovoce.audit.plans.MAX_WAYS", 1 << 12)
@@ -196,14 +217,21 @@ def test_marginals_by_name_are_near_the_truth(heard: Folder, sottovoce: Command)
     assert outcome.err == ""
     pair, single = json.loads(outcome.out)["tables"]
     assert (pair["attributes"], single["attributes"]) == (["drinker", "smoker"], ["region"])
-    assert (pair["is_reconstructed"], pair["is_unbiased"], pair["method"]) == (False, True, "marg-ps")
+    assert (pair["is_reconstructed"], pair["is_unbiased"], pair["method"]) == (
+        False,
+        True,
+        "marg-ps",
+    )
     assert pair["errors"].startswith("closed form")
     smoker, drinker = heard.columns["smoker"], heard.columns["drinker"]
     for row in pair["rows"]:
         truth = float(((drinker == row["value"][0]) & (smoker == row["value"][1])).mean())
         assert abs(row["frequency"] - truth) < 5 * row["std_error"]
     for row in single["rows"]:
-        assert abs(row["frequency"] - float((heard.columns["region"] == row["value"]).mean())) < 5 * row["std_error"]
+        assert (
+            abs(row["frequency"] - float((heard.columns["region"] == row["value"]).mean()))
+            < 5 * row["std_error"]
+        )
 
 
 def test_marginals_are_printed_with_their_marks(heard: Folder, sottovoce: Command) -> None:
@@ -218,7 +246,9 @@ def test_marginals_are_printed_with_their_marks(heard: Folder, sottovoce: Comman
     assert ", reconstructed " not in plain
     assert "was never asked for" not in plain
     assert "standard errors: closed form" in plain
-    (table,) = json.loads(sottovoce(*estimate, "--marginal", "smoker,region,drinker", "--json").out)["tables"]
+    (table,) = json.loads(
+        sottovoce(*estimate, "--marginal", "smoker,region,drinker", "--json").out
+    )["tables"]
     assert table["is_reconstructed"]
 
 
@@ -230,13 +260,17 @@ def test_all_tables_of_a_size(heard: Folder, sottovoce: Command) -> None:
     ]  # fmt: skip
     default = json.loads(sottovoce(*estimate, "--json").out)["tables"]
     assert [table["attributes"] for table in default] == [["smoker"], ["region"], ["drinker"]]
-    both = json.loads(sottovoce(*estimate, "--k", 1, "--marginal", "smoker,region", "--json").out)["tables"]
+    both = json.loads(sottovoce(*estimate, "--k", 1, "--marginal", "smoker,region", "--json").out)[
+        "tables"
+    ]
     assert len(both) == 4
 
 
 def test_tables_are_repaired_and_drawn(heard: Folder, sottovoce: Command) -> None:
     estimate = ("estimate", heard["plan.json"], heard["reports.parquet"], "--k", 2)
-    outcome = sottovoce(*estimate, "--postprocess", "norm-sub", "--json", "--plot", heard["plot.svg"])
+    outcome = sottovoce(
+        *estimate, "--postprocess", "norm-sub", "--json", "--plot", heard["plot.svg"]
+    )
     for table in json.loads(outcome.out)["tables"]:
         assert (table["method"], table["repair"]) == ("marg-ps", "norm-sub")
         assert sum(row["frequency"] for row in table["rows"]) == pytest.approx(1)
@@ -252,10 +286,18 @@ def test_marginals_that_are_not_there(heard: Folder, sottovoce: Command) -> None
 
 
 def test_a_frequencies_plan_has_tables_by_name(here: Folder, sottovoce: Command) -> None:
-    text = SURVEY.partition("[question]")[0] + '[question]\nkind = "frequencies"\nattributes = ["smoker", "region"]\n'
+    text = (
+        SURVEY.partition("[question]")[0]
+        + '[question]\nkind = "frequencies"\nattributes = ["smoker", "region"]\n'
+    )
     here["survey.toml"].write_text(text)
     assert sottovoce("plan", here["survey.toml"], "-o", here["plan.json"]).code == 0
-    assert sottovoce("whisper", here["plan.json"], here["people.csv"], "-o", here["r.parquet"], "--seed", 3).code == 0
+    assert (
+        sottovoce(
+            "whisper", here["plan.json"], here["people.csv"], "-o", here["r.parquet"], "--seed", 3
+        ).code
+        == 0
+    )
     estimate = ("estimate", here["plan.json"], here["r.parquet"])
     (table,) = json.loads(sottovoce(*estimate, "--marginal", "region", "--json").out)["tables"]
     assert table["attributes"] == ["region"]
@@ -267,7 +309,20 @@ def test_a_frequencies_plan_has_tables_by_name(here: Folder, sottovoce: Command)
 
 
 def compared(sottovoce: Command, table: Path, *more: Any) -> list[dict[str, Any]]:
-    arguments = ("--k", 2, "--epsilon", "1", "--people", 1000, "--queries", 5, "--runs", 2, *more, "--json")
+    arguments = (
+        "--k",
+        2,
+        "--epsilon",
+        "1",
+        "--people",
+        1000,
+        "--queries",
+        5,
+        "--runs",
+        2,
+        *more,
+        "--json",
+    )
     outcome = sottovoce("compare", "marginals", table, *arguments)
     assert outcome.err == ""
     rows: list[dict[str, Any]] = json.loads(outcome.out)
@@ -275,13 +330,32 @@ def compared(sottovoce: Command, table: Path, *more: Any) -> list[dict[str, Any]
 
 
 def test_compare_prints_a_row_per_epsilon_and_method(here: Folder, sottovoce: Command) -> None:
-    arguments = ("--k", 2, "--epsilon", "0.5,2", "--people", 1000, "--runs", 2, "--methods", "auto,uniform,inp-em")
-    rows = json.loads(sottovoce("compare", "marginals", here["people.csv"], *arguments, "--json").out)
+    arguments = (
+        "--k",
+        2,
+        "--epsilon",
+        "0.5,2",
+        "--people",
+        1000,
+        "--runs",
+        2,
+        "--methods",
+        "auto,uniform,inp-em",
+    )
+    rows = json.loads(
+        sottovoce("compare", "marginals", here["people.csv"], *arguments, "--json").out
+    )
     assert [list(row)[:8] for row in rows] == [FIRST_KEYS] * 6
-    assert [(row["epsilon"], row["method"]) for row in rows][:3] == [(0.5, "auto"), (0.5, "uniform"), (0.5, "inp-em")]
+    assert [(row["epsilon"], row["method"]) for row in rows][:3] == [
+        (0.5, "auto"),
+        (0.5, "uniform"),
+        (0.5, "inp-em"),
+    ]
     assert all(row["k"] == 2 for row in rows)
     assert rows[1]["sse"] == rows[4]["sse"]
-    again = json.loads(sottovoce("compare", "marginals", here["people.csv"], *arguments, "--json").out)
+    again = json.loads(
+        sottovoce("compare", "marginals", here["people.csv"], *arguments, "--json").out
+    )
     assert [row["sse"] for row in again] == [row["sse"] for row in rows]
     printed = sottovoce("compare", "marginals", here["people.csv"], *arguments).out
     assert "squared error" in printed
@@ -295,7 +369,9 @@ def test_compare_says_why_a_method_does_not_fit(here: Folder, sottovoce: Command
     assert first["sse"] is first["tvd"] is first["seconds"] is None
     assert "does not fit" in first["reason"]
     assert second["sse"] > 0
-    text = sottovoce("compare", "marginals", here["people.csv"], "--epsilon", 1, "--runs", 1, *arguments).out
+    text = sottovoce(
+        "compare", "marginals", here["people.csv"], "--epsilon", 1, "--runs", 1, *arguments
+    ).out
     assert "does not fit" in text.replace("\n", " ")
 
 
@@ -309,7 +385,10 @@ def test_compare_takes_a_schema_and_attributes(here: Folder, sottovoce: Command)
     compare = ("compare", "marginals", here["people.csv"], "--k", 2, "--epsilon", 1)
     refused(sottovoce(*compare, "--schema", here["other.toml"]), "[schema.NAME]")
     refused(sottovoce(*compare, "--attributes", "smoker,wish"), "'wish' is not in the table")
-    refused(sottovoce(*compare, "--schema", here["survey.toml"], "--attributes", "wish,smoker"), "'wish'")
+    refused(
+        sottovoce(*compare, "--schema", here["survey.toml"], "--attributes", "wish,smoker"),
+        "'wish'",
+    )
 
 
 def test_compare_bins_and_merges_many_numbers(tmp_path: Path, sottovoce: Command) -> None:
@@ -344,7 +423,19 @@ def test_compare_takes_the_top_items(tmp_path: Path, sottovoce: Command) -> None
 def test_compare_counts_intervals(here: Folder, sottovoce: Command) -> None:
     (row,) = compared(sottovoce, here["people.csv"], "--methods", "marg-ps", "--coverage")
     assert 0.5 < row["coverage"] <= 1
-    options = ("--k", 2, "--epsilon", 1, "--people", 500, "--runs", 1, "--methods", "marg-ps", "--coverage")
+    options = (
+        "--k",
+        2,
+        "--epsilon",
+        1,
+        "--people",
+        500,
+        "--runs",
+        1,
+        "--methods",
+        "marg-ps",
+        "--coverage",
+    )
     assert "95% holds" in sottovoce("compare", "marginals", here["people.csv"], *options).out
 
 
@@ -354,8 +445,13 @@ def test_compare_refuses_bad_options(here: Folder, sottovoce: Command) -> None:
     refused(sottovoce(*compare, "--k", 2, "--methods", "wish"), "method (wish)")
     refused(sottovoce(*compare, "--k", 2, "--runs", 0), "runs (0)")
     refused(sottovoce(*compare, "--k", 2, "--seed", -1), "--seed")
-    refused(sottovoce("compare", "marginals", here["people.csv"], "--k", 2, "--epsilon", "1,"), "epsilon")
-    refused(sottovoce("compare", "marginals", here["none.csv"], "--k", 2, "--epsilon", "1"), "none.csv")
+    refused(
+        sottovoce("compare", "marginals", here["people.csv"], "--k", 2, "--epsilon", "1,"),
+        "epsilon",
+    )
+    refused(
+        sottovoce("compare", "marginals", here["none.csv"], "--k", 2, "--epsilon", "1"), "none.csv"
+    )
 
 
 @pytest.mark.parametrize("name", ["compare marginals", "advise"])

@@ -1,4 +1,6 @@
-"""What is popular, as a person types it: surveys, rounds in which nobody answers twice, marks, methods compared."""
+"""What is popular, as a person types it: surveys, rounds in which nobody answers twice, marks,
+methods compared.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +62,18 @@ HOSTILE = "a\x1b[2J\u202eb\x9b\u2028\x00"
 def here(tmp_path: Path, sottovoce: Command) -> Path:
     """A survey about words, answered."""
     (tmp_path / "survey.toml").write_text(SURVEY.format(method="windows"))
-    write_csv(tmp_path / "people.csv", word=np.random.default_rng(1).permutation(np.array(WORDS, object)).tolist())
+    write_csv(
+        tmp_path / "people.csv",
+        word=np.random.default_rng(1).permutation(np.array(WORDS, object)).tolist(),
+    )
     assert sottovoce("plan", tmp_path / "survey.toml", "-o", tmp_path / "plan.json").code == 0
-    whisper = ("whisper", tmp_path / "plan.json", tmp_path / "people.csv", "-o", tmp_path / "reports.parquet")
+    whisper = (
+        "whisper",
+        tmp_path / "plan.json",
+        tmp_path / "people.csv",
+        "-o",
+        tmp_path / "reports.parquet",
+    )
     assert sottovoce(*whisper, "--seed", 3).code == 0
     return tmp_path
 
@@ -72,7 +83,9 @@ def baskets(tmp_path: Path) -> Path:
     draws = np.random.default_rng(2)
     names = ["milk", "tea", "bread", "jam", "salt", "rice"]
     held = draws.random((4000, 6)) < np.array([0.8, 0.6, 0.1, 0.1, 0.05, 0.05])
-    rows = [";".join(name for name, has in zip(names, row, strict=True) if has) for row in held.tolist()]
+    rows = [
+        ";".join(name for name, has in zip(names, row, strict=True) if has) for row in held.tolist()
+    ]
     write_csv(tmp_path / "people.csv", basket=rows)
     return tmp_path
 
@@ -94,15 +107,21 @@ def test_a_plan_says_how_frequent_a_value_must_be(here: Path, sottovoce: Command
 
 
 def test_every_kind_of_question_has_a_survey(baskets: Path, sottovoce: Command) -> None:
-    assert isinstance(read_plan(made(baskets, sottovoce, "top-items", "svim")).question, sv.TopItems)
-    assert isinstance(read_plan(made(baskets, sottovoce, "top-itemsets", "svsm")).question, sv.TopItemsets)
+    assert isinstance(
+        read_plan(made(baskets, sottovoce, "top-items", "svim")).question, sv.TopItems
+    )
+    assert isinstance(
+        read_plan(made(baskets, sottovoce, "top-itemsets", "svsm")).question, sv.TopItemsets
+    )
     body = json.loads(sottovoce("plan", baskets / "survey.toml", "--json").out)
     assert body["guarantee"]["per_report"] <= 4.0
     assert all(ask["epsilon"] <= 4.0 for ask in body["asks"])
 
 
 def test_integers_and_shares_in_a_survey(tmp_path: Path, sottovoce: Command) -> None:
-    text = SURVEY.format(method="auto").replace('kind = "text"\nbytes = 4', 'kind = "integer"\nbits = 64')
+    text = SURVEY.format(method="auto").replace(
+        'kind = "text"\nbytes = 4', 'kind = "integer"\nbits = 64'
+    )
     lines = [line for line in text.splitlines() if "alphabet" not in line]
     (tmp_path / "survey.toml").write_text("\n".join(lines).replace("top = 5", "above = 0.25"))
     assert "0.25" in sottovoce("plan", tmp_path / "survey.toml").out
@@ -123,7 +142,9 @@ def test_integers_and_shares_in_a_survey(tmp_path: Path, sottovoce: Command) -> 
         ("bytes = 4", "bytes = 4\nother = 'x'", "other"),
     ],
 )
-def test_surveys_that_do_not_fit(here: Path, sottovoce: Command, old: str, new: str, words: str) -> None:
+def test_surveys_that_do_not_fit(
+    here: Path, sottovoce: Command, old: str, new: str, words: str
+) -> None:
     path = here / "survey.toml"
     path.write_text(path.read_text().replace(old, new))
     refused(sottovoce("plan", path), words)
@@ -166,7 +187,9 @@ def test_the_same_as_json(here: Path, sottovoce: Command) -> None:
     (table,) = body["tables"]
     assert [row["value"] for row in table["rows"][:3]] == ["tea", "milk", "j\x1b[m"]
     assert all(row["significant"] and row["expected_false"] < 0.05 for row in table["rows"][:3])
-    assert all(row["expected_false"] > table["rows"][2]["expected_false"] for row in table["rows"][3:])
+    assert all(
+        row["expected_false"] > table["rows"][2]["expected_false"] for row in table["rows"][3:]
+    )
     assert body["notes"] == []
     assert (body["steps"], body["next"], body["has_next"]) == ([], None, False)
     assert "\\u001b" in outcome.out
@@ -175,7 +198,9 @@ def test_the_same_as_json(here: Path, sottovoce: Command) -> None:
 def test_candidates_that_come_afterwards(here: Path, sottovoce: Command) -> None:
     (here / "words.txt").write_text("tea\nmilk\nrice\n")
     arguments = ("estimate", here / "plan.json", here / "reports.parquet", "--json")
-    listed = json.loads(sottovoce(*arguments, "--candidates", here / "words.txt").out)["tables"][0]["rows"]
+    listed = json.loads(sottovoce(*arguments, "--candidates", here / "words.txt").out)["tables"][0][
+        "rows"
+    ]
     assert [row["value"] for row in listed[:2]] == ["tea", "milk"]
     (here / "words.txt").write_text("much too long\n")
     refused(sottovoce(*arguments, "--candidates", here / "words.txt"), "candidates")
@@ -183,7 +208,12 @@ def test_candidates_that_come_afterwards(here: Path, sottovoce: Command) -> None
 
 def test_pictures_hold_only_what_can_be_seen(here: Path, sottovoce: Command) -> None:
     picture = here / "bars.svg"
-    assert "Drawn" in sottovoce("estimate", here / "plan.json", here / "reports.parquet", "--plot", picture).out
+    assert (
+        "Drawn"
+        in sottovoce(
+            "estimate", here / "plan.json", here / "reports.parquet", "--plot", picture
+        ).out
+    )
     text = picture.read_text()
     ElementTree.fromstring(text)  # control characters would not be XML
     assert "3. j\\x1b[m" in text
@@ -213,7 +243,9 @@ def test_trees_and_rounds_are_for_popular_values(sottovoce: Command, files: obje
 
 
 def found_with_steps() -> Findings:
-    plan = sv.plan(sv.Schema(x=sv.Integer(8)), sv.HeavyHitters("x", top=1), epsilon=4.0, people=1000)
+    plan = sv.plan(
+        sv.Schema(x=sv.Integer(8)), sv.HeavyHitters("x", top=1), epsilon=4.0, people=1000
+    )
     plain = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [7] * 1000}, seed=1)).estimate()
     assert isinstance(plain, Findings)
     steps = (
@@ -247,7 +279,15 @@ def test_the_tree_is_drawn(tmp_path: Path) -> None:
 def test_pem_tells_its_prefixes(here: Path, sottovoce: Command) -> None:
     (here / "pem.toml").write_text(SURVEY.format(method="pem") + "queries = 4096\n")
     assert sottovoce("plan", here / "pem.toml", "-o", here / "pem.json").code == 0
-    told = ("whisper", here / "pem.json", here / "people.csv", "-o", here / "pem.parquet", "--seed", 3)
+    told = (
+        "whisper",
+        here / "pem.json",
+        here / "people.csv",
+        "-o",
+        here / "pem.parquet",
+        "--seed",
+        3,
+    )
     assert sottovoce(*told).code == 0
     outcome = sottovoce("estimate", here / "pem.json", here / "pem.parquet", "--tree")
     assert "Prefixes on the way" in outcome.out
@@ -269,7 +309,9 @@ def test_hostile_labels_are_written_out(capsys: pytest.CaptureFixture[str]) -> N
     found = found_with_steps()
     hostile = sv.Schema(x=sv.Categorical([HOSTILE, "[bold]b[/bold]"]))
     plan = sv.plan(hostile, sv.Frequencies("x"), epsilon=4.0, people=100)
-    table = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [HOSTILE] * 100}, seed=1)).estimate().table
+    table = (
+        sv.Aggregate(plan).add(sv.simulate(plan, {"x": [HOSTILE] * 100}, seed=1)).estimate().table
+    )
     marked = Findings({("x",): table}, 100, np.array([0.0, 1.0]), found.steps)
     for text in (str(table), str(marked)):
         assert "\\x1b" in text
@@ -312,7 +354,13 @@ def test_every_row_answers_one_round_and_no_other(baskets: Path, sottovoce: Comm
     assert table["answered"].to_pylist() == [True] * 4000
     assert np.bincount(table["round"].to_numpy()).tolist() == counts
     again = sottovoce(
-        "whisper", baskets / "plan.json", baskets / "people.csv", "-o", baskets / "x.parquet", "--series", kept
+        "whisper",
+        baskets / "plan.json",
+        baskets / "people.csv",
+        "-o",
+        baskets / "x.parquet",
+        "--series",
+        kept,
     )
     refused(again, "nobody answers")
     assert not (baskets / "x.parquet").exists()
@@ -336,16 +384,27 @@ def test_what_a_series_needs(here: Path, baskets: Path, sottovoce: Command) -> N
     refused(sottovoce(*whisper, "--series", baskets / "r.parquet"), "an earlier round wrote")
     (baskets / "r.parquet").unlink()
     assert sottovoce(*whisper, "--series", baskets / "r.parquet").code == 0
-    (baskets / "survey.toml").write_text(BASKETS.format(kind="top-items", method="svim").replace("top = 2", "top = 3"))
+    (baskets / "survey.toml").write_text(
+        BASKETS.format(kind="top-items", method="svim").replace("top = 2", "top = 3")
+    )
     assert sottovoce("plan", baskets / "survey.toml", "-o", plan).code == 0
     refused(sottovoce(*whisper, "--series", baskets / "r.parquet"), "another series")
-    refused(sottovoce("send", plan, baskets / "people.csv", "--to", "http://127.0.0.1:1"), "--series FILE")
+    refused(
+        sottovoce("send", plan, baskets / "people.csv", "--to", "http://127.0.0.1:1"),
+        "--series FILE",
+    )
 
 
 def test_a_later_round_needs_the_file_of_the_first(baskets: Path, sottovoce: Command) -> None:
     made(baskets, sottovoce, "top-items", "svim")
     rounds(baskets, sottovoce, "--seed", 5)
-    whisper = ("whisper", baskets / "plan0.json", baskets / "people.csv", "-o", baskets / "x.parquet")
+    whisper = (
+        "whisper",
+        baskets / "plan0.json",
+        baskets / "people.csv",
+        "-o",
+        baskets / "x.parquet",
+    )
     refused(sottovoce(*whisper, "--series", baskets / "new.parquet"), "the first round wrote")
 
 
@@ -353,7 +412,13 @@ def test_a_bad_row_leaves_no_trace(baskets: Path, sottovoce: Command) -> None:
     plan = made(baskets, sottovoce, "top-items", "svim")
     write_csv(baskets / "bad.csv", basket=["milk"] * 50 + ["gold"] * 50)
     outcome = sottovoce(
-        "whisper", plan, baskets / "bad.csv", "-o", baskets / "x.parquet", "--series", baskets / "r.parquet"
+        "whisper",
+        plan,
+        baskets / "bad.csv",
+        "-o",
+        baskets / "x.parquet",
+        "--series",
+        baskets / "r.parquet",
     )
     refused(outcome, "row ")
     assert "gold" not in outcome.err
@@ -366,7 +431,17 @@ def test_sending_keeps_rounds_too(baskets: Path, sottovoce: Command) -> None:
     write_csv(baskets / "few.csv", basket=["milk;tea"] * 60)
     kept = baskets / "rounds.parquet"
     with collecting(f"sqlite:///{baskets}/survey.db", (read_plan(plan),)) as collector:
-        send = ("send", plan, baskets / "few.csv", "--to", collector.url, "--batch", 10, "--series", kept)
+        send = (
+            "send",
+            plan,
+            baskets / "few.csv",
+            "--to",
+            collector.url,
+            "--batch",
+            10,
+            "--series",
+            kept,
+        )
         first = sottovoce(*send)
         assert first.code == 0, first.err
         mine = np.sum(pq.read_table(kept)["round"].to_numpy() == 0)
@@ -382,13 +457,31 @@ ROW = ["method", "epsilon", "top", "f1", "ncr", "variance", "seconds"]
 
 
 def test_compare_heavy_hitters(tmp_path: Path, sottovoce: Command) -> None:
-    path = write_csv(tmp_path / "words.csv", word=["teapot", "teabag", "milk", "jam"], n=[300, 300, 300, 100])
-    arguments = ("compare", "heavyhitters", path, "--value", "word", "--count", "n", "--bytes", 2, "--top", 2)
-    outcome = sottovoce(*arguments, "--epsilon", "4", "--people", 2000, "--runs", 2, "--methods", "windows,genie")
+    path = write_csv(
+        tmp_path / "words.csv", word=["teapot", "teabag", "milk", "jam"], n=[300, 300, 300, 100]
+    )
+    arguments = (
+        "compare",
+        "heavyhitters",
+        path,
+        "--value",
+        "word",
+        "--count",
+        "n",
+        "--bytes",
+        2,
+        "--top",
+        2,
+    )
+    outcome = sottovoce(
+        *arguments, "--epsilon", "4", "--people", 2000, "--runs", 2, "--methods", "windows,genie"
+    )
     assert outcome.code == 0, outcome.err
     assert "windows" in outcome.out
     assert "±" in outcome.out
-    outcome = sottovoce(*arguments, "--epsilon", "2,4", "--runs", 1, "--alphabet", "abcdefgijklmopt", "--json")
+    outcome = sottovoce(
+        *arguments, "--epsilon", "2,4", "--runs", 1, "--alphabet", "abcdefgijklmopt", "--json"
+    )
     assert outcome.err == ""
     rows = json.loads(outcome.out)
     assert [list(row)[:7] for row in rows] == [ROW, ROW]
@@ -400,7 +493,19 @@ def test_compare_heavy_hitters(tmp_path: Path, sottovoce: Command) -> None:
 def test_compare_itemsets(tmp_path: Path, sottovoce: Command) -> None:
     path = tmp_path / "sets.parquet"
     pq.write_table(pa.table({"items": [[1, 2], [2], [2, 3], [4]] * 1000}), path)
-    arguments = ("compare", "itemsets", path, "--column", "items", "--top", 2, "--epsilon", 4, "--runs", 1)
+    arguments = (
+        "compare",
+        "itemsets",
+        path,
+        "--column",
+        "items",
+        "--top",
+        2,
+        "--epsilon",
+        4,
+        "--runs",
+        1,
+    )
     rows = json.loads(sottovoce(*arguments, "--methods", "svim,psfo:length=2", "--json").out)
     assert [row["method"] for row in rows] == ["svim", "psfo:length=2"]
     assert list(rows[0])[:7] == ROW
@@ -417,9 +522,15 @@ def test_comparisons_that_cannot_be_made(tmp_path: Path, sottovoce: Command) -> 
     refused(sottovoce(*words, "--bytes", 3, "--methods", "magic"), "magic")
     refused(sottovoce(*words, "--bytes", 3, "--runs", 0), "runs")
     refused(sottovoce(*words[:5], "--top", 2, "--epsilon", "x", "--bytes", 3), "epsilon")
-    refused(sottovoce("compare", "itemsets", path, "--column", "none", "--top", 2, "--epsilon", 1), "none")
     refused(
-        sottovoce("compare", "itemsets", tmp_path / "no.csv", "--column", "x", "--top", 2, "--epsilon", 1), "no.csv"
+        sottovoce("compare", "itemsets", path, "--column", "none", "--top", 2, "--epsilon", 1),
+        "none",
+    )
+    refused(
+        sottovoce(
+            "compare", "itemsets", tmp_path / "no.csv", "--column", "x", "--top", 2, "--epsilon", 1
+        ),
+        "no.csv",
     )
 
 
@@ -440,5 +551,11 @@ def test_people_with_nothing_to_say_answer_too(tmp_path: Path, sottovoce: Comman
     (tmp_path / "survey.toml").write_text(BASKETS.format(kind="top-items", method="psfo"))
     assert sottovoce("plan", tmp_path / "survey.toml", "-o", tmp_path / "plan.json").code == 0
     (tmp_path / "people.csv").write_text("basket\n" + "\nmilk;tea\n" * 200)
-    whisper = ("whisper", tmp_path / "plan.json", tmp_path / "people.csv", "-o", tmp_path / "reports.parquet")
+    whisper = (
+        "whisper",
+        tmp_path / "plan.json",
+        tmp_path / "people.csv",
+        "-o",
+        tmp_path / "reports.parquet",
+    )
     assert "400 reports" in sottovoce(*whisper, "--seed", "1").out

@@ -49,14 +49,18 @@ def people(folder: Path, count: int = 30, bad: str = "") -> Path:
     if bad:
         amounts[7] = bad
     states = ["NY", "WA"] * (count // 2)
-    return write_csv(folder / "people.csv", smoker=["yes", "no"] * (count // 2), state=states, amount=amounts)
+    return write_csv(
+        folder / "people.csv", smoker=["yes", "no"] * (count // 2), state=states, amount=amounts
+    )
 
 
 EXPECTED = [100 * row + 50 for row in range(30)]
 
 
 @pytest.mark.parametrize("seed", [(), ("--seed", 1)])
-def test_whispered_files_have_them(plan: sv.Plan, tmp_path: Path, sottovoce: Command, seed: tuple[Any, ...]) -> None:
+def test_whispered_files_have_them(
+    plan: sv.Plan, tmp_path: Path, sottovoce: Command, seed: tuple[Any, ...]
+) -> None:
     out = tmp_path / "reports.parquet"
     whisper = ("whisper", tmp_path / "plan.json", people(tmp_path), "-o", out, *seed)
     assert sottovoce(*whisper).code == 0
@@ -84,16 +88,29 @@ def test_send_and_its_journal_carry_them(
 
     url = f"sqlite:///{tmp_path}/survey.db"
     with collecting(url, (plan,)) as collector:
-        command = ("send", tmp_path / "plan.json", people(tmp_path), "--to", collector.url, "--batch", 5)
+        command = (
+            "send",
+            tmp_path / "plan.json",
+            people(tmp_path),
+            "--to",
+            collector.url,
+            "--batch",
+            5,
+        )
         monkeypatch.setattr(sender.Sender, "send", send)
         assert sottovoce(*command).code != 0
         monkeypatch.setattr(sender.Sender, "send", real)
         refused(
-            sottovoce("send", tmp_path / "plan.json", people(tmp_path, bad="7.60"), *command[3:]), "row 8", "changed"
+            sottovoce("send", tmp_path / "plan.json", people(tmp_path, bad="7.60"), *command[3:]),
+            "row 8",
+            "changed",
         )
         people(tmp_path)
         assert sottovoce(*command).code == 0
-    assert '"public":{"state":"NY","amount":"0.50"}' in journal_beside(tmp_path / "people.csv", plan).read_text()
+    assert (
+        '"public":{"state":"NY","amount":"0.50"}'
+        in journal_beside(tmp_path / "people.csv", plan).read_text()
+    )
     with open_store(url) as store:
         reports = sv.Reports.concat([some for _, _, some in store.read(plan)])
     assert sorted(reports.public["amount"].values.tolist()) == EXPECTED

@@ -42,7 +42,10 @@ def test_a_backup_is_restored_and_estimates_the_same(
     sottovoce: Command, files: Files, store: str, tmp_path: Path
 ) -> None:
     file, other = tmp_path / "backup.db", f"sqlite:///{tmp_path}/other.db"
-    assert good(sottovoce("backup", store, "-o", file)) == f"3,000 reports of 1 survey written to {file}\n"
+    assert (
+        good(sottovoce("backup", store, "-o", file))
+        == f"3,000 reports of 1 survey written to {file}\n"
+    )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "3,000" in good(sottovoce("info", f"sqlite:///{file}"))
     assert good(sottovoce("restore", file, other)) == "3,000 reports of 1 survey restored\n"
@@ -54,7 +57,9 @@ def test_a_backup_is_restored_and_estimates_the_same(
     refused(sottovoce("restore", tmp_path / "none", other), "none", "exists")
     refused(sottovoce("restore", files.plan, other), "plan.json", "sottovoce backup")
     refused(sottovoce("backup", store, "-o", files.plan), "plan.json", "not a backup")
-    refused(sottovoce("serve", files.plan, "--store", f"sqlite:///{file}", "--port", 0), "is a backup")
+    refused(
+        sottovoce("serve", files.plan, "--store", f"sqlite:///{file}", "--port", 0), "is a backup"
+    )
 
 
 def test_backup_and_restore_say_what_is_damaged_and_what_is_left(
@@ -69,7 +74,10 @@ def test_backup_and_restore_say_what_is_damaged_and_what_is_left(
         f"2,998 reports of 1 survey written to {file}\n"
         "1 damaged reports are in it as they are; see `sottovoce rebuild`\n" + aside
     )
-    said = "2,998 reports of 1 survey restored\n1 damaged reports came along; see `sottovoce rebuild`\n" + aside
+    said = (
+        "2,998 reports of 1 survey restored\n1 damaged reports came along; see `sottovoce "
+        "rebuild`\n" + aside
+    )
     assert good(sottovoce("restore", file, other)) == said
     monkeypatch.setattr("sottovoce.store.sqlite.PATIENCE", 0.01)
     with closing(sqlite3.connect(tmp_path / "other.db", isolation_level=None)) as reader:
@@ -88,7 +96,13 @@ def test_damage_is_seen_said_and_set_aside(sottovoce: Command, files: Files, sto
     assert "damaged" in good(sottovoce("info", store))
     (found,) = json.loads(good(sottovoce("info", store, "--json")))["plans"]
     assert (found["reports"], found["damaged"]) == (2999, 1)
-    refused(sottovoce("rebuild", store), "1 reports of", "are damaged", "--set-aside", "restore a backup")
+    refused(
+        sottovoce("rebuild", store),
+        "1 reports of",
+        "are damaged",
+        "--set-aside",
+        "restore a backup",
+    )
     name = read_plan(files.plan).id[:16]
     again = good(sottovoce("rebuild", store, "--set-aside"))
     assert again == f"2,999 reports of {name} added up; 1 damaged ones set aside\n"
@@ -103,9 +117,15 @@ def test_a_survey_is_deleted_only_if_somebody_means_it(
     refused(sottovoce("delete", store, "--plan", name[:8]), "--yes")
     refused(sottovoce("delete", store, "--plan", "zz", "--yes"), "plan: 0 surveys")
     refused(sottovoce("delete", store, "--plan", "", "--yes"), "plan: 0 surveys")
-    refused(sottovoce("delete", store, "--plan", name[:8], "--keep", "rows", "--yes"), "keep (rows)", "sums")
+    refused(
+        sottovoce("delete", store, "--plan", name[:8], "--keep", "rows", "--yes"),
+        "keep (rows)",
+        "sums",
+    )
     assert "3,000" in good(sottovoce("info", store))
-    assert good(sottovoce("delete", store, "--plan", name[:8], "--yes")) == ("3,000 reports and their survey deleted\n")
+    assert good(sottovoce("delete", store, "--plan", name[:8], "--yes")) == (
+        "3,000 reports and their survey deleted\n"
+    )
     assert json.loads(good(sottovoce("info", store, "--json"))) == {"plans": []}
     refused(sottovoce("estimate", files.plan, store), "plan")
 
@@ -118,8 +138,14 @@ def test_sums_are_kept(sottovoce: Command, files: Files, store: str) -> None:
     assert good(sottovoce("estimate", files.plan, store, "--json")) == expected
     assert "only sums" in good(sottovoce("info", store))
     assert good(sottovoce("rebuild", store)) == f"Only the sums of {name[:16]} are kept\n"
-    assert good(sottovoce("export", store, "-o", files.folder / "out")) == f"Only the sums of {name[:16]} are kept\n"
-    refused(sottovoce("export", store, "-o", files.folder / "out", "--plan", name[:8]), "they were deleted")
+    assert (
+        good(sottovoce("export", store, "-o", files.folder / "out"))
+        == f"Only the sums of {name[:16]} are kept\n"
+    )
+    refused(
+        sottovoce("export", store, "-o", files.folder / "out", "--plan", name[:8]),
+        "they were deleted",
+    )
 
 
 def test_the_question_names_what_goes(
@@ -142,4 +168,6 @@ def test_the_question_names_what_goes(
     assert sottovoce("delete", store, "--plan", name).code == 130
     assert "3,000" in good(sottovoce("info", store))
     good(sottovoce("delete", store, "--plan", name))
-    assert asked == [f"Delete the survey with all reports of {name[:16]} (Colours, 3,000 people)?"] * 3
+    assert (
+        asked == [f"Delete the survey with all reports of {name[:16]} (Colours, 3,000 people)?"] * 3
+    )

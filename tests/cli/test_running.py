@@ -1,4 +1,6 @@
-"""The collector's commands as processes: the link that logs in, and settings from the environment."""
+"""The collector's commands as processes: the link that logs in,
+and settings from the environment.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ def test_a_studio_on_this_computer_prints_a_link_that_logs_in_once(tmp_path: Pat
 
 
 @pytest.mark.parametrize("reachable", [("--proxy", "127.0.0.1"), ("--host", "0.0.0.0")])
-def test_a_studio_that_others_can_reach_prints_no_link(tmp_path: Path, reachable: tuple[str, str]) -> None:
-    with running(["studio", "--store", f"sqlite:///{tmp_path}/s.db", "--port", "0", *reachable]) as studio:
+def test_a_studio_that_others_can_reach_prints_no_link(
+    tmp_path: Path, reachable: tuple[str, str]
+) -> None:
+    with running(
+        ["studio", "--store", f"sqlite:///{tmp_path}/s.db", "--port", "0", *reachable]
+    ) as studio:
         assert httpx.get(f"http://127.0.0.1:{studio.port}/studio/").status_code == 303
         studio.process.terminate()
         assert studio.next_line() == ""
@@ -55,18 +61,41 @@ def test_settings_come_from_the_environment_too(tmp_path: Path) -> None:
         assert (tmp_path / "environment.db").exists()
 
         def ask(path: str, client: str, origin: str = "https://two.example") -> httpx.Response:
-            return httpx.get(collector.url + path, headers={"X-Forwarded-For": client, "Origin": origin})
+            return httpx.get(
+                collector.url + path, headers={"X-Forwarded-For": client, "Origin": origin}
+            )
 
         plan = "/v1/plans/" + "0" * 64
-        assert [ask(plan, f"198.51.100.{number}").status_code for number in (1, 2, 1)] == [404, 404, 429]
-        assert ask(plan, "198.51.100.3").headers["access-control-allow-origin"] == "https://two.example"
-        assert "access-control-allow-origin" not in ask(plan, "198.51.100.4", "https://three.example").headers
+        assert [ask(plan, f"198.51.100.{number}").status_code for number in (1, 2, 1)] == [
+            404,
+            404,
+            429,
+        ]
+        assert (
+            ask(plan, "198.51.100.3").headers["access-control-allow-origin"]
+            == "https://two.example"
+        )
+        assert (
+            "access-control-allow-origin"
+            not in ask(plan, "198.51.100.4", "https://three.example").headers
+        )
         assert ask("/metrics", "198.51.100.5").status_code == 404
 
 
 def test_the_command_line_wins(tmp_path: Path) -> None:
-    settings = {"SOTTOVOCE_STORE": f"sqlite:///{tmp_path}/environment.db", "SOTTOVOCE_METRICS": "off"}
-    arguments = ["serve", "--store", f"sqlite:///{tmp_path}/line.db", "--port", "0", "--metrics", "public"]
+    settings = {
+        "SOTTOVOCE_STORE": f"sqlite:///{tmp_path}/environment.db",
+        "SOTTOVOCE_METRICS": "off",
+    }
+    arguments = [
+        "serve",
+        "--store",
+        f"sqlite:///{tmp_path}/line.db",
+        "--port",
+        "0",
+        "--metrics",
+        "public",
+    ]
     with running(arguments, settings) as collector:
         assert (tmp_path / "line.db").exists()
         assert not (tmp_path / "environment.db").exists()
@@ -92,7 +121,9 @@ def test_a_bad_setting_is_refused_wherever_it_comes_from(
     refused(sottovoce("serve", "--store", store), "SOTTOVOCE_PORT")
 
 
-def test_a_store_from_the_environment(sottovoce: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_from_the_environment(
+    sottovoce: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOTTOVOCE_STORE", f"sqlite:///{tmp_path}/s.db")
     assert sottovoce("token", "--name", "alice").out.startswith("svt_")
     with open_store(f"sqlite:///{tmp_path}/s.db") as store:

@@ -1,4 +1,6 @@
-"""`sottovoce send` draws each person's report once: whatever is wrong in the file, and whenever it is interrupted."""
+"""`sottovoce send` draws each person's report once: whatever is wrong in the file, and whenever it
+is interrupted.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from tests.service.collector import Collector, collecting
 
 SCHEMA = sv.Schema(colour=sv.Categorical(["red", "green", "blue", "grey"]))
 PLAN = sv.plan(SCHEMA, sv.Frequencies("colour", oracle="grr"), epsilon=1.0, people=1000)
-ASSIGNED = sv.plan(SCHEMA, sv.Frequencies("colour", oracle="olh"), epsilon=1.0, people=1000, coin="assigned")
+ASSIGNED = sv.plan(
+    SCHEMA, sv.Frequencies("colour", oracle="olh"), epsilon=1.0, people=1000, coin="assigned"
+)
 COLOURS = ["red", "green", "blue", "grey"]
 
 
@@ -65,9 +69,19 @@ def journalled(folder: Path, plan: sv.Plan = PLAN) -> dict[int, str]:
     return {body["row"]: body["id"] for body in bodies if "row" in body}
 
 
-def test_a_bad_row_is_met_before_anything_is_drawn(here: Path, collector: Collector, sottovoce: Command) -> None:
+def test_a_bad_row_is_met_before_anything_is_drawn(
+    here: Path, collector: Collector, sottovoce: Command
+) -> None:
     """900 people, one bad row; mended and sent again, everybody counts once."""
-    send = ("send", here / "plan.json", people(here, 900, row703="mauve"), "--to", collector.url, "--batch", 50)
+    send = (
+        "send",
+        here / "plan.json",
+        people(here, 900, row703="mauve"),
+        "--to",
+        collector.url,
+        "--batch",
+        50,
+    )
     outcome = sottovoce(*send)
     refused(outcome, "row 703", "colour", "nothing was drawn or sent")
     assert "mauve" not in outcome.err
@@ -105,7 +119,9 @@ def test_nothing_leaves_before_it_is_durable(
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(sender.Sender, "send", send)
-    done = sottovoce("send", here / "plan.json", people(here, 90), "--to", collector.url, "--connections", 1)
+    done = sottovoce(
+        "send", here / "plan.json", people(here, 90), "--to", collector.url, "--connections", 1
+    )
     assert done.code == 0
     assert seen == [(90, count) for count in range(90)]
     mode = journal_beside(here / "people.csv", PLAN).stat().st_mode
@@ -114,9 +130,15 @@ def test_nothing_leaves_before_it_is_durable(
 
 @pytest.mark.parametrize("plan", [PLAN, ASSIGNED], ids=["device", "assigned"])
 def test_a_lost_collector_costs_nobody_twice(
-    here: Path, collector: Collector, sottovoce: Command, monkeypatch: pytest.MonkeyPatch, plan: sv.Plan
+    here: Path,
+    collector: Collector,
+    sottovoce: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    plan: sv.Plan,
 ) -> None:
-    """The collector stores a batch and is gone before it says so; the same command goes on, under the same ids."""
+    """The collector stores a batch and is gone before it says so; the same command goes on, under
+    the same ids.
+    """
     real = sender.Sender.send
     left = 3
 
@@ -127,11 +149,21 @@ def test_a_lost_collector_costs_nobody_twice(
         if left < 0:
             raise sender.NotSent("the collector is gone")
 
-    arguments = ("send", here / ("plan.json" if plan is PLAN else "assigned.json"), people(here, 200), "--to")
+    arguments = (
+        "send",
+        here / ("plan.json" if plan is PLAN else "assigned.json"),
+        people(here, 200),
+        "--to",
+    )
     options = (collector.url, "--batch", 10, "--connections", 1)
     with monkeypatch.context() as patched:
         patched.setattr(sender.Sender, "send", send)
-        refused(sottovoce(*arguments, *options), "the collector is gone", "the same command goes on", ".journal")
+        refused(
+            sottovoce(*arguments, *options),
+            "the collector is gone",
+            "the same command goes on",
+            ".journal",
+        )
     assert sum(stored(here, plan).values()) >= 40
     before = journalled(here, plan)
     assert len(before) == 200 if plan is PLAN else 64 <= len(before) < 200
@@ -182,9 +214,19 @@ sys.exit(run(sys.argv[4:]))
 def test_a_killed_sender_draws_nobody_twice(
     here: Path, collector: Collector, sottovoce: Command, coin: str, kill: str, moment: str
 ) -> None:
-    """A process that dies after some batches, with one just before or just after the collector has it."""
+    """A process that dies after some batches, with one just before or just after the collector has
+    it.
+    """
     plan, file = {"device": (PLAN, "plan.json"), "assigned": (ASSIGNED, "assigned.json")}[coin]
-    send = ["send", str(here / file), str(people(here, 150)), "--to", collector.url, "--batch", "10"]
+    send = [
+        "send",
+        str(here / file),
+        str(people(here, 150)),
+        "--to",
+        collector.url,
+        "--batch",
+        "10",
+    ]
     child = [sys.executable, "-c", CHILD, "3", moment, kill, *send, "--connections", "2"]
     died = subprocess.run(child, check=False, capture_output=True, text=True)
     assert died.returncode == (-signal.SIGKILL if kill == "SIGKILL" else 130), died.stderr
@@ -200,7 +242,9 @@ def test_a_killed_sender_draws_nobody_twice(
 
 
 @pytest.mark.parametrize("torn", [1, 7, 30, 100])
-def test_a_torn_last_line_was_never_sent(here: Path, collector: Collector, sottovoce: Command, torn: int) -> None:
+def test_a_torn_last_line_was_never_sent(
+    here: Path, collector: Collector, sottovoce: Command, torn: int
+) -> None:
     send = ("send", here / "plan.json", people(here, 20), "--to", collector.url)
     journal = journal_beside(here / "people.csv", PLAN)
     with Journal(journal, PLAN, here / "people.csv"):
@@ -218,7 +262,9 @@ def test_a_torn_last_line_was_never_sent(here: Path, collector: Collector, sotto
     assert sum(stored(here).values()) == 20
 
 
-def test_a_damaged_or_strange_journal_is_refused(here: Path, collector: Collector, sottovoce: Command) -> None:
+def test_a_damaged_or_strange_journal_is_refused(
+    here: Path, collector: Collector, sottovoce: Command
+) -> None:
     send = ("send", here / "plan.json", people(here, 20), "--to", collector.url)
     journal = journal_beside(here / "people.csv", PLAN)
     assert sottovoce(*send).code == 0
@@ -233,7 +279,9 @@ def test_a_damaged_or_strange_journal_is_refused(here: Path, collector: Collecto
         refused(sottovoce(*send, "--journal", other), "journal", "an earlier send wrote")
         assert other.read_text() == text
     other.write_bytes(b"".join(lines))
-    refused(sottovoce("send", here / "assigned.json", *send[2:], "--journal", other), "another plan")
+    refused(
+        sottovoce("send", here / "assigned.json", *send[2:], "--journal", other), "another plan"
+    )
     with Journal(other, PLAN, here / "people.csv"):
         refused(sottovoce(*send, "--journal", other), "another send is under way")
     assert sum(stored(here).values()) == 20
@@ -255,7 +303,9 @@ def test_rows_that_changed_are_refused_by_number(
     assert sum(stored(here).values()) == 20
 
 
-def test_a_journal_may_lie_elsewhere(here: Path, collector: Collector, sottovoce: Command, tmp_path: Path) -> None:
+def test_a_journal_may_lie_elsewhere(
+    here: Path, collector: Collector, sottovoce: Command, tmp_path: Path
+) -> None:
     folder = here / "read-only"
     folder.mkdir()
     file = people(folder, 30)
@@ -268,7 +318,9 @@ def test_a_journal_may_lie_elsewhere(here: Path, collector: Collector, sottovoce
     assert sottovoce(*send, "--journal", here / "kept.journal").out == "30 reports acknowledged\n"
     link = here / "link.csv"
     link.symlink_to(file)
-    assert sottovoce(send[0], send[1], link, *send[3:], "--journal", here / "kept.journal").out.startswith("0 reports")
+    assert sottovoce(
+        send[0], send[1], link, *send[3:], "--journal", here / "kept.journal"
+    ).out.startswith("0 reports")
     folder.chmod(0o700)
     assert [path.name for path in folder.iterdir()] == ["people.csv"]
     assert journal_beside(link, PLAN) == journal_beside(file, PLAN)
@@ -278,7 +330,9 @@ def test_a_journal_may_lie_elsewhere(here: Path, collector: Collector, sottovoce
 def test_an_assignment_that_came_to_nothing_is_lost_and_said_so(
     here: Path, sottovoce: Command, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    """Drawn, not acknowledged, and too late, or for a collector of another key: it is not drawn under other coins."""
+    """Drawn, not acknowledged, and too late, or for a collector of another key: it is not drawn
+    under other coins.
+    """
 
     def gone(*_: Any) -> None:
         raise sender.NotSent("the collector is gone")
@@ -293,21 +347,31 @@ def test_an_assignment_that_came_to_nothing_is_lost_and_said_so(
     assert len(before) == 10
     people(here, 14)
     store = "first.db" if is_late else "survey.db"
-    with collecting(f"sqlite:///{here}/{store}", (ASSIGNED,), assignment_seconds=24 * 3600) as collector:
+    with collecting(
+        f"sqlite:///{here}/{store}", (ASSIGNED,), assignment_seconds=24 * 3600
+    ) as collector:
         if is_late:
             later = time.time() + 7200
             monkeypatch.setattr("sottovoce.sending.sending.time", lambda: later)
         outcome = sottovoce(*send, collector.url, "--moved")
         assert outcome.code == 1
         lost = "10 lost (rows 1, 2, 3, 4, 5 and 5 more)"
-        assert outcome.out.startswith(f"4 reports acknowledged, {lost}: the collector no longer takes")
-        assert sottovoce(*send, collector.url).out.startswith(f"0 reports acknowledged, 4 before, {lost}")
+        assert outcome.out.startswith(
+            f"4 reports acknowledged, {lost}: the collector no longer takes"
+        )
+        assert sottovoce(*send, collector.url).out.startswith(
+            f"0 reports acknowledged, 4 before, {lost}"
+        )
         assert collector.service.survey(ASSIGNED.id).people == 4
     assert before.items() <= journalled(here, ASSIGNED).items()
 
 
-def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row is drawn into one round before anything else, and has answered once its report is in the journal."""
+def test_rounds_are_kept_through_a_kill(
+    here: Path, sottovoce: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is drawn into one round before anything else, and has answered once its report is in
+    the journal.
+    """
     plan = sv.plan(SCHEMA, sv.Frequencies("colour"), epsilon=1.0, people=1000, rounds=(1, 1))
     (here / "plan.json").write_bytes(plan.to_json().encode())
     kept = here / "rounds.parquet"
@@ -316,8 +380,21 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
         raise KeyboardInterrupt
 
     with collecting(f"sqlite:///{here}/survey.db", (plan,)) as collector:
-        send = ("send", here / "plan.json", people(here, 80), "--to", collector.url, "--series", kept, "--batch", 10)
-        for moment in ("sottovoce.sending.journal.Journal.write", "sottovoce.sending.rounds.SeriesMembership.mark"):
+        send = (
+            "send",
+            here / "plan.json",
+            people(here, 80),
+            "--to",
+            collector.url,
+            "--series",
+            kept,
+            "--batch",
+            10,
+        )
+        for moment in (
+            "sottovoce.sending.journal.Journal.write",
+            "sottovoce.sending.rounds.SeriesMembership.mark",
+        ):
             with monkeypatch.context() as patched:
                 patched.setattr(moment, dies)
                 assert sottovoce(*send).code == 130
@@ -332,7 +409,9 @@ def test_rounds_are_kept_through_a_kill(here: Path, sottovoce: Command, monkeypa
         assert collector.service.survey(plan.id).people == len(mine)
 
 
-def test_an_interrupted_write_leaves_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_nothing_behind(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = here / "kept.journal"
     given = DrawnReport(1, bytes(16), bytes(16), sv.Client(PLAN).report({"colour": "red"}))
     with Journal(path, PLAN, here / "people.csv") as journal:

@@ -22,7 +22,12 @@ def store(files: Files) -> str:
     url = f"sqlite:///{files.folder}/survey.db"
     plan = read_plan(files.plan)
     reports = Reports.read(files.reports)
-    ids = np.arange(16 * len(reports), dtype=np.uint32).astype("<u4").view(np.uint8).reshape(len(reports), -1)[:, :16]
+    ids = (
+        np.arange(16 * len(reports), dtype=np.uint32)
+        .astype("<u4")
+        .view(np.uint8)
+        .reshape(len(reports), -1)[:, :16]
+    )
     with open_store(url) as opened:
         opened.add_plan(plan, "Colours")
         opened.append(plan, np.ascontiguousarray(ids), reports)
@@ -38,10 +43,15 @@ def test_info_says_what_a_store_holds(sottovoce: Command, files: Files, store: s
     assert [(plan["id"], plan["reports"]) for plan in found] == [(read_plan(files.plan).id, 3000)]
 
 
-def test_a_store_estimates_like_its_reports(sottovoce: Command, files: Files, store: str, tmp_path: Path) -> None:
+def test_a_store_estimates_like_its_reports(
+    sottovoce: Command, files: Files, store: str, tmp_path: Path
+) -> None:
     expected = sottovoce("estimate", files.plan, files.reports, "--json").out
     assert sottovoce("estimate", files.plan, store, "--json").out == expected
-    assert sottovoce("rebuild", store).out == f"3,000 reports of {read_plan(files.plan).id[:16]} added up\n"
+    assert (
+        sottovoce("rebuild", store).out
+        == f"3,000 reports of {read_plan(files.plan).id[:16]} added up\n"
+    )
     assert sottovoce("estimate", files.plan, store, "--json").out == expected
     folder = tmp_path / "out"
     assert "3,000 reports" in sottovoce("export", store, "-o", folder).out
@@ -67,7 +77,9 @@ def test_a_token_is_shown_once(sottovoce: Command, store: str) -> None:
     refused(sottovoce("token", store, "--revoke", "alice"), "revoke")
 
 
-def test_a_token_has_a_scope_and_an_end(sottovoce: Command, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_has_a_scope_and_an_end(
+    sottovoce: Command, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("time.time", lambda: 1.75e9)
     sottovoce("token", store, "--name", "alice", "--scope", "read", "--days", 30)
     assert sottovoce("token", store, "--list").out == "alice\tread\texpires 2025-07-15 15:06 UTC\n"
@@ -77,7 +89,9 @@ def test_a_token_has_a_scope_and_an_end(sottovoce: Command, store: str, monkeypa
     refused(sottovoce("token", store, "--days", 0), "days (0)")
 
 
-def test_the_key_for_assignments_is_replaced(sottovoce: Command, store: str, tmp_path: Path) -> None:
+def test_the_key_for_assignments_is_replaced(
+    sottovoce: Command, store: str, tmp_path: Path
+) -> None:
     with open_store(store) as opened:
         first = opened.signing_key()
         assert "hold until they expire" in sottovoce("key", "rotate", store).out
@@ -89,7 +103,9 @@ def test_the_key_for_assignments_is_replaced(sottovoce: Command, store: str, tmp
     refused(sottovoce("key", "rotate", f"sqlite:///{tmp_path}/none.db"), "none.db")
 
 
-def test_bad_stores_are_refused(sottovoce: Command, files: Files, store: str, tmp_path: Path) -> None:
+def test_bad_stores_are_refused(
+    sottovoce: Command, files: Files, store: str, tmp_path: Path
+) -> None:
     refused(sottovoce("info", "survey.db"), "store", "sqlite:///")
     refused(sottovoce("info", f"sqlite:///{tmp_path}/none.db"), "none.db")
     refused(sottovoce("info", "mysql://x/y"), "store", "postgresql://")
@@ -103,10 +119,23 @@ def test_bad_stores_are_refused(sottovoce: Command, files: Files, store: str, tm
 
 
 def test_bad_addresses_are_refused(sottovoce: Command, files: Files) -> None:
-    refused(sottovoce("send", files.plan, files.people, "--to", "somewhere"), "somewhere", "http://")
-    refused(sottovoce("send", files.plan, files.people, "--to", "http://127.0.0.1:1", "--batch", 0), "batch")
+    refused(
+        sottovoce("send", files.plan, files.people, "--to", "somewhere"), "somewhere", "http://"
+    )
+    refused(
+        sottovoce("send", files.plan, files.people, "--to", "http://127.0.0.1:1", "--batch", 0),
+        "batch",
+    )
     refused(sottovoce("serve", files.people, "--store", "sqlite:///x.db"), "plan")
     refused(
-        sottovoce("serve", files.plan, "--store", f"sqlite:///{files.folder}/s.db", "--rate-limit", -1), "rate_limit"
+        sottovoce(
+            "serve", files.plan, "--store", f"sqlite:///{files.folder}/s.db", "--rate-limit", -1
+        ),
+        "rate_limit",
     )
-    refused(sottovoce("serve", files.plan, "--store", f"sqlite:///{files.folder}/s.db", "--origin", "x"), "origin")
+    refused(
+        sottovoce(
+            "serve", files.plan, "--store", f"sqlite:///{files.folder}/s.db", "--origin", "x"
+        ),
+        "origin",
+    )

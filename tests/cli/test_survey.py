@@ -22,8 +22,13 @@ def estimated(outcome_text: str) -> dict[str, dict[str, float]]:
 
 
 def near_truth(rows: dict[str, dict[str, float]]) -> bool:
-    """Within five standard errors: a right command fails once in a million seeds, a broken one always."""
-    return all(abs(rows[name]["frequency"] - share) < 5 * rows[name]["std_error"] for name, share in TRUTH.items())
+    """Within five standard errors: a right command fails once in a million seeds, a broken one
+    always.
+    """
+    return all(
+        abs(rows[name]["frequency"] - share) < 5 * rows[name]["std_error"]
+        for name, share in TRUTH.items()
+    )
 
 
 def test_plan_explains_itself_and_stores_its_own_bytes(sottovoce: Command, files: Files) -> None:
@@ -46,7 +51,11 @@ def test_plan_json_is_all_there_is(sottovoce: Command, files: Files) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "oracle", "options"),
-    [("0.30000000000000000001", "grr", {}), ("0.3", "the", {"theta": "0.75"}), ("1", "ss", {"chosen": 1})],
+    [
+        ("0.30000000000000000001", "grr", {}),
+        ("0.3", "the", {"theta": "0.75"}),
+        ("1", "ss", {"chosen": 1}),
+    ],
 )
 def test_epsilon_keeps_its_digits_and_options_reach_the_oracle(
     sottovoce: Command, tmp_path: Path, epsilon: str, oracle: str, options: dict[str, Any]
@@ -75,7 +84,9 @@ def test_real_devices_from_csv(sottovoce: Command, files: Files) -> None:
 
 def test_seeded_csv_and_parquet_give_the_same_reports(sottovoce: Command, files: Files) -> None:
     people = files.folder / "people.parquet"
-    pq.write_table(pa.table({"colour": pa.array(COLOURS).dictionary_encode()}), people, row_group_size=700)
+    pq.write_table(
+        pa.table({"colour": pa.array(COLOURS).dictionary_encode()}), people, row_group_size=700
+    )
     again = files.folder / "again.parquet"
     assert sottovoce("whisper", files.plan, people, "-o", again, "--seed", "7").code == 0
     assert sv.Reports.read(again) == sv.Reports.read(files.reports)
@@ -98,7 +109,9 @@ def test_batches_do_not_depend_on_how_the_file_was_cut(
     assert one[:500] != one[1000:1500]  # both all red: another batch has other coins
 
 
-def test_estimate_is_near_the_truth_and_json_is_all_there_is(sottovoce: Command, files: Files) -> None:
+def test_estimate_is_near_the_truth_and_json_is_all_there_is(
+    sottovoce: Command, files: Files
+) -> None:
     outcome = sottovoce("estimate", files.plan, files.reports, "--json")
     assert outcome.code == 0
     assert outcome.err == ""
@@ -110,12 +123,16 @@ def test_estimate_prints_a_table_with_the_level_asked_for(sottovoce: Command, fi
     assert "80% interval" in outcome.out
     assert "3,000 people, unbiased" in outcome.out
     wide = estimated(sottovoce("estimate", files.plan, files.reports, "--json").out)["red"]
-    slim = estimated(sottovoce("estimate", files.plan, files.reports, "--json", "--level", "0.8").out)["red"]
+    slim = estimated(
+        sottovoce("estimate", files.plan, files.reports, "--json", "--level", "0.8").out
+    )["red"]
     assert wide["low"] < slim["low"] < slim["high"] < wide["high"]
 
 
 def test_estimate_repaired(sottovoce: Command, files: Files) -> None:
-    outcome = sottovoce("estimate", files.plan, files.reports, "--postprocess", "norm-sub", "--json")
+    outcome = sottovoce(
+        "estimate", files.plan, files.reports, "--postprocess", "norm-sub", "--json"
+    )
     (table,) = json.loads(outcome.out)["tables"]
     assert table["repair"] == "norm-sub"
     assert not table["is_unbiased"]
@@ -130,12 +147,16 @@ def test_plot_is_drawn(sottovoce: Command, files: Files, name: str) -> None:
 
 
 def test_open_alphabet_with_candidates(sottovoce: Command, tmp_path: Path) -> None:
-    survey, plan, reports = (tmp_path / name for name in ("survey.toml", "plan.json", "reports.parquet"))
+    survey, plan, reports = (
+        tmp_path / name for name in ("survey.toml", "plan.json", "reports.parquet")
+    )
     survey.write_text(
         'epsilon = 3\npeople = 4000\n[schema.word]\nkind = "text"\nbytes = 20\n'
         '[question]\nkind = "frequencies"\nattributes = ["word"]\noracle = "olh-seeded"\n'
     )
-    people = write_csv(tmp_path / "people.csv", word=["hello"] * 3000 + ['two\nlines, "quoted"'] * 1000)
+    people = write_csv(
+        tmp_path / "people.csv", word=["hello"] * 3000 + ['two\nlines, "quoted"'] * 1000
+    )
     words = tmp_path / "words.txt"
     words.write_text("hello\n\nhello\nnobody\n", encoding="utf-8")
     assert sottovoce("plan", survey, "-o", plan).code == 0
@@ -150,8 +171,12 @@ def test_open_alphabet_with_candidates(sottovoce: Command, tmp_path: Path) -> No
 def test_several_attributes_with_a_seed(sottovoce: Command, files: Files) -> None:
     files.survey.write_text(files.survey.read_text().replace('["colour"]', '["colour", "age"]'))
     assert sottovoce("plan", files.survey, "-o", files.plan).code == 0
-    assert sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--seed", "7").code == 0
-    outcome = sottovoce("estimate", files.plan, files.reports, "--json", "--plot", files.folder / "both.svg")
+    assert (
+        sottovoce("whisper", files.plan, files.people, "-o", files.reports, "--seed", "7").code == 0
+    )
+    outcome = sottovoce(
+        "estimate", files.plan, files.reports, "--json", "--plot", files.folder / "both.svg"
+    )
     tables = json.loads(outcome.out)["tables"]
     assert [table["attributes"] for table in tables] == [["colour"], ["age"]]
     assert sum(table["people"] for table in tables) == 3000

@@ -15,7 +15,12 @@ from sottovoce.measure import compare_oracles, figures, ratio_spread, thesis_var
 from tests.cli.helpers import Command, Files
 
 # wang2021thesis, table 3.2: epsilon, then DE at d = 2, 32, 1024, SHE, THE, SUE, OUE, BLH, OLH
-COLUMNS = (("de", 2), ("de", 32), ("de", 1024), *((name, 64) for name in ("she", "the", "sue", "oue", "blh", "olh")))
+COLUMNS = (
+    ("de", 2),
+    ("de", 32),
+    ("de", 1024),
+    *((name, 64) for name in ("she", "the", "sue", "oue", "blh", "olh")),
+)
 TABLE_3_2 = {
     0.5: (3.92, 75.20, 2432.40, 32.00, 19.44, 15.92, 15.67, 16.67, 15.67),
     1.0: (0.92, 11.08, 347.07, 8.00, 5.46, 3.92, 3.68, 4.68, 3.68),
@@ -50,7 +55,8 @@ def test_oracles_prints_both_kinds_of_figures(sottovoce: Command) -> None:
         assert f" {variance:.2f} " in lines[name]
     assert lines["ss"].split()[1] == "*"
     rows = {
-        row["oracle"]: row for row in json.loads(sottovoce("oracles", "--size", 32, "--epsilon", "0.5", "--json").out)
+        row["oracle"]: row
+        for row in json.loads(sottovoce("oracles", "--size", 32, "--epsilon", "0.5", "--json").out)
     }
     for name, row in rows.items():
         realised = sv.oracle(name, size=32, epsilon="0.5")
@@ -83,7 +89,22 @@ def test_ratio_spread_is_that_of_normal_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["grr", "she", "the", "sue", "oue", "ss", "blh", "olh", "olh-seeded", "hr", "hrr", "hcms", "o-rr"]
+    "name",
+    [
+        "grr",
+        "she",
+        "the",
+        "sue",
+        "oue",
+        "ss",
+        "blh",
+        "olh",
+        "olh-seeded",
+        "hr",
+        "hrr",
+        "hcms",
+        "o-rr",
+    ],
 )
 def test_measured_error_is_the_predicted_one(name: str) -> None:
     (row,) = compare_oracles([name], size=32, epsilons=["1"], people=20_000, runs=6, seed=1)
@@ -91,7 +112,9 @@ def test_measured_error_is_the_predicted_one(name: str) -> None:
 
 
 def test_compare_would_notice_an_error_half_as_large_again() -> None:
-    """The mutant: 24 runs of 32 values put a variance 1.5 times the claimed one far outside the bounds above."""
+    """The mutant: 24 runs of 32 values put a variance 1.5 times the claimed one far outside the
+    bounds above.
+    """
     (row,) = compare_oracles(["oue"], size=32, epsilons=["1"], people=5_000, runs=24, seed=1)
     assert abs(1.5 * row.ratio - 1) > 4 * row.ratio_spread
 
@@ -110,11 +133,27 @@ def test_every_run_has_its_own_seed_and_salt(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_compare_on_the_command_line(sottovoce: Command) -> None:
-    arguments = ("compare", "oracles", "--size", 8, "--epsilon", "0.5,2", "--people", 2000, "--runs", 3)
+    arguments = (
+        "compare",
+        "oracles",
+        "--size",
+        8,
+        "--epsilon",
+        "0.5,2",
+        "--people",
+        2000,
+        "--runs",
+        3,
+    )
     outcome = sottovoce(*arguments, "--oracles", "k-rr,olh", "--json")
     rows = json.loads(outcome.out)
     assert outcome.err == ""
-    assert [(row["epsilon"], row["oracle"]) for row in rows] == [(0.5, "grr"), (0.5, "olh"), (2.0, "grr"), (2.0, "olh")]
+    assert [(row["epsilon"], row["oracle"]) for row in rows] == [
+        (0.5, "grr"),
+        (0.5, "olh"),
+        (2.0, "grr"),
+        (2.0, "olh"),
+    ]
     assert all(row["bytes"] >= 1 and row["simulate_seconds"] > 0 for row in rows)
     again = json.loads(sottovoce(*arguments, "--oracles", "k-rr,olh", "--json").out)
     assert [row["measured"] for row in again] == [row["measured"] for row in rows]
@@ -130,18 +169,26 @@ def test_audit_of_a_plan_and_of_an_oracle(sottovoce: Command, files: Files) -> N
     found = json.loads(sottovoce("audit", files.plan, "--json").out)
     assert found["passed"]
     assert found["plan"]["kind"] == "exact"
-    assert found["plan"]["epsilon_found"] == pytest.approx(found["plan"]["epsilon_claimed"], rel=1e-12)
+    assert found["plan"]["epsilon_found"] == pytest.approx(
+        found["plan"]["epsilon_claimed"], rel=1e-12
+    )
     assert found["audits"] == []  # its reports were all enumerated
-    body = json.loads(sottovoce("audit", "--oracle", "oue", "--size", 4, "--epsilon", 1, "--json").out)
+    body = json.loads(
+        sottovoce("audit", "--oracle", "oue", "--size", 4, "--epsilon", 1, "--json").out
+    )
     assert body["passed"]
     assert body["audits"][0]["kind"] == "exact"
     sampled = json.loads(
-        sottovoce("audit", "--oracle", "oue", "--size", 100, "--epsilon", 1, "--draws", 2000, "--json").out
+        sottovoce(
+            "audit", "--oracle", "oue", "--size", 100, "--epsilon", 1, "--draws", 2000, "--json"
+        ).out
     )
     assert sampled["audits"][0]["draws"] == 2000
 
 
-def test_a_failed_audit_is_exit_code_one(sottovoce: Command, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_audit_is_exit_code_one(
+    sottovoce: Command, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @dataclass
     class Verdict:
         passed: bool

@@ -44,11 +44,15 @@ def a_batch_equals_one_by_one(oracle: Oracle) -> None:
     state = oracle.empty()
     for row in payload:
         state = oracle.accumulate(state, row[None, :])
-    assert np.array_equal(oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload)))
+    assert np.array_equal(
+        oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload))
+    )
 
 
 def a_weight_repeats_its_report(oracle: Oracle) -> None:
-    """Brute force: the state of weighted reports is that of each repeated so often; what is taken away is gone."""
+    """Brute force: the state of weighted reports is that of each repeated so often; what is taken
+    away is gone.
+    """
     payload = oracle.simulate(crowd(oracle, 200), seed=12)
     weights = np.random.default_rng(12).integers(0, 5, len(payload))
     weighted = oracle.accumulate(oracle.empty(), payload, weights)
@@ -66,7 +70,9 @@ def a_weight_repeats_its_report(oracle: Oracle) -> None:
     negative = oracle.accumulate(oracle.empty(), payload, -weights)
     assert np.array_equal(oracle.support_of(negative, asked), -expected)
     for wrong in (weights[1:], weights / 2, np.full(len(payload), oracle.most_weight)):
-        _refused(lambda wrong=wrong: oracle.accumulate(oracle.empty(), payload, wrong), InvalidInput)  # type: ignore[misc]
+        _refused(
+            lambda wrong=wrong: oracle.accumulate(oracle.empty(), payload, wrong), InvalidInput
+        )  # type: ignore[misc]
 
 
 def reports_survive_packing(oracle: Oracle) -> None:
@@ -76,13 +82,18 @@ def reports_survive_packing(oracle: Oracle) -> None:
         data = oracle.pack(output)
         assert len(data) == oracle.layout.bytes == (oracle.bits + 7) // 8
         assert oracle.unpack(data) == output
-        assert oracle.recall(oracle.unpack(oracle.pack(oracle.memorize(value, entropy))), entropy) is not None
+        assert (
+            oracle.recall(oracle.unpack(oracle.pack(oracle.memorize(value, entropy))), entropy)
+            is not None
+        )
     for row in oracle.simulate(crowd(oracle, 50), seed=5):
         assert oracle.pack(oracle.unpack(row.tobytes())) == row.tobytes()
 
 
 def support_is_brute_force(oracle: Oracle) -> None:
-    """Counting report by report gives the same integers, bit for bit (summed or Bloom cells count by weight)."""
+    """Counting report by report gives the same integers, bit for bit (summed or Bloom cells count
+    by weight).
+    """
     if oracle.names[0] in ("she", "rappor", "o-rappor"):
         return
     payload = oracle.simulate(crowd(oracle, 300), seed=6)
@@ -105,27 +116,41 @@ def asking_some_values_is_asking_all(oracle: Oracle) -> None:
 def share_of_support(oracle: Oracle, packed: np.ndarray) -> np.ndarray:
     """How many reports support each of a few values, counted report by report."""
     outputs = [oracle.unpack(row.tobytes()) for row in packed]
-    return np.array([sum(oracle.supports(out, value) for out in outputs) for value in range(min(oracle.size, 4))])
+    return np.array(
+        [
+            sum(oracle.supports(out, value) for out in outputs)
+            for value in range(min(oracle.size, 4))
+        ]
+    )
 
 
 def device_and_simulation_share_one_law(oracle: Oracle) -> None:
-    """Everybody holds value 0; the shares of devices and of simulated ones that support a value differ by chance.
+    """Everybody holds value 0; the shares of devices and of simulated ones that support a value
+    differ by chance.
 
     Power: with 4000 of each, shares that differ by 0.08 are told apart at five standard errors.
     """
     people = 4000 if oracle.size < 1 << 32 else 1000
     entropy = Seeded(9)
-    rows = [np.frombuffer(oracle.pack(oracle.randomize(0, entropy)), np.uint8) for _ in range(people)]
+    rows = [
+        np.frombuffer(oracle.pack(oracle.randomize(0, entropy)), np.uint8) for _ in range(people)
+    ]
     device = share_of_support(oracle, np.stack(rows)) / people
     simulated = share_of_support(oracle, oracle.simulate(np.zeros(people, int), seed=10)) / people
     pooled = (device + simulated) / 2
-    squares = (device - simulated) ** 2 / np.maximum(2 * pooled * (1 - pooled) / people, 1 / people**2)
+    squares = (device - simulated) ** 2 / np.maximum(
+        2 * pooled * (1 - pooled) / people, 1 / people**2
+    )
     assert squares.max() < chi_limit(1, 16 * len(squares))
 
 
 def impossible_reports_are_refused(oracle: Oracle) -> None:
     width = oracle.layout.bytes
-    for wrong in (np.zeros((2, width + 1), np.uint8), np.zeros((2, width), np.uint16), np.zeros(width, np.uint8)):
+    for wrong in (
+        np.zeros((2, width + 1), np.uint8),
+        np.zeros((2, width), np.uint16),
+        np.zeros(width, np.uint8),
+    ):
         _refused(lambda wrong=wrong: oracle.accumulate(oracle.empty(), wrong), CorruptReport)  # type: ignore[misc]
     _refused(lambda: oracle.unpack(bytes(width + 1)), CorruptReport)
     spare = width * 8 - oracle.bits

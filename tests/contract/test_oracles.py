@@ -18,7 +18,12 @@ from sottovoce.oracles.estimator import Estimator
 from sottovoce.oracles.randomizer import Randomizer
 from sottovoce.oracles.shape import Shape
 from sottovoce.schema import OPEN
-from tests.contract.laws import LAWS, a_weight_repeats_its_report, check, device_and_simulation_share_one_law
+from tests.contract.laws import (
+    LAWS,
+    a_weight_repeats_its_report,
+    check,
+    device_and_simulation_share_one_law,
+)
 from tests.oracles import NAMES, ordinary
 
 ROLES = (Shape, Randomizer, Counter, Estimator)
@@ -43,7 +48,10 @@ def test_open_alphabets_pack_merge_and_refuse(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("o-rr", {"cohorts": 1, "buckets": 256, "alphabet": "open"}),  # a cohort field of no bits, at a byte's edge
+        (
+            "o-rr",
+            {"cohorts": 1, "buckets": 256, "alphabet": "open"},
+        ),  # a cohort field of no bits, at a byte's edge
         ("o-rappor", {"cohorts": 1, "buckets": 64}),
         ("rappor", {"cohorts": 2, "buckets": 63, "hashes": 3}),
         ("cms", {"hashes": 2, "width": 2}),
@@ -91,7 +99,8 @@ def test_a_randomizer_needs_no_heavy_library() -> None:
     """What runs on a device is imported without scipy and numba, in a new process."""
     code = (
         "import sys, sottovoce.oracles.randomizer, sottovoce.oracles.hashing;"
-        "sys.exit(', '.join(sorted({'scipy', 'numba', 'sklearn', 'pandas'} & set(sys.modules))) or None)"
+        "sys.exit(', '.join(sorted({'scipy', 'numba', 'sklearn', 'pandas'} & set(sys.modules))) or "
+        "None)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -102,10 +111,14 @@ def test_an_oracle_is_three_roles() -> None:
     assert issubclass(Oracle, Randomizer)
     assert issubclass(Oracle, Counter)
     assert issubclass(Oracle, Estimator)
-    own = [{name for name in vars(role) if name[0] != "_" or name == "_accumulate"} for role in ROLES]
+    own = [
+        {name for name in vars(role) if name[0] != "_" or name == "_accumulate"} for role in ROLES
+    ]
     for one, other in combinations(own, 2):
         assert not one & other
-    assert {name for name in vars(Oracle) if name[0] != "_" and callable(getattr(Oracle, name))} == {"support"}
+    assert {
+        name for name in vars(Oracle) if name[0] != "_" and callable(getattr(Oracle, name))
+    } == {"support"}
 
 
 def test_the_oracle_that_contributing_adds_obeys_the_laws() -> None:
@@ -120,7 +133,9 @@ def test_the_oracle_that_contributing_adds_obeys_the_laws() -> None:
     kind = next(
         value
         for value in space.values()
-        if isinstance(value, type) and issubclass(value, Oracle) and value.__module__ == "sottovoce.oracles.example"
+        if isinstance(value, type)
+        and issubclass(value, Oracle)
+        and value.__module__ == "sottovoce.oracles.example"
     )
     from sottovoce import audit
     from sottovoce.oracles.thresholds import parse_epsilon

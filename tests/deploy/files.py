@@ -38,7 +38,9 @@ class Instruction:
 
 def instructions() -> list[Instruction]:
     """Those of the container file, in order."""
-    text = re.sub(r"^#.*\n", "", (FOLDER / "Containerfile").read_text(), flags=re.M).replace("\\\n", " ")
+    text = re.sub(r"^#.*\n", "", (FOLDER / "Containerfile").read_text(), flags=re.M).replace(
+        "\\\n", " "
+    )
     return [Instruction(*line.split(None, 1)) for line in text.splitlines() if line.strip()]
 
 

@@ -25,12 +25,16 @@ CASES = [
     for name in ENUMERABLE
     for size in sizes(name, (2, 3, 4, 5, 6, 7, 8))
     for epsilon in EPSILONS
-    if not (name == "olh" and size > 5 and epsilon > 2)  # 65,536 outputs each: one such case is enough
+    if not (
+        name == "olh" and size > 5 and epsilon > 2
+    )  # 65,536 outputs each: one such case is enough
 ]
 
 
 @pytest.mark.parametrize(("name", "size", "epsilon"), CASES)
-def test_no_output_tells_two_inputs_apart_by_more_than_epsilon(name: str, size: int, epsilon: float) -> None:
+def test_no_output_tells_two_inputs_apart_by_more_than_epsilon(
+    name: str, size: int, epsilon: float
+) -> None:
     oracle = small(name, size, epsilon)
     found = audit.exact(oracle)
     assert found.passed, str(found)
@@ -41,14 +45,18 @@ def test_no_output_tells_two_inputs_apart_by_more_than_epsilon(name: str, size: 
 
 @pytest.mark.parametrize("name", ENUMERABLE)
 def test_the_stated_ratio_is_reached(name: str) -> None:
-    """The realised epsilon is not merely a bound (Bloom filters reach it only if two do not overlap)."""
+    """The realised epsilon is not merely a bound (Bloom filters reach it only if two do not
+    overlap).
+    """
     oracle = small(name, sizes(name, (6,))[0], 1.0)
     worst = audit.worst_ratio(oracle)
     assert worst is not None
     assert worst == oracle.worst_ratio or (name == "rappor" and worst <= oracle.worst_ratio)
 
 
-@pytest.mark.parametrize("name", [name for name in ENUMERABLE if issubclass(type(small(name, 2, 1.0)), PureOracle)])
+@pytest.mark.parametrize(
+    "name", [name for name in ENUMERABLE if issubclass(type(small(name, 2, 1.0)), PureOracle)]
+)
 @pytest.mark.parametrize("epsilon", EPSILONS[:4])
 def test_p_and_q_are_those_of_the_channel(name: str, epsilon: float) -> None:
     oracle = small(name, sizes(name, (5,))[0], epsilon)
@@ -76,16 +84,22 @@ def test_sketches_reach_q_over_salts() -> None:
     for salt in range(salts):
         oracle = sv.oracle("hcms", size=size, epsilon=1.0, hashes=4, width=4, salt=salt)
         assert isinstance(oracle, _Sketch)
-        collisions = [oracle._bucket(function, 0) == oracle._bucket(function, 3) for function in range(4)]
-        shares.append(float(oracle.exact_q0) + float(oracle.exact_p - oracle.exact_q0) * np.mean(collisions))
+        collisions = [
+            oracle._bucket(function, 0) == oracle._bucket(function, 3) for function in range(4)
+        ]
+        shares.append(
+            float(oracle.exact_q0) + float(oracle.exact_p - oracle.exact_q0) * np.mean(collisions)
+        )
     q, gap = oracle.q, float(oracle.exact_p - oracle.exact_q0)
     error = gap * np.sqrt(0.25 * 0.75 / (4 * salts))
     assert abs(np.mean(shares) - q) < 4.9 * error
-    assert abs(np.mean(shares) - float(oracle.exact_q0)) > 4.9 * error  # without collisions it would be wrong
+    # without collisions it would be wrong
+    assert abs(np.mean(shares) - float(oracle.exact_q0)) > 4.9 * error
 
 
 DRAWS = 1_000_000
-DEVICE_DRAWS = 200_000  # one at a time; all of them go through the integer coins that are enumerated above
+# one at a time; all of them go through the integer coins that are enumerated above
+DEVICE_DRAWS = 200_000
 
 
 @pytest.mark.parametrize("name", ENUMERABLE)

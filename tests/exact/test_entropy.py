@@ -1,4 +1,6 @@
-"""The exact draws that randomizers are made of have the law they say, by enumeration of their own code."""
+"""The exact draws that randomizers are made of have the law they say, by enumeration of their own
+code.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_many_coins_are_independent(threshold: int, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("total", "chosen"), [(5, 0), (5, 2), (6, 3), (4, 4)])
 def test_subsets_are_uniform(total: int, chosen: int) -> None:
     law = exact_law(lambda entropy: Entropy.subset(entropy, total, chosen), 1 << 12)
-    sets = {sum(1 << member for member in members) for members in combinations(range(total), chosen)}
+    sets = {
+        sum(1 << member for member in members) for members in combinations(range(total), chosen)
+    }
     assert law == dict.fromkeys(sets, Fraction(1, len(sets)))
 
 

@@ -1,4 +1,6 @@
-"""Privacy of the older heavy-hitter plans by enumeration: for fixed public coins, from every value to every report."""
+"""Privacy of the older heavy-hitter plans by enumeration: for fixed public coins, from every value
+to every report.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class Drawn(Entropy):
 
 
 def law_of(ask: Ask, value: int, seed: int) -> dict[Any, Fraction]:
-    """The chance of each report of a value, by the randomizer's own code, along every way its private coins fall."""
+    """The chance of each report of a value, by the randomizer's own code, along every way its
+    private coins fall.
+    """
     encoded = ask.encoding.encode({"x": value}, NO_COINS)
     return exact_law(lambda entropy: ask.oracle.randomize(encoded, Drawn(seed, entropy)), 1 << 14)
 
@@ -75,9 +79,13 @@ def ratios(ask: Ask, spellings: range, seed: int) -> list[list[Fraction]]:
 
 
 def worst_of(cohort: Cohort, spellings: range) -> Iterator[Fraction]:
-    """The same for all asks of a cohort together: they toss their own coins, so that chances multiply."""
+    """The same for all asks of a cohort together: they toss their own coins, so that chances
+    multiply.
+    """
     for seed in SEEDS:
-        tables = [ratios(ask, spellings, seed + 100 * place) for place, ask in enumerate(cohort.asks)]
+        tables = [
+            ratios(ask, spellings, seed + 100 * place) for place, ask in enumerate(cohort.asks)
+        ]
         for one, other in product(spellings, repeat=2):
             joint = Fraction(1)
             for table in tables:
@@ -99,7 +107,9 @@ def test_a_plan_keeps_its_epsilon_and_says_what_it_spends(name: str) -> None:
     assert plan.guarantee.lifetime <= float(EPSILON) * (1 + 1e-15 * len(plan.cohorts[0].asks))
 
 
-@pytest.mark.parametrize("name", ["spm", "spm, people", "hash", "hash, people", "priv-trie", "o-rr"])
+@pytest.mark.parametrize(
+    "name", ["spm", "spm, people", "hash", "hash, people", "priv-trie", "o-rr"]
+)
 def test_coins_of_a_larger_epsilon_are_caught(name: str) -> None:
     assert exceeds(worst_ratio(make(name, Decimal("1.21"))), EPSILON)
 
@@ -127,7 +137,9 @@ def test_a_later_round_of_a_trie_keeps_its_epsilon() -> None:
     question = sv.HeavyHitters("x", top=2, method="priv-trie", batches=2)
     first = sv.plan(schema, question, epsilon=EPSILON, people=20_000)
     people = {"x": ["ab"] * 12_000 + ["cc"] * 8_000}
-    second = next_plan(first, sv.Aggregate(first).add(sv.simulate(first, people, seed=3)).estimate())
+    second = next_plan(
+        first, sv.Aggregate(first).add(sv.simulate(first, people, seed=3)).estimate()
+    )
     assert second is not None
     assert len(second.cohorts) == 2
     worst = worst_ratio(second)

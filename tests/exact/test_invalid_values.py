@@ -1,7 +1,9 @@
-"""Silence tells, so a device that is asked reports whatever its person's value is: the laws, enumerated.
+"""Silence tells, so a device that is asked reports whatever its person's value is: the laws,
+enumerated.
 
-A value that the schema does not have is reported as the attribute's ``other``, or as a drawn one: the law of the
-report is then a mixture of the laws of valid values, so no two records differ by more than e^epsilon.
+A value that the schema does not have is reported as the attribute's ``other``, or as a drawn one:
+the law of the report is then a mixture of the laws of valid values, so no two records differ by
+more than e^epsilon.
 """
 
 from __future__ import annotations
@@ -78,7 +80,9 @@ def law(plan: sv.Plan, record: Any, invalid: str = "draw") -> dict[bytes, Fracti
 
 
 def worst(laws: Sequence[dict[bytes, Fraction]]) -> Fraction | None:
-    """The largest ratio of the chances of one thing under two records; None if one of them never sees it."""
+    """The largest ratio of the chances of one thing under two records; None if one of them never
+    sees it.
+    """
     largest = Fraction(1)
     for thing in {key for each in laws for key in each}:
         chances = [each.get(thing, Fraction(0)) for each in laws]
@@ -89,10 +93,17 @@ def worst(laws: Sequence[dict[bytes, Fraction]]) -> Fraction | None:
 
 
 def records(plan: sv.Plan) -> list[dict[str, Any]]:
-    """Valid records, those without a valid value in one attribute or in all, and with what nobody asks about."""
+    """Valid records, those without a valid value in one attribute or in all, and with what nobody
+    asks about.
+    """
     asked = plan.cohorts.attributes
     first = {name: VALID[name][0] for name in asked}
-    made: list[dict[str, Any]] = [first, {name: VALID[name][-1] for name in asked}, {}, {"mystery": 1, **first}]
+    made: list[dict[str, Any]] = [
+        first,
+        {name: VALID[name][-1] for name in asked},
+        {},
+        {"mystery": 1, **first},
+    ]
     for name in asked:
         made.append({key: value for key, value in first.items() if key != name})
         made += [{**first, name: value} for value in INVALID]
@@ -124,7 +135,9 @@ def test_a_device_that_raises_tells_by_its_silence() -> None:
 
 @pytest.mark.filterwarnings("ignore::sottovoce.device.client.InvalidValueWarning")
 def test_an_invalid_value_is_a_mixture_of_valid_ones() -> None:
-    """A drawn code has every value's law with equal weight; ``other`` has its own; no set is the empty set's."""
+    """A drawn code has every value's law with equal weight; ``other`` has its own; no set is the
+    empty set's.
+    """
     number = _asks(Cells.of(SCHEMA, "number"))
     laws = [law(number, {"number": value}) for value in range(8)]
     mixed = {key: sum(each[key] for each in laws) / 8 for key in laws[0]}
@@ -136,7 +149,9 @@ def test_an_invalid_value_is_a_mixture_of_valid_ones() -> None:
 
 
 def test_the_developer_is_warned_without_the_value() -> None:
-    with pytest.warns(sv.InvalidValueWarning, match="^attribute 'number': the record has no valid value of it") as told:
+    with pytest.warns(
+        sv.InvalidValueWarning, match="^attribute 'number': the record has no valid value of it"
+    ) as told:
         sv.Client(_asks(Cells.of(SCHEMA, "number"))).report({"number": "hiv"})
     assert "hiv" not in str(told[0].message)
 
@@ -160,7 +175,8 @@ def test_other_must_be_one_of_the_values() -> None:
     ):
         with pytest.raises(sv.InvalidInput, match="other"):
             make()
-    assert sv.Ordinal(18, 97, bins=16, other=25).other == 23  # the first of its bin: one spelling for each
+    # the first of its bin: one spelling for each
+    assert sv.Ordinal(18, 97, bins=16, other=25).other == 23
 
 
 def test_names_that_javascript_would_move_are_refused() -> None:

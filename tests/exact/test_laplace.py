@@ -1,4 +1,6 @@
-"""Discrete Laplace noise: the sampler's law, on the device and in simulation, and what it costs in variance."""
+"""Discrete Laplace noise: the sampler's law, on the device and in simulation, and what it costs in
+variance.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_simulated_noise_is_discrete_laplace() -> None:
     outputs = list(range(-reach, reach + 1))
     for column, shift in ((0, GRID), (1, 0)):
         statistic, degrees = chi_squared(
-            outputs, law(oracle.scale, oracle.rate, reach), gathered(cells[:, column] - shift, reach)
+            outputs,
+            law(oracle.scale, oracle.rate, reach),
+            gathered(cells[:, column] - shift, reach),
         )
         assert statistic < chi_limit(degrees, 2)
 
@@ -57,7 +61,9 @@ def test_ratio_of_neighbours_is_exactly_epsilon() -> None:
 
 
 def test_variance_is_eight_over_epsilon_squared_not_what_the_proof_says() -> None:
-    """docs/errata 10: Laplace(b) has variance 2 b^2, b = 2/epsilon; the printed 2/b^2 is epsilon^2/2."""
+    """docs/errata 10: Laplace(b) has variance 2 b^2, b = 2/epsilon; the printed 2/b^2 is
+    epsilon^2/2.
+    """
     for epsilon in (0.5, 1.0, 4.0):
         variance = sv.oracle("she", size=8, epsilon=epsilon).variance(1)
         assert variance == pytest.approx(8 / epsilon**2, rel=1e-4)
@@ -99,7 +105,9 @@ def test_cells_saturate_alike_whoever_holds_the_value(monkeypatch: pytest.Monkey
     assert simulated.max(axis=0).tolist() == [1000, 1000]
 
 
-@pytest.mark.parametrize("text", ["1.00000000000000001", "1.0986122886681098", "0.3333333333333333"])
+@pytest.mark.parametrize(
+    "text", ["1.00000000000000001", "1.0986122886681098", "0.3333333333333333"]
+)
 def test_an_epsilon_of_many_digits_is_rounded_down(text: str) -> None:
     from fractions import Fraction
 

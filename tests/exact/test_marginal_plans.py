@@ -1,4 +1,6 @@
-"""Privacy of whole plans by enumeration: from every record to every report, for each method and cohort."""
+"""Privacy of whole plans by enumeration: from every record to every report, for each method and
+cohort.
+"""
 
 from __future__ import annotations
 
@@ -43,26 +45,38 @@ def make(name: str) -> sv.Plan:
 def records(schema: sv.Schema) -> list[dict[str, int]]:
     """Every record there is, as codes."""
     names = list(schema)
-    return [dict(zip(names, codes, strict=True)) for codes in product(*(range(schema[name].size) for name in names))]
+    return [
+        dict(zip(names, codes, strict=True))
+        for codes in product(*(range(schema[name].size) for name in names))
+    ]
 
 
 def ratios(oracle: Oracle) -> list[list[Fraction]]:
-    """The largest ratio of the chances of one report, for each pair of values, from the randomizer's own code."""
+    """The largest ratio of the chances of one report, for each pair of values, from the
+    randomizer's own code.
+    """
     if oracle not in _ratios:
         laws = oracle.exact_channel()
         outputs = oracle.outputs()
-        _ratios[oracle] = [[max(one[out] / other[out] for out in outputs) for other in laws] for one in laws]
+        _ratios[oracle] = [
+            [max(one[out] / other[out] for out in outputs) for other in laws] for one in laws
+        ]
     return _ratios[oracle]
 
 
 def worst_of_one(ask: Ask, people: list[dict[str, int]]) -> Fraction:
-    laws = [ask.oracle.exact_channel()[value] for value in {ask.encoding.encode(codes, NO_COINS) for codes in people}]
+    laws = [
+        ask.oracle.exact_channel()[value]
+        for value in {ask.encoding.encode(codes, NO_COINS) for codes in people}
+    ]
     chances = [[law.get(output, Fraction(0)) for law in laws] for output in ask.oracle.outputs()]
     return max(max(row) / min(row) for row in chances)
 
 
 def worst_of(cohort: Cohort, people: list[dict[str, int]]) -> Fraction:
-    """The largest ratio of the chances of one report under two records. Asks toss their own coins: chances multiply."""
+    """The largest ratio of the chances of one report under two records. Asks toss their own coins:
+    chances multiply.
+    """
     if len(cohort.asks) == 1:
         return worst_of_one(cohort.asks[0], people)
     values = [[ask.encoding.encode(codes, NO_COINS) for ask in cohort.asks] for codes in people]
@@ -103,15 +117,21 @@ def test_coins_of_a_larger_epsilon_are_caught(name: str) -> None:
     plan = make(name)
     question = plan.question
     assert isinstance(question, sv.Marginals)
-    louder = method(name).cohorts(plan.schema, question.work(plan.schema), Decimal("1.01"), question.options)
+    louder = method(name).cohorts(
+        plan.schema, question.work(plan.schema), Decimal("1.01"), question.options
+    )
     assert exceeds(worst_ratio(louder, plan.schema), plan.epsilon)
 
 
 @pytest.mark.parametrize("name", ["marg-ps", "marg-ht", "inp-ps"])
 def test_a_device_does_what_the_cohorts_say(name: str) -> None:
-    """The client's own code along every way its coins can fall, the draw of its cohort among them."""
+    """The client's own code along every way its coins can fall,
+    the draw of its cohort among them.
+    """
     plan = make(name)
-    labels = [{"a": bool(r["a"]), "b": "xyz"[r["b"]], "c": bool(r["c"])} for r in records(plan.schema)]
+    labels = [
+        {"a": bool(r["a"]), "b": "xyz"[r["b"]], "c": bool(r["c"])} for r in records(plan.schema)
+    ]
     laws = [
         exact_law(lambda e, x=record: Client(plan, entropy=e).report(x).to_bytes(), 1 << 12)  # type: ignore[misc]
         for record in labels

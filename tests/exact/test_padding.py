@@ -1,4 +1,6 @@
-"""Padding and sampling by enumeration: the channel of whole sets, where amplification holds, and where it does not."""
+"""Padding and sampling by enumeration: the channel of whole sets, where amplification holds, and
+where it does not.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def laws(encoding: Padded, chosen: Oracle, items: int) -> list[Law]:
 
 
 def worst(found: list[Law]) -> Fraction:
-    return max(max(law[answer] for law in found) / min(law[answer] for law in found) for answer in found[0])
+    return max(
+        max(law[answer] for law in found) / min(law[answer] for law in found) for answer in found[0]
+    )
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
@@ -58,7 +62,8 @@ def test_a_sampled_answer_keeps_epsilon_for_every_two_sets(
     found = laws(ask.encoding, ask.oracle, items)
     assert all(sum(law.values()) == 1 for law in found)
     assert not exceeds(worst(found), Decimal(epsilon))
-    assert log_ratio(worst(found)) == pytest.approx(ask.guarantee.per_report, abs=1e-12)  # and it is reached
+    # and it is reached
+    assert log_ratio(worst(found)) == pytest.approx(ask.guarantee.per_report, abs=1e-12)
     assert ask.guarantee.per_report <= float(epsilon)
     assert ask.requested == Fraction(epsilon)
 
@@ -85,12 +90,16 @@ def test_a_client_that_forgets_to_pad_is_caught() -> None:
 
 
 def test_hashing_is_not_amplified() -> None:
-    """All items of a set may share a hash value: then sampling hides nothing (wang2021thesis, theorem 5.2.2)."""
+    """All items of a set may share a hash value: then sampling hides nothing (wang2021thesis,
+    theorem 5.2.2).
+    """
     encoding = Padded("basket", 4, None, 2)
     chosen = oracle("blh", size=encoding.size, epsilon=amplified_epsilon(Decimal(1), 2))
 
     def law(members: list[int]) -> dict[object, Fraction]:
-        return exact_law(lambda e: chosen.randomize(encoding.encode({"basket": members}, e), e), LIMIT)
+        return exact_law(
+            lambda e: chosen.randomize(encoding.encode({"basket": members}, e), e), LIMIT
+        )
 
     found = [law(list(members)) for members in combinations(range(4), 2)]
     ratio = max(one[answer] / two[answer] for one in found for two in found for answer in one)
@@ -126,7 +135,9 @@ TABLE_2 = {
 def test_table_5_1() -> None:
     for epsilon, row in TABLE_1.items():
         for length, printed in zip(LENGTHS, row, strict=True):
-            assert float(amplified_epsilon(Decimal(epsilon), length)) == pytest.approx(printed, abs=0.0051)
+            assert float(amplified_epsilon(Decimal(epsilon), length)) == pytest.approx(
+                printed, abs=0.0051
+            )
 
 
 def test_table_5_2_follows_from_its_formula_in_47_of_60_cells() -> None:
@@ -134,7 +145,9 @@ def test_table_5_2_follows_from_its_formula_in_47_of_60_cells() -> None:
     for (digits, epsilon), row in TABLE_2.items():
         for length, printed in zip(LENGTHS, row, strict=True):
             together = most_together(Decimal(epsilon), length, Fraction(1, 10**digits))
-            agree += abs(float(amplified_epsilon(Decimal(epsilon), length, together)) - printed) < 0.0051
+            agree += (
+                abs(float(amplified_epsilon(Decimal(epsilon), length, together)) - printed) < 0.0051
+            )
     assert agree == 47
 
 
@@ -167,20 +180,26 @@ def test_5_a_linear_hash_does_not_keep_the_claimed_delta() -> None:
     parallel = [(one, two, 1) for one, two, _ in plane]
 
     def law(items: list[tuple[int, int, int]], row: tuple[int, ...]) -> list[float]:
-        hashed = [sum(part * each for part, each in zip(row, item, strict=True)) % SIZE for item in items]
+        hashed = [
+            sum(part * each for part, each in zip(row, item, strict=True)) % SIZE for item in items
+        ]
         return [q + hashed.count(answer) / LENGTH * (p - q) for answer in range(SIZE)]
 
     excess = 0.0
     for row in product(range(SIZE), repeat=3):
         ours, theirs = law(plane, row), law(parallel, row)
-        excess += sum(max(0.0, one - exp(EPSILON) * two) for one, two in zip(ours, theirs, strict=True))
+        excess += sum(
+            max(0.0, one - exp(EPSILON) * two) for one, two in zip(ours, theirs, strict=True)
+        )
     delta = excess / SIZE**3
     assert delta == pytest.approx(3.2e-3, rel=0.02)
     assert delta > 5 * CLAIMED
 
 
 def test_5_a_random_hash_keeps_it_also_for_longer_sets() -> None:
-    """The excess over all hash functions, for a set of any size against one that never shares a hash value."""
+    """The excess over all hash functions, for a set of any size against one that never shares a
+    hash value.
+    """
     p, q = _chances()
 
     def delta(size: int) -> float:
@@ -188,7 +207,10 @@ def test_5_a_random_hash_keeps_it_also_for_longer_sets() -> None:
         loads = range(held + 1)
         excess = [max(0.0, q + load / held * (p - q) - exp(EPSILON) * q) for load in loads]
         return SIZE * float(
-            sum(binom.pmf(load, held, 1 / SIZE) * each for load, each in zip(loads, excess, strict=True))
+            sum(
+                binom.pmf(load, held, 1 / SIZE) * each
+                for load, each in zip(loads, excess, strict=True)
+            )
         )
 
     assert max(delta(size) for size in range(1, 200)) < CLAIMED

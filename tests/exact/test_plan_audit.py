@@ -1,4 +1,6 @@
-"""The audit of plans: whole reports of a device along every way its coins fall. Mutants of a device must fail it."""
+"""The audit of plans: whole reports of a device along every way its coins fall. Mutants of a device
+must fail it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def plan_of(schema: sv.Schema, question: Any, **options: Any) -> sv.Plan:
     return sv.plan(schema, question, epsilon="1.25", people=4_000, **options)
 
 
-def audited(plan: sv.Plan, device: Callable[..., Client] = Client, draws: int = DRAWS, limit: int = LIMIT) -> PlanAudit:
+def audited(
+    plan: sv.Plan, device: Callable[..., Client] = Client, draws: int = DRAWS, limit: int = LIMIT
+) -> PlanAudit:
     return audit_plan(plan, draws, device=device, entropy=Seeded(5), seed=b"fixed", limit=limit)
 
 
@@ -53,9 +57,15 @@ HONEST: dict[str, tuple[sv.Plan, str]] = {
     "linear hashes": (one_value(4, "olh"), "exact"),
     "seeded hashes": (one_value(4, "olh-seeded"), GIVEN),
     "assigned": (plan_of(MIXED, sv.Frequencies("a", "b"), coin="assigned"), GIVEN),
-    "sampled items": (plan_of(BASKETS, sv.TopItems("x", top=2, method="psfo", length=2, oracle="grr")), "exact"),
+    "sampled items": (
+        plan_of(BASKETS, sv.TopItems("x", top=2, method="psfo", length=2, oracle="grr")),
+        "exact",
+    ),
     "rounds": (plan_of(WORDS, sv.HeavyHitters("x", top=2, method="priv-trie", batches=3)), "exact"),
-    "prefixes": (plan_of(sv.Schema(x=sv.Integer(bits=6)), sv.HeavyHitters("x", top=2, method="pem")), GIVEN),
+    "prefixes": (
+        plan_of(sv.Schema(x=sv.Integer(bits=6)), sv.HeavyHitters("x", top=2, method="pem")),
+        GIVEN,
+    ),
     "many bits": (one_value(100, "oue"), "sampled"),
     "a memo": (one_value(4, "rappor"), "sampled"),
 }
@@ -68,7 +78,8 @@ def test_an_honest_plan_passes(name: str) -> None:
     assert found.passed, str(found)
     assert found.kind == kind
     if found.enumeration is not None:
-        assert found.enumeration.epsilon == pytest.approx(plan.guarantee.per_report, rel=1e-12)  # and it is reached
+        # and it is reached
+        assert found.enumeration.epsilon == pytest.approx(plan.guarantee.per_report, rel=1e-12)
         assert found.enumeration.lifetime == pytest.approx(plan.guarantee.lifetime, rel=1e-12)
     assert str(found).startswith(f"PASS plan {plan.id[:16]}: {kind}")
     assert json.loads(json.dumps(found.to_json()))["kind"] == kind
@@ -84,7 +95,9 @@ def test_a_plan_beyond_a_devices_cap_is_audited_all_the_same() -> None:
 
 
 def test_a_short_memo_is_enumerated_over_a_lifetime() -> None:
-    """RAPPOR with two bits: two reports of one device cost more than one, and no more than the plan says."""
+    """RAPPOR with two bits: two reports of one device cost more than one, and no more than the plan
+    says.
+    """
     question = sv.Frequencies("x", oracle="rappor", buckets=2, hashes=1, cohorts=1)
     plan = plan_of(sv.Schema(x=sv.Boolean()), question)
     found = audited(plan)
@@ -109,7 +122,10 @@ class SpareBit(Client):
 
     def report(self, record: Mapping[str, Any]) -> Any:
         told = super().report(record)
-        return replace(told, payload=told.payload[:-1] + bytes([told.payload[-1] | int(record.get("a", 0)) << 7]))
+        return replace(
+            told,
+            payload=told.payload[:-1] + bytes([told.payload[-1] | int(record.get("a", 0)) << 7]),
+        )
 
 
 class Forgetful(Client):
@@ -187,7 +203,9 @@ def test_without_a_mutant_they_pass(plan: sv.Plan) -> None:
         (TWO_ASKS, reusing, "some record rules it out"),
     ],
 )
-def test_a_mutant_of_the_device_fails(plan: sv.Plan, device: Callable[..., Client], fault: str) -> None:
+def test_a_mutant_of_the_device_fails(
+    plan: sv.Plan, device: Callable[..., Client], fault: str
+) -> None:
     found = audited(plan, device)
     assert not found.passed
     assert any(fault in each for each in found.faults), found.faults
@@ -227,7 +245,9 @@ def test_an_oracle_that_ignores_its_coin_fails(monkeypatch: pytest.MonkeyPatch) 
 
 def test_draws_that_are_not_uniform_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Entropy, "below", lambda self, limit: self.bits((limit - 1).bit_length()) % limit)
+        patch.setattr(
+            Entropy, "below", lambda self, limit: self.bits((limit - 1).bit_length()) % limit
+        )
         assert any("is not uniform" in fault for fault in audited(HONEST["two cohorts"][0]).faults)
     monkeypatch.setattr(Entropy, "subset", lambda self, total, chosen: (1 << chosen) - 1)
     assert any("not drawn uniformly" in fault for fault in audited(HONEST["subsets"][0]).faults)
@@ -246,7 +266,9 @@ def test_padding_that_does_not_sample_fails(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_hash_that_is_chosen_by_the_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seeds are drawn until the value's hash is 0: then the seed alone tells which values are likely."""
+    """Seeds are drawn until the value's hash is 0: then the seed alone tells which values are
+    likely.
+    """
 
     def ground(self: SeededLocalHashing, value: int, entropy: Entropy) -> tuple[int, int]:
         seed = entropy.public.bits(64)
@@ -296,7 +318,11 @@ def test_an_understated_delta_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_values_have_different_codes_and_both_ends(attribute: Any, form: str, count: int) -> None:
     values = values_of(attribute, form, MAX_RECORDS)
-    read = {CODE: attribute.code, SPELLING: attribute.spell if form == SPELLING else None, MEMBERS: attribute.members}
+    read = {
+        CODE: attribute.code,
+        SPELLING: attribute.spell if form == SPELLING else None,
+        MEMBERS: attribute.members,
+    }
     codes = [tuple(code) if form == MEMBERS else code for code in map(read[form], values)]  # type: ignore[arg-type]
     assert len(set(codes)) == len(codes) == count
     if form == CODE:
@@ -304,12 +330,16 @@ def test_values_have_different_codes_and_both_ends(attribute: Any, form: str, co
 
 
 def test_a_cohort_sees_all_values_of_what_it_reads_and_the_rest_one_at_a_time() -> None:
-    schema = sv.Schema(**{f"x{place}": sv.Boolean() for place in range(12)}, unread=sv.Ordinal(0, 9))
+    schema = sv.Schema(
+        **{f"x{place}": sv.Boolean() for place in range(12)}, unread=sv.Ordinal(0, 9)
+    )
     plan = plan_of(schema, sv.Marginals(2, [f"x{place}" for place in range(12)], method="marg-ps"))
     records = Records(plan)
     found = records.of_cohort(0)
     names = plan.cohorts[0].attributes
-    assert {tuple(record[name] for name in names) for record in found} == {(a, b) for a in (0, 1) for b in (0, 1)}
+    assert {tuple(record[name] for name in names) for record in found} == {
+        (a, b) for a in (0, 1) for b in (0, 1)
+    }
     assert {record["unread"] for record in found} == set(range(10))
     assert {record["x11"] for record in found} == {False, True}
     assert records.scope == "all read"

@@ -1,4 +1,6 @@
-"""Devices that leak beside the common case, each within what an exact audit of a plan claims: all must fail it."""
+"""Devices that leak beside the common case, each within what an exact audit of a plan claims: all
+must fail it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,16 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.reports import Report
 
 ONE_ASK = sv.plan(
-    sv.Schema(a=sv.Boolean(), unread=sv.Categorical(["x", "y", "z"])), sv.Frequencies("a"), epsilon=1, people=1000
+    sv.Schema(a=sv.Boolean(), unread=sv.Categorical(["x", "y", "z"])),
+    sv.Frequencies("a"),
+    epsilon=1,
+    people=1000,
 )
 BOTH = sv.plan(
-    sv.Schema(a=sv.Boolean(), b=sv.Boolean()), sv.Frequencies("a", "b", split="budget"), epsilon=1, people=1000
+    sv.Schema(a=sv.Boolean(), b=sv.Boolean()),
+    sv.Frequencies("a", "b", split="budget"),
+    epsilon=1,
+    people=1000,
 )
 BASKETS = sv.plan(
     sv.Schema(a=sv.Items("wxyz")),
@@ -28,7 +36,9 @@ BASKETS = sv.plan(
     epsilon=1,
     people=1000,
 )
-ASSIGNED = sv.plan(sv.Schema(a=sv.Boolean()), sv.Frequencies("a"), epsilon=1, people=1000, coin="assigned")
+ASSIGNED = sv.plan(
+    sv.Schema(a=sv.Boolean()), sv.Frequencies("a"), epsilon=1, people=1000, coin="assigned"
+)
 ASSIGNED_WIDE = sv.plan(
     sv.Schema(a=sv.Categorical(range(100))),
     sv.Frequencies("a", oracle="oue"),
@@ -48,7 +58,9 @@ def answered(report: Report, payload: bytes) -> Report:
 
 
 class SameAgain(Client):
-    """Fresh coins whenever the same answer is given again; what was answered is known until the device restarts."""
+    """Fresh coins whenever the same answer is given again; what was answered is known until the
+    device restarts.
+    """
 
     last: Mapping[str, Any] | None = None
 
@@ -85,7 +97,9 @@ class Restarted(Client):
 
 
 class ByAssignment(Client):
-    """A restarted device drops its memo if the assignment is another one than before, or (``same``) the same one."""
+    """A restarted device drops its memo if the assignment is another one than before, or (``same``)
+    the same one.
+    """
 
     same = False
     is_new = True
@@ -108,7 +122,9 @@ class SameAssignment(ByAssignment):
 
 
 class Refusing(Client):
-    """A device that has answered takes no other assignment: it is silent then, whatever the record."""
+    """A device that has answered takes no other assignment: it is silent then,
+    whatever the record.
+    """
 
     def report(self, record: Mapping[str, Any]) -> Report:
         if self.state is None or self._assignment is None:
@@ -282,7 +298,9 @@ def test_without_a_mutant_they_pass(plan: sv.Plan) -> None:
         (AGES, AboveRange, "some record rules it out"),
     ],
 )
-def test_a_mutant_within_the_claim_fails(plan: sv.Plan, device: Callable[..., Client], fault: str) -> None:
+def test_a_mutant_within_the_claim_fails(
+    plan: sv.Plan, device: Callable[..., Client], fault: str
+) -> None:
     found = audited(plan, device)
     assert not found.passed
     assert any(fault in each for each in found.faults), found.faults
@@ -338,7 +356,9 @@ def test_all_records_are_all_values_of_what_is_not_asked_too() -> None:
     ],
 )
 def test_people_without_a_valid_value_are_among_the_records(attribute: Any, value: Any) -> None:
-    plan = sv.plan(sv.Schema(a=attribute, b=sv.Boolean()), sv.Frequencies("a"), epsilon=1, people=1000)
+    plan = sv.plan(
+        sv.Schema(a=attribute, b=sv.Boolean()), sv.Frequencies("a"), epsilon=1, people=1000
+    )
     outside = Records(plan).outside(0)
     assert [record.get("a", "lacking") for record in outside] == ["lacking", value, None]
     with pytest.raises(InvalidInput):

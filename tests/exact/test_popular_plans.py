@@ -1,7 +1,8 @@
-"""What is popular, on tiny domains: every method's whole report, enumerated, keeps the plan's promise.
+"""What is popular, on tiny domains: every method's whole report, enumerated, keeps the plan's
+promise.
 
-Seeds of 64 bits cannot be enumerated. They are public: for some of them, all that a device may do is listed, from the
-drawing of an item to the last coin.
+Seeds of 64 bits cannot be enumerated. They are public: for some of them, all that a device may do
+is listed, from the drawing of an item to the last coin.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def law(cohort: Cohort, codes: dict[str, Any], seed: bytes) -> dict[Any, Fractio
 
     def report(entropy: Entropy) -> tuple[Any, ...]:
         given = Given(Stream(seed), entropy)
-        return tuple(ask.oracle.randomize(ask.encoding.encode(codes, given), given) for ask in cohort.asks)
+        return tuple(
+            ask.oracle.randomize(ask.encoding.encode(codes, given), given) for ask in cohort.asks
+        )
 
     return exact_law(report, 1 << 15)
 
@@ -71,8 +74,12 @@ def series(plan: Any, table: dict[str, Any]) -> Iterator[Any]:
 
 
 def check(plan: Any, records: list[dict[str, Any]]) -> Fraction:
-    """Every cohort and seed: nobody's report costs more than the plan states, which is no more than was asked for."""
-    people = [plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for record in records]
+    """Every cohort and seed: nobody's report costs more than the plan states, which is no more than
+    was asked for.
+    """
+    people = [
+        plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for record in records
+    ]
     most = Fraction(1)
     for cohort in plan.cohorts:
         for seed in range(SEEDS):
@@ -106,7 +113,9 @@ def test_a_told_value_is_private(method: str, options: dict[str, Any]) -> None:
 
 def test_every_round_of_a_trie_is_private() -> None:
     question = sv.HeavyHitters("x", top=2, method="priv-trie", batches=3)
-    plan = sv.plan(sv.Schema(x=sv.Text(bytes=2, alphabet="abc")), question, epsilon=EPSILON, people=PEOPLE)
+    plan = sv.plan(
+        sv.Schema(x=sv.Text(bytes=2, alphabet="abc")), question, epsilon=EPSILON, people=PEOPLE
+    )
     plans = list(series(plan, {"x": ["ab"] * 2500 + ["c"] * 1500}))
     assert len(plans) >= 2
     for each in plans:
@@ -133,7 +142,9 @@ def test_a_told_set_is_private(method: str, options: dict[str, Any]) -> None:
         check(each, [{"x": basket} for basket in BASKETS])
 
 
-@pytest.mark.parametrize(("method", "options"), [("svsm", {}), ("ldpminer", {"second_oracle": "olh"}), ("wheel", {})])
+@pytest.mark.parametrize(
+    ("method", "options"), [("svsm", {}), ("ldpminer", {"second_oracle": "olh"}), ("wheel", {})]
+)
 def test_told_sets_of_items_are_private(method: str, options: dict[str, Any]) -> None:
     question = sv.TopItemsets("x", top=4, method=method, **options)
     plan = sv.plan(sv.Schema(x=sv.Items(range(4))), question, epsilon=EPSILON, people=PEOPLE)
@@ -142,16 +153,27 @@ def test_told_sets_of_items_are_private(method: str, options: dict[str, Any]) ->
 
 
 def test_a_louder_coin_is_caught() -> None:
-    """A mutant whose truth coin lands heads 5% more often breaks the promise, for a value and for a set."""
-    value = sv.plan(sv.Schema(x=sv.Integer(bits=6)), sv.HeavyHitters("x", top=2), epsilon=EPSILON, people=PEOPLE)
+    """A mutant whose truth coin lands heads 5% more often breaks the promise, for a value and for a
+    set.
+    """
+    value = sv.plan(
+        sv.Schema(x=sv.Integer(bits=6)), sv.HeavyHitters("x", top=2), epsilon=EPSILON, people=PEOPLE
+    )
     ask = value.cohorts[0].asks[0]
     louder = replace(ask, oracle=replace(ask.oracle, truth=ask.oracle.truth * 105 // 100))
     people = [{"x": number} for number in (0, 7, 45)]
     assert any(
-        exceeds(worst(Cohort((louder,)), people, bytes([seed])), parse_epsilon(EPSILON)) for seed in range(SEEDS)
+        exceeds(worst(Cohort((louder,)), people, bytes([seed])), parse_epsilon(EPSILON))
+        for seed in range(SEEDS)
     )
     question = sv.TopItems("x", top=2, method="psfo", length=2, oracle="grr")
-    basket = sv.plan(sv.Schema(x=sv.Items(range(4))), question, epsilon=EPSILON, people=PEOPLE).cohorts[0].asks[0]
+    basket = (
+        sv.plan(sv.Schema(x=sv.Items(range(4))), question, epsilon=EPSILON, people=PEOPLE)
+        .cohorts[0]
+        .asks[0]
+    )
     mutant = replace(basket.oracle, truth=basket.oracle.truth * 105 // 100)
-    loud = Cohort((replace(basket, encoding=replace(basket.encoding, epsilon=None), oracle=mutant),))
+    loud = Cohort(
+        (replace(basket, encoding=replace(basket.encoding, epsilon=None), oracle=mutant),)
+    )
     assert exceeds(worst(loud, [{"x": each} for each in BASKETS], b"1"), parse_epsilon(EPSILON))

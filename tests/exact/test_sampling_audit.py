@@ -1,4 +1,6 @@
-"""The sampling audit never accuses a private mechanism, and convicts mutants, also where nothing can be listed."""
+"""The sampling audit never accuses a private mechanism, and convicts mutants, also where nothing
+can be listed.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +70,15 @@ def _quieter(oracle: SummedHistogramEncoding) -> SummedHistogramEncoding:
     return Quieter(oracle.size, oracle.requested, oracle.scale, oracle.rate * 3)
 
 
-def test_the_error_of_all_bounds_together_is_the_one_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_all_bounds_together_is_the_one_stated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shares: list[float] = []
     real = audit.oracles.clopper_pearson
     monkeypatch.setattr(
-        audit.oracles, "clopper_pearson", lambda hits, draws, alpha: shares.append(alpha) or real(hits, draws, alpha)
+        audit.oracles,
+        "clopper_pearson",
+        lambda hits, draws, alpha: shares.append(alpha) or real(hits, draws, alpha),
     )
     audit.sample(ordinary("grr", 1.0, size=4), 2000, 0.99, Seeded(1))
     assert len(shares) == 16
@@ -86,7 +92,9 @@ def test_tampered_thresholds_are_judged_by_what_was_asked_for() -> None:
 
 @pytest.mark.parametrize("name", ["olh-seeded", "olh", "grr"])
 def test_a_p_too_large_by_five_per_cent_is_convicted(name: str) -> None:
-    """Power: at epsilon 2 the ratio grows by 0.077 in the logarithm, and 300,000 draws a side resolve 0.035."""
+    """Power: at epsilon 2 the ratio grows by 0.077 in the logarithm, and 300,000 draws a side
+    resolve 0.035.
+    """
     good = ordinary(name, 2.0, size=8)
     louder = replace(good, truth=good.truth * 105 // 100)  # type: ignore[attr-defined, call-arg]
     assert sampled(good, 600_000).passed

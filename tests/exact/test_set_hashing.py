@@ -55,7 +55,8 @@ def test_no_answer_tells_two_sets_apart_by_more_than_epsilon(epsilon: float, len
             chances = [law[answer] for law in laws]
             reached = max(reached, max(chances) / min(chances))
         assert all(sum(law.values()) == 1 for law in laws)
-    assert len({len(set(each)) for each in hashes}) >= 3  # values that collide and values that do not
+    # values that collide and values that do not
+    assert len({len(set(each)) for each in hashes}) >= 3
     assert not exceeds(reached, Decimal(str(epsilon)))
     assert reached == chosen.worst_ratio
     assert chosen.epsilon <= epsilon
@@ -68,7 +69,9 @@ def test_louder_coins_are_caught() -> None:
 
 
 class Wasteful(SetLocalHashing):
-    """A mutant: what a small set leaves over goes to all answers, also to those that its values hash to."""
+    """A mutant: what a small set leaves over goes to all answers, also to those that its values
+    hash to.
+    """
 
     def randomize(self, value: object, entropy: Entropy) -> tuple[int, int]:
         (seed,) = self.public_coins(entropy)
@@ -86,19 +89,26 @@ def test_a_client_that_spreads_what_is_left_over_everything_is_caught() -> None:
     worst = Fraction(0)
     for seed in range(20):
         laws = [answer_law(mutant, members, seed) for members in sets_of(4, 3)]
-        worst = max(worst, *(max(law[a] for law in laws) / min(law[a] for law in laws) for a in range(5)))
+        worst = max(
+            worst, *(max(law[a] for law in laws) / min(law[a] for law in laws) for a in range(5))
+        )
     assert exceeds(worst, Decimal(1))
 
 
 def test_p_and_q_over_all_hash_functions() -> None:
-    """A held value is supported with chance p under every function, another one with 1/g over all of them."""
+    """A held value is supported with chance p under every function, another one with 1/g over all
+    of them.
+    """
     chosen = made(3, 1.0, 2, hash_size=4)
     p, others = set(), Fraction(0)
     slot = Fraction(chosen.truth, 1 << 64) / 2
     plain = (1 - Fraction(chosen.truth, 1 << 64)) / 4
     for function in product(range(4), repeat=3):  # values 0 and 1 are held, 2 is not
         near = sorted({function[0], function[1]})
-        law = {a: plain + (slot if a in near else slot * (2 - len(near)) / (4 - len(near))) for a in range(4)}
+        law = {
+            a: plain + (slot if a in near else slot * (2 - len(near)) / (4 - len(near)))
+            for a in range(4)
+        }
         assert sum(law.values()) == 1
         p |= {law[function[0]], law[function[1]]}
         others += law[function[2]] / 4**3
@@ -117,16 +127,23 @@ def test_one_value_is_seeded_local_hashing() -> None:
 @pytest.mark.parametrize("length", [1, 2, 5, 16])
 def test_the_hash_size_is_the_best_one(epsilon: float, length: int) -> None:
     best = set_hash_size(length, float(np.exp(epsilon)))
-    near = {size: made(64, epsilon, length, hash_size=size).variance(1) for size in range(max(length + 1, 2), 3 * best)}
+    near = {
+        size: made(64, epsilon, length, hash_size=size).variance(1)
+        for size in range(max(length + 1, 2), 3 * best)
+    }
     assert near[best] <= min(near.values()) * 1.001
     assert near[best] == pytest.approx(least_variance(length, float(np.exp(epsilon))), rel=1e-6)
 
 
 @pytest.mark.parametrize("members", [(), (3,), (1, 4, 6), (0, 2, 3, 5)])
 def test_simulated_sets_follow_p_and_q(members: tuple[int, ...]) -> None:
-    """A crowd's reports support held values with chance p and others with q, whatever the size of the set."""
+    """A crowd's reports support held values with chance p and others with q, whatever the size of
+    the set.
+    """
     chosen, people = made(8, 1.0, 4), 400_000
-    column = Sets(np.arange(people + 1) * len(members), np.tile(np.array(members, np.uint64), people))
+    column = Sets(
+        np.arange(people + 1) * len(members), np.tile(np.array(members, np.uint64), people)
+    )
     support = chosen.support(chosen.simulate(column, seed=5), np.arange(8))
     chances = np.array([chosen.p if value in members else chosen.q for value in range(8)])
     errors = (support - people * chances) / np.sqrt(people * chances * (1 - chances))

@@ -1,4 +1,6 @@
-"""Thresholds are exact, on the private side, and what is realised is never above what was asked for."""
+"""Thresholds are exact, on the private side, and what is realised is never above what was asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ EPSILON = st.decimals("0.001", "20", places=4)
 
 
 @given(epsilon=EPSILON, size=st.integers(2, 10**6))
-def test_grr_keeps_the_truth_as_often_as_epsilon_allows_and_no_more(epsilon: Decimal, size: int) -> None:
+def test_grr_keeps_the_truth_as_often_as_epsilon_allows_and_no_more(
+    epsilon: Decimal, size: int
+) -> None:
     threshold = truth_threshold(size, epsilon)
 
     def ratio(kept: int) -> Fraction:
@@ -31,7 +35,10 @@ def test_grr_keeps_the_truth_as_often_as_epsilon_allows_and_no_more(epsilon: Dec
 
 
 @settings(max_examples=40, deadline=None)
-@given(epsilon=EPSILON, name=st.sampled_from([name for name in NAMES if name not in ("rappor", "o-rr", "o-rappor")]))
+@given(
+    epsilon=EPSILON,
+    name=st.sampled_from([name for name in NAMES if name not in ("rappor", "o-rr", "o-rappor")]),
+)
 def test_realised_epsilon_is_never_above(epsilon: Decimal, name: str) -> None:
     oracle = sv.oracle(name, size=2 if name == "rr" else 16, epsilon=epsilon)
     assert oracle.epsilon <= float(epsilon)
@@ -42,12 +49,16 @@ def test_realised_epsilon_is_never_above(epsilon: Decimal, name: str) -> None:
 
 
 def test_doubles_would_exceed_the_true_threshold_about_half_of_the_time() -> None:
-    """Why thresholds are decimal: (E - 1)/(E + d - 1) in doubles lands on the wrong side for many d."""
+    """Why thresholds are decimal: (E - 1)/(E + d - 1) in doubles lands on the wrong side for many
+    d.
+    """
     cases = [(text, size) for text in ("0.5", "0.7", "1", "2", "3") for size in range(2, 402)]
     wrong = 0
     for text, size in cases:
         odds = math.exp(float(text))
-        wrong += int((odds - 1) / (odds + size - 1) * 2.0**64) > truth_threshold(size, Decimal(text))
+        wrong += int((odds - 1) / (odds + size - 1) * 2.0**64) > truth_threshold(
+            size, Decimal(text)
+        )
     assert 0.3 < wrong / len(cases) < 0.8
 
 
@@ -78,7 +89,10 @@ def test_options_and_thresholds_survive_json(name: str) -> None:
     assert from_json(data) == oracle
     assert "." not in "".join(data["thresholds"].values())
     key = next(iter(data["thresholds"]))
-    forged = {**data, "thresholds": {**data["thresholds"], key: str(int(data["thresholds"][key]) + 1)}}
+    forged = {
+        **data,
+        "thresholds": {**data["thresholds"], key: str(int(data["thresholds"][key]) + 1)},
+    }
     with pytest.raises(sv.InvalidInput, match="thresholds"):
         from_json(forged)
 

@@ -19,7 +19,9 @@ COMMAND = [sys.executable, "-c", "from sottovoce.cli import main; main()"]
 
 
 def without(*extras: str) -> dict[str, str]:
-    """The environment of an interpreter that has none of the libraries of these extras, nor what only they need."""
+    """The environment of an interpreter that has none of the libraries of these extras, nor what
+    only they need.
+    """
     missing = [library for library, extra in EXTRAS.items() if extra in extras]
     if "analysis" in extras:
         missing += ["joblib", "llvmlite", "narwhals"]
@@ -27,10 +29,14 @@ def without(*extras: str) -> dict[str, str]:
     return os.environ | {"WITHOUT": " ".join(missing), "PYTHONPATH": path}
 
 
-def run(arguments: Sequence[str], environment: dict[str, str], code: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    arguments: Sequence[str], environment: dict[str, str], code: str = ""
+) -> subprocess.CompletedProcess[str]:
     """The sottovoce command, or a piece of Python, to its end."""
     started = [sys.executable, "-c", code, *arguments] if code else [*COMMAND, *arguments]
-    return subprocess.run(started, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+    return subprocess.run(
+        started, env=environment, capture_output=True, text=True, check=False, cwd=ROOT
+    )
 
 
 @dataclass(frozen=True)

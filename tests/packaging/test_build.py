@@ -1,4 +1,6 @@
-"""What is published: the wheel runs where the repository is not, its demo too, and the npm package is whole."""
+"""What is published: the wheel runs where the repository is not, its demo too, and the npm package
+is whole.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,12 @@ def outside() -> dict[str, str]:
 
 def run(*command: str | Path, cwd: Path) -> str:
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=outside(), capture_output=True, text=True, check=False
+        [str(part) for part in command],
+        cwd=cwd,
+        env=outside(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -93,23 +100,34 @@ def test_the_source_distribution_holds_files_where_the_repository_has_a_link(bui
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts of an environment that has the wheel; the libraries are those of the tests, to save their copies."""
+    """The scripts of an environment that has the wheel; the libraries are those of the tests, to
+    save their copies.
+    """
     folder = tmp_path_factory.mktemp("empty") / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=wheel.parent)
     scripts = folder / "bin"
-    place = run(scripts / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
+    place = run(
+        scripts / "python",
+        "-c",
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+        cwd=folder,
+    ).strip()
     run(sys.executable, "-m", "pip", "--python", scripts / "python", "install", "--quiet", "--no-deps", "--no-index",
         wheel, cwd=folder)  # fmt: skip
     libraries = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     Path(place, "libraries.pth").write_text("\n".join(dict.fromkeys(libraries)) + "\n")
-    home = run(scripts / "python", "-c", "import sottovoce; print(sottovoce.__file__)", cwd=folder).strip()
+    home = run(
+        scripts / "python", "-c", "import sottovoce; print(sottovoce.__file__)", cwd=folder
+    ).strip()
     assert Path(home).is_relative_to(place)
     _take_compiled(Path(home).parent / "kernels")
     return scripts
 
 
 def _take_compiled(kernels: Path) -> None:
-    """Spare a minute: loops that were compiled from the same bytes here need not be compiled again."""
+    """Spare a minute: loops that were compiled from the same bytes here need not be
+    compiled again.
+    """
     own = ROOT / "src" / "sottovoce" / "kernels"
     for file in own.glob("*.py"):
         assert file.read_bytes() == (kernels / file.name).read_bytes()
@@ -126,7 +144,10 @@ def test_the_wheel_runs_the_studio(installed: Path, tmp_path: Path) -> None:
         assert b"There are no surveys yet" in opener.open(running.login()).read()
         assert b"<form" in opener.open(f"{running.url}/new").read()
         for path in ("static/studio.css", "static/make.js", "client/index.js"):
-            assert opener.open(f"{running.url}/{path}").read() == expected()[f"sottovoce/studio/{path}"]
+            assert (
+                opener.open(f"{running.url}/{path}").read()
+                == expected()[f"sottovoce/studio/{path}"]
+            )
 
 
 @pytest.mark.skipif(not HAS_NPM, reason="npm is missing: the package was not made")
@@ -139,7 +160,9 @@ def test_the_npm_package_is_whole_and_runs(tmp_path: Path) -> None:
     files = {str(file.relative_to(held)) for file in held.rglob("*") if file.is_file()}
     sources = {f"src/{file.name}" for file in (CLIENT / "src").iterdir()}
     assert files == sources | {"package.json", "README.md", "index.d.ts", "LICENSE"}
-    plan = json.loads((ROOT / "tests" / "vectors" / "v1.json").read_text(encoding="utf-8"))["plans"][0]
+    plan = json.loads((ROOT / "tests" / "vectors" / "v1.json").read_text(encoding="utf-8"))[
+        "plans"
+    ][0]
     record = plan["good"][0]["record"]
     code = """
     import { Client, Plan } from "sottovoce";
@@ -173,9 +196,13 @@ def test_the_wheel_in_a_really_empty_environment(wheel: Path, tmp_path: Path, lo
 
 @pytest.fixture(scope="module")
 def demo(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The demo's folder, which did not exist, and what the wheel's demo printed; it ends by itself."""
+    """The demo's folder, which did not exist, and what the wheel's demo printed;
+    it ends by itself.
+    """
     folder = tmp_path_factory.mktemp("new") / "demo"
-    return folder, run(installed / "sottovoce", "demo", "--output", folder, "--seed", "5", cwd=folder.parent)
+    return folder, run(
+        installed / "sottovoce", "demo", "--output", folder, "--seed", "5", cwd=folder.parent
+    )
 
 
 def test_demo_shows_the_whole_way(demo: tuple[Path, str]) -> None:
@@ -200,7 +227,8 @@ def test_demo_shows_the_whole_way(demo: tuple[Path, str]) -> None:
         assert words in out
     found = re.search(r"(\d+) of the 44 intervals shown hold the truth", out)
     assert found
-    assert int(found[1]) >= 33  # misses come together: a quarter of the cells is far beyond what a survey may lose
+    # misses come together: a quarter of the cells is far beyond what a survey may lose
+    assert int(found[1]) >= 33
     assert "no test of them" in " ".join(out.split())
 
 
@@ -213,7 +241,9 @@ def test_demo_measures_three_methods(demo: tuple[Path, str]) -> None:
 
 
 def test_demo_finds_the_ties(demo: tuple[Path, str]) -> None:
-    """Of the ties that the made-up people were given, the strongest is found wherever the tree hangs."""
+    """Of the ties that the made-up people were given, the strongest is found wherever the tree
+    hangs.
+    """
     tree = demo[1][demo[1].index("What tells about what") : demo[1].index("nats in all")]
     assert re.search(r"(home[^\n]*\n[^\n]*── car)|(car[^\n]*\n[^\n]*── home)", tree)
     pairs = demo[1][demo[1].index("Strongest pairs") :]
@@ -228,7 +258,9 @@ def test_demo_finds_what_is_popular(demo: tuple[Path, str]) -> None:
     assert len(re.findall(r"\d+ of the true \d+ found", " ".join(shown.split()))) == 2
 
 
-def test_demo_leaves_files_that_fit_together(demo: tuple[Path, str], installed: Path, tmp_path: Path) -> None:
+def test_demo_leaves_files_that_fit_together(
+    demo: tuple[Path, str], installed: Path, tmp_path: Path
+) -> None:
     folder, _ = demo
     plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
     assert len(sv.Reports.read(folder / "reports.parquet")) == plan.people == 60_000
@@ -237,7 +269,17 @@ def test_demo_leaves_files_that_fit_together(demo: tuple[Path, str], installed: 
     run(command, "plan", folder / "survey.toml", "-o", tmp_path / "plan.json", cwd=tmp_path)
     assert (tmp_path / "plan.json").read_bytes() == (folder / "plan.json").read_bytes()
     again = tmp_path / "again.parquet"
-    run(command, "whisper", folder / "plan.json", folder / "people.csv", "-o", again, "--seed", "5", cwd=tmp_path)
+    run(
+        command,
+        "whisper",
+        folder / "plan.json",
+        folder / "people.csv",
+        "-o",
+        again,
+        "--seed",
+        "5",
+        cwd=tmp_path,
+    )
     again_told = sv.Reports.read(again)
     assert again_told == sv.Reports.read(folder / "reports.parquet")  # a seed decides every report
 
@@ -245,11 +287,17 @@ def test_demo_leaves_files_that_fit_together(demo: tuple[Path, str], installed: 
 def test_demo_page_stands_alone(demo: tuple[Path, str]) -> None:
     folder, _ = demo
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 7  # single attributes, two, three, the tree, two that are popular, what was posted
+    # single attributes, two, three, the tree, two that are popular, what was posted
+    assert page.count("<svg") == 7
     assert page.count("child_layer_2_marks") >= 2  # the truth's ticks
     plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
     assert plan.id[:16] in page
-    for words in ("How the planner chose", "inp-em does not fit", "What tells about what", "Three methods, measured"):
+    for words in (
+        "How the planner chose",
+        "inp-em does not fit",
+        "What tells about what",
+        "Three methods, measured",
+    ):
         assert words in page
     assert "prefers-color-scheme: dark" in page
     for trace in ("http://", "https://", "<script", "<link", "@import", "url(http", "src="):

@@ -1,4 +1,6 @@
-"""What an install without the analysis libraries does: devices and collectors work, all else says what to install."""
+"""What an install without the analysis libraries does: devices and collectors work, all else says
+what to install.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,18 @@ QUESTIONS: dict[str, Any] = {
     "top-items": sv.TopItems("basket", top=4),
     "top-itemsets": sv.TopItemsets("basket", top=4),
 }
-PLANS = {name: sv.plan(SCHEMA, question, epsilon=2.0, people=1000) for name, question in QUESTIONS.items()}
-ASSIGNED = sv.plan(SCHEMA, sv.Frequencies("colour", oracle="olh"), epsilon=1.0, people=1000, coin="assigned")
+PLANS = {
+    name: sv.plan(SCHEMA, question, epsilon=2.0, people=1000)
+    for name, question in QUESTIONS.items()
+}
+ASSIGNED = sv.plan(
+    SCHEMA, sv.Frequencies("colour", oracle="olh"), epsilon=1.0, people=1000, coin="assigned"
+)
 PEOPLE = 20
 LIGHT = without("analysis", "studio", "postgres")
 
-# Reads the plans of a collector and lets people answer each: in an interpreter without the analysis libraries.
+# Reads the plans of a collector and lets people answer each: in an interpreter without the analysis
+# libraries.
 DEVICES = """
 import json, sys, urllib.request
 import sottovoce as sv
@@ -94,7 +102,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return written
 
 
-def test_a_collector_without_analysis_libraries_takes_every_kind_of_report(tmp_path: Path, files: list[str]) -> None:
+def test_a_collector_without_analysis_libraries_takes_every_kind_of_report(
+    tmp_path: Path, files: list[str]
+) -> None:
     store = f"sqlite:///{tmp_path}/survey.db"
     made = run(["token", store], LIGHT)
     assert made.returncode == 0, made.stderr
@@ -106,9 +116,18 @@ def test_a_collector_without_analysis_libraries_takes_every_kind_of_report(tmp_p
         assert done.returncode == 0, done.stderr
         collector: Any = Collector(None, int(running.url.rpartition(":")[2]), token, None)  # type: ignore[arg-type]
         assert collector.ask("GET", "/healthz").status == 200
-        bad = {"id": "00" * 16, "sottovoce": 1, "plan": PLANS["frequencies"].id, "cohort": 0, "payload": "ffff"}
+        bad = {
+            "id": "00" * 16,
+            "sottovoce": 1,
+            "plan": PLANS["frequencies"].id,
+            "cohort": 0,
+            "payload": "ffff",
+        }
         assert collector.post(bad).problem == "invalid-report"
-        counted = {survey["id"]: survey["people"] for survey in collector.analyst("GET", "/v1/surveys").json}
+        counted = {
+            survey["id"]: survey["people"]
+            for survey in collector.analyst("GET", "/v1/surveys").json
+        }
         assert counted == {plan.id: PEOPLE for plan in plans}
         refused = collector.analyst("GET", f"/v1/surveys/{PLANS['frequencies'].id}/estimates")
         assert (refused.status, refused.problem) == (501, "not-installed")
@@ -127,7 +146,9 @@ def test_it_takes_what_javascript_sends(tmp_path: Path, files: list[str]) -> Non
         done = subprocess.run(node, cwd=CLIENT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     told = json.loads(run(["info", store, "--json"], LIGHT).stdout)
-    assert {plan["id"]: plan["reports"] for plan in told["plans"]} == {plan.id: PEOPLE for plan in plans}
+    assert {plan["id"]: plan["reports"] for plan in told["plans"]} == {
+        plan.id: PEOPLE for plan in plans
+    }
 
 
 def test_it_backs_up_restores_and_checks_its_store(tmp_path: Path) -> None:
@@ -148,7 +169,10 @@ def test_it_backs_up_restores_and_checks_its_store(tmp_path: Path) -> None:
         expected = [opened.aggregate(plan).to_bytes() for plan in PLANS.values()]
         total = sum(opened.count(plan) for plan in PLANS.values())
     for command, said in (
-        (["backup", store, "-o", file], f"{total} reports of {len(PLANS)} surveys written to {file}\n"),
+        (
+            ["backup", store, "-o", file],
+            f"{total} reports of {len(PLANS)} surveys written to {file}\n",
+        ),
         (["restore", file, other], f"{total} reports of {len(PLANS)} surveys restored\n"),
     ):
         done = run(command, LIGHT)
@@ -211,7 +235,12 @@ def test_what_is_missing_is_named_with_its_extra_in_one_line(
     store = f"sqlite:///{tmp_path}/survey.db"
     with open_store(store) as opened:
         opened.add_plan(PLANS["frequencies"])
-    filled = {"plan": files[0], "reports": str(tmp_path / "r.parquet"), "store": store, "folder": str(tmp_path)}
+    filled = {
+        "plan": files[0],
+        "reports": str(tmp_path / "r.parquet"),
+        "store": store,
+        "folder": str(tmp_path),
+    }
     done = run([each.format(**filled) for each in arguments], without(*missing))
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
@@ -231,4 +260,6 @@ except sv.SottovoceError as wrong:
     print(wrong)
 """
     done = run([files[0]], LIGHT, code)
-    assert 'numba is not installed; it comes with: pip install "sottovoce[analysis]"' in done.stdout, done.stderr
+    assert (
+        'numba is not installed; it comes with: pip install "sottovoce[analysis]"' in done.stdout
+    ), done.stderr

@@ -24,7 +24,9 @@ peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text
 print(json.dumps({"bytes": report.to_bytes().hex(), "modules": sorted(sys.modules), "peak": peak}))
 """
 SCHEMA = sv.Schema(
-    smoker=sv.Boolean(), drinks=sv.Categorical(["never", "weekly", "daily"]), age=sv.Ordinal(18, 97, bins=8)
+    smoker=sv.Boolean(),
+    drinks=sv.Categorical(["never", "weekly", "daily"]),
+    age=sv.Ordinal(18, 97, bins=8),
 )
 QUESTIONS = {
     "signs": sv.Marginals(up_to=2, method="latent"),
@@ -38,7 +40,9 @@ QUESTIONS = {
 def test_a_device_is_light(name: str) -> None:
     plan = sv.plan(SCHEMA, QUESTIONS[name], epsilon=1, people=20_000)
     # a fresh interpreter, which has loaded nothing yet
-    ran = subprocess.run([sys.executable, "-c", SCRIPT], input=plan.text, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT], input=plan.text, capture_output=True, text=True, check=True
+    )
     seen = json.loads(ran.stdout)
     assert sv.Report.from_bytes(bytes.fromhex(seen["bytes"]), plan)
     assert not [module for module in seen["modules"] if module.split(".")[0] in HEAVY]

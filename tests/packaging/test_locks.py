@@ -1,4 +1,6 @@
-"""The locks satisfy pyproject.toml and name every file by its hash; the bill of materials says the same."""
+"""The locks satisfy pyproject.toml and name every file by its hash; the bill of materials says the
+same.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,11 @@ def test_the_lock_satisfies_the_requirements(name: str) -> None:
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_line_of_a_lock_is_a_version_or_a_hash(name: str) -> None:
     lines = (ROOT / "deploy" / f"{name}.lock").read_text(encoding="utf-8").splitlines()
-    assert not [line for line in lines if "://" in line or line.lstrip().startswith(("--index", "--extra", "--find"))]
+    assert not [
+        line
+        for line in lines
+        if "://" in line or line.lstrip().startswith(("--index", "--extra", "--find"))
+    ]
     for before, line in zip(lines, [*lines[1:], ""], strict=True):
         if before[0] not in "# ":
             assert before.endswith(" \\")
@@ -69,17 +75,29 @@ def test_every_line_of_a_lock_is_a_version_or_a_hash(name: str) -> None:
 
 
 def test_a_collector_is_locked_without_the_analysis_libraries() -> None:
-    heavy = {canonicalize_name(Requirement(each).name) for each in PROJECT["optional-dependencies"]["analysis"]}
+    heavy = {
+        canonicalize_name(Requirement(each).name)
+        for each in PROJECT["optional-dependencies"]["analysis"]
+    }
     assert heavy.isdisjoint(pinned("collector"))
     assert heavy <= set(pinned("all"))
 
 
 def test_every_library_of_an_extra_can_be_named_by_an_error() -> None:
     for extra in ("analysis", "collector", "postgres", "studio"):
-        names = {canonicalize_name(Requirement(each).name) for each in PROJECT["optional-dependencies"][extra]}
-        names -= {PROJECT["name"], "httptools", "uvloop"}  # uvicorn does without these two, only more slowly
+        names = {
+            canonicalize_name(Requirement(each).name)
+            for each in PROJECT["optional-dependencies"][extra]
+        }
+        names -= {
+            PROJECT["name"],
+            "httptools",
+            "uvloop",
+        }  # uvicorn does without these two, only more slowly
         libraries = {IMPORTED_AS.get(name, name) for name in names}
-        assert libraries == {library for library, of in EXTRAS.items() if of == extra} - {"pydantic"}  # by fastapi
+        assert libraries == {library for library, of in EXTRAS.items() if of == extra} - {
+            "pydantic"
+        }  # by fastapi
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -95,6 +113,8 @@ def test_the_bill_of_materials_lists_what_is_locked(name: str, tmp_path: Path) -
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     assert bill["metadata"]["component"]["name"] == PROJECT["name"]
     listed = sorted((part["name"], Version(part["version"])) for part in bill["components"])
-    assert listed == sorted((package, version) for package, versions in pinned(name).items() for version in versions)
+    assert listed == sorted(
+        (package, version) for package, versions in pinned(name).items() for version in versions
+    )
     assert len({part["bom-ref"] for part in bill["components"]}) == len(listed)
     assert any("licenses" in part for part in bill["components"])

@@ -1,4 +1,6 @@
-"""Scripts of others are named with their licence and bytes; licences are where a package's users look for them."""
+"""Scripts of others are named with their licence and bytes; licences are where a package's users
+look for them.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,18 @@ STATIC = ROOT / "src" / "sottovoce" / "studio" / "static"
 VENDORED = STATIC / "vendor"
 SERVED = sorted(
     file
-    for folder in (STATIC, ROOT / "src" / "sottovoce" / "studio" / "templates", ROOT / "clients" / "js" / "src")
+    for folder in (
+        STATIC,
+        ROOT / "src" / "sottovoce" / "studio" / "templates",
+        ROOT / "clients" / "js" / "src",
+    )
     for file in folder.rglob("*")
     if file.is_file() and VENDORED not in file.parents
 )
 # What scripts of others carry, and what would load one.
 FOREIGN = re.compile(
-    r"@license|@preserve|copyright|sourceMappingURL|(?:src|href|from|import)\s*[=(]?\s*[\"']https?:", re.IGNORECASE
+    r"@license|@preserve|copyright|sourceMappingURL|(?:src|href|from|import)\s*[=(]?\s*[\"']https?:",
+    re.IGNORECASE,
 )
 LONGEST_LINE = 1000  # a minified script has longer ones
 
@@ -31,7 +38,10 @@ def test_every_vendored_script_is_named_with_its_bytes() -> None:
     page = (ROOT / "docs" / "third-party.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$", page, re.MULTILINE))
     files = [file for file in VENDORED.rglob("*") if file.is_file()]
-    there = {str(file.relative_to(VENDORED)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    there = {
+        str(file.relative_to(VENDORED)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+    }
     assert there == rows
 
 
@@ -44,7 +54,12 @@ def test_everything_else_that_is_served_is_our_own(file: Path) -> None:
 
 def test_a_chart_as_html_carries_the_licence_of_the_scripts_in_it(tmp_path: Path) -> None:
     plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
-    table = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [True, False]}, seed=1)).estimate().marginal("x")
+    table = (
+        sv.Aggregate(plan)
+        .add(sv.simulate(plan, {"x": [True, False]}, seed=1))
+        .estimate()
+        .marginal("x")
+    )
     table.plot(path=str(tmp_path / "chart.html"))
     text = (tmp_path / "chart.html").read_text(encoding="utf-8")
     assert "Copyright (c) 2015-2023, University of Washington Interactive Data Lab" in text
@@ -59,7 +74,12 @@ def test_the_npm_folder_has_the_licence() -> None:
 
 def test_the_security_page_says_how_to_report() -> None:
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    for words in ("private vulnerability reporting", "Supported versions", "Privacy", "Out of scope"):
+    for words in (
+        "private vulnerability reporting",
+        "Supported versions",
+        "Privacy",
+        "Out of scope",
+    ):
         assert words in text
     for name in re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"`(deploy/[\w.]+)`", text):
         assert (ROOT / name).exists(), name

@@ -1,4 +1,6 @@
-"""A real collector for tests: a web server in a thread of its own, on a store in a temporary folder."""
+"""A real collector for tests: a web server in a thread of its own, on a store in a temporary
+folder.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from tests.waiting import HANG
 
 SCHEMA = sv.Schema(colour=sv.Categorical(["red", "green", "blue", "grey"]), smoker=sv.Boolean())
 PLAN = sv.plan(SCHEMA, sv.Frequencies("colour", oracle="grr"), epsilon=1.0, people=1000)
-SEEDED = sv.plan(SCHEMA, sv.Frequencies("colour", oracle="olh"), epsilon=1.0, people=1000, coin="assigned")
+SEEDED = sv.plan(
+    SCHEMA, sv.Frequencies("colour", oracle="olh"), epsilon=1.0, people=1000, coin="assigned"
+)
 TABLES = sv.plan(SCHEMA, sv.Marginals(up_to=2), epsilon=2.0, people=1000)
 RECORD = {"colour": "blue", "smoker": True}
 
@@ -64,7 +68,14 @@ class Collector:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str) -> Answer:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        **headers: str,
+    ) -> Answer:
         """One request; a body that is not bytes goes as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG)
@@ -82,7 +93,9 @@ class Collector:
         return self.ask(method, path, body, Authorization=f"Bearer {self.token}")
 
     def patient(self, path: str, method: str = "GET") -> Answer:
-        """The same, asked again for as long as the collector says that an estimate is being made."""
+        """The same, asked again for as long as the collector says that an estimate is
+        being made.
+        """
         while True:
             answer = self.analyst(method, path)
             if answer.status != 503 or answer.problem not in ("estimate-under-way", "busy"):
@@ -93,7 +106,9 @@ class Collector:
 
 
 @contextmanager
-def collecting(url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **settings: Any) -> Iterator[Collector]:
+def collecting(
+    url: str, plans: tuple[sv.Plan, ...] = (PLAN, SEEDED, TABLES), **settings: Any
+) -> Iterator[Collector]:
     """A collector on the store at ``url``, stopped and drained at the end."""
     store = open_store(url)
     for plan in plans:

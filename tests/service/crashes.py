@@ -1,6 +1,8 @@
-"""``python -m tests.service.crashes --kills 200``: kill a collector at random moments under load, then count.
+"""``python -m tests.service.crashes --kills 200``: kill a collector at random moments under load,
+then count.
 
-Every report that was acknowledged must be in the store exactly once, and none twice, whatever was under way.
+Every report that was acknowledged must be in the store exactly once, and none twice, whatever was
+under way.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from bench.collector import free_port, waiting_for
 from sottovoce.store import open_store
 from tests.waiting import until
 
-PLAN = sv.plan(sv.Schema(x=sv.Categorical(["a", "b", "c"])), sv.Frequencies("x"), epsilon=1.0, people=100_000)
+PLAN = sv.plan(
+    sv.Schema(x=sv.Categorical(["a", "b", "c"])), sv.Frequencies("x"), epsilon=1.0, people=100_000
+)
 COMMAND = [sys.executable, "-m", "sottovoce.cli"]
 
 
@@ -41,7 +45,9 @@ class Tally:
 def start(folder: Path, url: str, port: int) -> subprocess.Popen[bytes]:
     """A collector that is ready."""
     arguments = ["serve", str(folder / "plan.json"), "--store", url, "--port", str(port)]
-    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     waiting_for(process, port)
     return process
 
@@ -53,7 +59,16 @@ def crash(folder: Path, kills: int, seed: int, batch: int = 1, url: str | None =
     rows = 3_000 * (kills + 2) * (1 if batch == 1 else 10)  # more than it can send meanwhile
     (folder / "people.csv").write_text("x\n" + "a\nb\nc\n" * (rows // 3))
     log, port, draws = folder / "acknowledged.txt", free_port(), random.Random(seed)
-    target = ["--to", f"http://127.0.0.1:{port}", "--batch", str(batch), "--connections", "8", "--log", str(log)]
+    target = [
+        "--to",
+        f"http://127.0.0.1:{port}",
+        "--batch",
+        str(batch),
+        "--connections",
+        "8",
+        "--log",
+        str(log),
+    ]
     collector = start(folder, url, port)
     sender = subprocess.Popen(
         [*COMMAND, "send", str(folder / "plan.json"), str(folder / "people.csv"), *target],

@@ -43,9 +43,13 @@ def environment(**settings: str) -> dict[str, str]:
 
 @contextmanager
 def running(
-    arguments: Sequence[str], settings: Mapping[str, str] | None = None, command: Sequence[str] = COMMAND
+    arguments: Sequence[str],
+    settings: Mapping[str, str] | None = None,
+    command: Sequence[str] = COMMAND,
 ) -> Iterator[Running]:
-    """A collector that listens, until the block ends; then it is told to stop, and must end well."""
+    """A collector that listens, until the block ends; then it is told to stop,
+    and must end well.
+    """
     process = subprocess.Popen(
         [*command, *arguments],
         stdout=subprocess.PIPE,

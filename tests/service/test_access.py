@@ -1,4 +1,6 @@
-"""What a token allows and for how long; who may read the counters; how the key for assignments is replaced."""
+"""What a token allows and for how long; who may read the counters; how the key for assignments is
+replaced.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def test_a_token_to_read_changes_nothing(collector: Collector) -> None:
     for method, path in changing:
         answer = ask(collector, token, method, path)
         assert (answer.status, answer.problem) == (403, "forbidden")
-        assert answer.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="manage"'
+        assert (
+            answer.headers["www-authenticate"]
+            == 'Bearer error="insufficient_scope", scope="manage"'
+        )
         assert "manage" in answer.json["detail"]
     assert not collector.service.survey(PLAN.id).entry.closed
 
@@ -47,9 +52,9 @@ def test_a_token_to_read_changes_nothing(collector: Collector) -> None:
 def test_every_route_of_analysts_needs_a_token(collector: Collector) -> None:
     for method, path in requests(collector):
         assert collector.ask(method, path).problem == "unauthorized"
-    assert [scope_of(method) for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")] == ["read"] * 2 + [
-        "manage"
-    ] * 4
+    assert [scope_of(method) for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")] == [
+        "read"
+    ] * 2 + ["manage"] * 4
 
 
 def test_nothing_is_read_of_a_body_before_the_token(collector: Collector) -> None:
@@ -59,11 +64,16 @@ def test_nothing_is_read_of_a_body_before_the_token(collector: Collector) -> Non
     assert ("POST", "/v1/surveys") in sending
     for method, path in sending:
         assert collector.ask(method, path, b'{"title":').problem == "unauthorized"
-        assert collector.ask(method, path, b'{"title":', Authorization=f"Bearer {reader}").problem == "forbidden"
+        assert (
+            collector.ask(method, path, b'{"title":', Authorization=f"Bearer {reader}").problem
+            == "forbidden"
+        )
 
 
 def test_the_description_says_what_a_new_survey_is(collector: Collector) -> None:
-    described = collector.ask("GET", "/v1/openapi.json").json["paths"]["/v1/surveys"]["post"]["requestBody"]
+    described = collector.ask("GET", "/v1/openapi.json").json["paths"]["/v1/surveys"]["post"][
+        "requestBody"
+    ]
     schema = described["content"]["application/json"]["schema"]
     assert described["required"]
     assert set(schema["required"]) == {"epsilon", "people", "schema", "question"}
@@ -73,8 +83,14 @@ def test_the_description_says_what_a_new_survey_is(collector: Collector) -> None
 def test_what_analysts_send_has_a_smaller_limit_than_reports(collector: Collector) -> None:
     for path, problem in (("/v1/surveys", "malformed-body"), ("/v1/plans", "invalid-input")):
         assert collector.analyst("POST", path, b" " * MOST_ANALYST_BYTES).problem == problem
-        assert collector.analyst("POST", path, b" " * (MOST_ANALYST_BYTES + 1)).problem == "body-too-large"
-    assert collector.ask("POST", "/v1/reports", b" " * (MOST_ANALYST_BYTES + 1)).problem == "malformed-body"
+        assert (
+            collector.analyst("POST", path, b" " * (MOST_ANALYST_BYTES + 1)).problem
+            == "body-too-large"
+        )
+    assert (
+        collector.ask("POST", "/v1/reports", b" " * (MOST_ANALYST_BYTES + 1)).problem
+        == "malformed-body"
+    )
 
 
 def test_a_token_expires(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +116,17 @@ def test_the_counters_are_closed_to_strangers(tmp_path: Path) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db") as collector:
         assert collector.ask("GET", "/metrics").problem == "unauthorized"
         reader = new_token(collector.service.store, "prometheus", "read")
-        assert "sottovoce_waiting_bytes 0" in ask(collector, reader, "GET", "/metrics").data.decode()
+        assert (
+            "sottovoce_waiting_bytes 0" in ask(collector, reader, "GET", "/metrics").data.decode()
+        )
 
 
-@pytest.mark.parametrize(("metrics", "stranger", "analyst"), [("public", 200, 200), ("off", 404, 404)])
-def test_the_counters_may_be_open_or_off(tmp_path: Path, metrics: str, stranger: int, analyst: int) -> None:
+@pytest.mark.parametrize(
+    ("metrics", "stranger", "analyst"), [("public", 200, 200), ("off", 404, 404)]
+)
+def test_the_counters_may_be_open_or_off(
+    tmp_path: Path, metrics: str, stranger: int, analyst: int
+) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", metrics=metrics) as collector:
         assert collector.ask("GET", "/metrics").status == stranger
         assert collector.analyst("GET", "/metrics").status == analyst
@@ -137,7 +159,10 @@ def test_a_running_collector_takes_the_new_key(tmp_path: Path) -> None:
         assert collector.post(late_body).problem == "bad-assignment"
         assert collector.post(assigned(collector)[1]).status == 200
         forged = Assignment.sign(former, late_given.plan_id, late_given.id, late_given.expires)
-        assert collector.post(late_body | {"signature": forged.signature.hex()}).problem == "bad-assignment"
+        assert (
+            collector.post(late_body | {"signature": forged.signature.hex()}).problem
+            == "bad-assignment"
+        )
 
 
 def test_a_store_that_cannot_say_its_keys_is_no_fault_of_the_sender(

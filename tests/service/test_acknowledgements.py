@@ -1,4 +1,6 @@
-"""What a sender takes for an acknowledgement: a collector's receipt for all that it sent, and nothing else."""
+"""What a sender takes for an acknowledgement: a collector's receipt for all that it sent, and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def serving(*answers: Answer) -> Iterator[Server]:
 def test_what_is_no_receipt_for_all_is_no_acknowledgement(body: bytes) -> None:
     with serving((body, "application/json")) as server:
         sender = Sender(server.url, patience=0)
-        with pytest.raises(NotSent, match=r"it answered 200 \(application/json\) without a receipt for 1 reports"):
+        with pytest.raises(
+            NotSent, match=r"it answered 200 \(application/json\) without a receipt for 1 reports"
+        ):
             sender.send([new_id()], [REPORT])
         sender.close()
 
@@ -136,7 +140,10 @@ def test_a_portal_acknowledges_nobody(tmp_path: Path, monkeypatch: pytest.Monkey
         sent = send_people(PLAN, people, url, 1, 2, None, lambda done: None, is_moved=is_moved)
         return sent.now
 
-    with serving(PORTAL) as portal, pytest.raises(NotSent, match=r"without a receipt.*the same command goes on"):
+    with (
+        serving(PORTAL) as portal,
+        pytest.raises(NotSent, match=r"without a receipt.*the same command goes on"),
+    ):
         send(portal.url)
     text = journal_beside(people, PLAN).read_text()
     assert "acknowledged" not in text

@@ -17,7 +17,10 @@ from tests.service.collector import PLAN, SCHEMA, TABLES, Collector, collecting
 def fill(collector: Collector, plan: sv.Plan, count: int = 400) -> sv.Aggregate:
     """Reports of a crowd, through the front door; what they add up to."""
     draws = np.random.default_rng(5)
-    crowd = {"colour": draws.choice(["red", "green", "blue", "grey"], count), "smoker": draws.random(count) < 0.4}
+    crowd = {
+        "colour": draws.choice(["red", "green", "blue", "grey"], count),
+        "smoker": draws.random(count) < 0.4,
+    }
     reports = sv.simulate(plan, crowd, seed=3)
     ids = [number.to_bytes(8, "big") + bytes.fromhex(plan.id)[:8] for number in range(count)]
     assert collector.post(write_binary(ids, list(reports.single(plan))), BINARY).status == 200
@@ -32,10 +35,18 @@ def filled(collector: Collector) -> tuple[Collector, sv.Aggregate, sv.Aggregate]
 Filled = tuple[Collector, sv.Aggregate, sv.Aggregate]
 
 
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Bearer svt_wrong", "Basic abc", "svt_x"])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer ", "Bearer svt_wrong", "Basic abc", "svt_x"]
+)
 def test_a_wrong_token_is_refused(collector: Collector, header: str | None) -> None:
-    for method, path in (("GET", "/v1/surveys"), ("POST", "/v1/surveys"), ("GET", f"/v1/surveys/{PLAN.id}/export")):
-        answer = collector.ask(method, path, **({} if header is None else {"Authorization": header}))
+    for method, path in (
+        ("GET", "/v1/surveys"),
+        ("POST", "/v1/surveys"),
+        ("GET", f"/v1/surveys/{PLAN.id}/export"),
+    ):
+        answer = collector.ask(
+            method, path, **({} if header is None else {"Authorization": header})
+        )
         assert (answer.status, answer.problem) == (401, "unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"
 
@@ -112,7 +123,11 @@ def test_a_survey_is_made_answered_and_closed(tmp_path: Path) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", ()) as collector:
         made = collector.analyst("POST", "/v1/surveys", asked)
         assert made.status == 201
-        assert (made.json["title"], made.json["epsilon"], made.json["coin"]) == ("Colours", "1.5", "assigned")
+        assert (made.json["title"], made.json["epsilon"], made.json["coin"]) == (
+            "Colours",
+            "1.5",
+            "assigned",
+        )
         plan = collector.ask("GET", f"/v1/plans/{made.json['id']}")
         assert sv.Plan.from_json(plan.data, id=made.json["id"]).people == 500
         empty = collector.analyst("GET", f"/v1/surveys/{made.json['id']}/estimates")

@@ -1,4 +1,6 @@
-"""Assigned coins are checked once for each report, and one household holds up nobody else's checks."""
+"""Assigned coins are checked once for each report,
+and one household holds up nobody else's checks.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,13 @@ def envelope(*rows: Drawn) -> Envelope:
     ids = b"".join(given.id for given, _ in rows)
     reports = [report for _, report in rows]
     payloads = [report.payload for report in reports]
-    return Envelope(SEEDED, ids, [report.cohort for report in reports], payloads, tuple(given for given, _ in rows))
+    return Envelope(
+        SEEDED,
+        ids,
+        [report.cohort for report in reports],
+        payloads,
+        tuple(given for given, _ in rows),
+    )
 
 
 @pytest.fixture
@@ -64,14 +72,16 @@ def test_a_report_that_is_repeated_is_derived_once(derived: list[bytes]) -> None
     remembered = Remembered()
     check_assignments(envelope(*[one] * 500, two), [KEY], NOW, remembered)
     assert derived == [one[0].id, two[0].id]
-    check_assignments(envelope(*[two, one] * 250), [KEY], NOW, remembered)  # and not in the next request
+    # and not in the next request
+    check_assignments(envelope(*[two, one] * 250), [KEY], NOW, remembered)
     assert len(derived) == 2
 
 
 def test_what_is_remembered_still_needs_its_key_and_time(derived: list[bytes]) -> None:
     one, remembered = drawn(), Remembered()
     check_assignments(envelope(one), [KEY], NOW, remembered)
-    check_assignments(envelope(one), [OTHER, KEY], NOW, remembered)  # the key was replaced, and is accepted for a while
+    # the key was replaced, and is accepted for a while
+    check_assignments(envelope(one), [OTHER, KEY], NOW, remembered)
     with pytest.raises(BadAssignment, match="sign"):
         check_assignments(envelope(one), [OTHER], NOW, remembered)  # or at once not any more
     with pytest.raises(BadAssignment, match="expired"):
@@ -89,15 +99,26 @@ def test_another_report_is_not_taken_for_one_that_is_remembered() -> None:
     assert len(remembered) == 1
     other = Assignment(given.plan_id, new_id(), given.expires, given.signature)
     later = Assignment(given.plan_id, given.id, given.expires + 1, given.signature)
-    rows = [(given, 0, b"1"), (other, 0, b"1"), (later, 0, b"1"), (given, 1, b"1"), (given, 0, b"2")]
+    rows = [
+        (given, 0, b"1"),
+        (other, 0, b"1"),
+        (later, 0, b"1"),
+        (given, 1, b"1"),
+        (given, 0, b"2"),
+    ]
     rows.append((given, 1 << 80, b""))
     assert len({digest_of(*row) for row in rows}) == len(rows)
 
 
-def test_two_reports_of_one_assignment_are_refused_before_they_are_derived(derived: list[bytes]) -> None:
+def test_two_reports_of_one_assignment_are_refused_before_they_are_derived(
+    derived: list[bytes],
+) -> None:
     """A sender cannot make one assignment cost many checks by changing its report."""
     given, report = drawn()
-    changed = [(given, Report(SEEDED.id, report.cohort, bytes([place]) * len(report.payload))) for place in range(200)]
+    changed = [
+        (given, Report(SEEDED.id, report.cohort, bytes([place]) * len(report.payload)))
+        for place in range(200)
+    ]
     with pytest.raises(Problem) as refused:
         check_assignments(envelope((given, report), *changed), [KEY], NOW, Remembered())
     assert refused.value.name == "assignment-used"
@@ -151,7 +172,9 @@ class _Keys:
 
 def test_who_fills_the_checkers_is_told_to_come_again(tmp_path: Path) -> None:
     async def crowd(store: Any, writer: Writer) -> None:
-        large = [envelope(*[drawn() for _ in range(MOST_SMALL_CHECKS // 2)]) for _ in range(MOST_CHECKS)]
+        large = [
+            envelope(*[drawn() for _ in range(MOST_SMALL_CHECKS // 2)]) for _ in range(MOST_CHECKS)
+        ]
         greedy = [asyncio.create_task(writer.write(each, "a")) for each in large]
         await asyncio.sleep(0)
         used = writer.memory.used
@@ -161,7 +184,9 @@ def test_who_fills_the_checkers_is_told_to_come_again(tmp_path: Path) -> None:
         with pytest.raises(Problem, match="from this address"):
             await third
         assert writer.memory.used == used
-        others = [asyncio.create_task(writer.write(envelope(drawn()), household)) for household in "bcd"]
+        others = [
+            asyncio.create_task(writer.write(envelope(drawn()), household)) for household in "bcd"
+        ]
         await asyncio.sleep(0)
         assert not any(each.done() for each in others)
         store.free.set()
@@ -202,7 +227,9 @@ def test_a_household_is_counted_as_the_rate_limit_does() -> None:
 
     async def send(_: Any) -> None: ...
 
-    writer: Any = SimpleNamespace(write=write, memory=SimpleNamespace(used=0, has_room=lambda _: True))
+    writer: Any = SimpleNamespace(
+        write=write, memory=SimpleNamespace(used=0, has_room=lambda _: True)
+    )
     plan_cache: Any = _Shelf()
     ingest = Ingest(plan_cache, writer, Metrics(), Settings())
     for address in ("192.0.2.1", "2001:db8::1", "2001:db8::2"):

@@ -15,7 +15,9 @@ from sottovoce.device.messages import BINARY, write_binary
 from sottovoce.store import sqlite
 from tests.service.collector import RECORD, SCHEMA, Collector, collecting, device
 
-PLANS = tuple(sv.plan(SCHEMA, sv.Frequencies("colour"), epsilon=1.0, people=1000 + more) for more in range(12))
+PLANS = tuple(
+    sv.plan(SCHEMA, sv.Frequencies("colour"), epsilon=1.0, people=1000 + more) for more in range(12)
+)
 OTHER = sv.plan(SCHEMA, sv.Frequencies("smoker"), epsilon=1.0, people=77)
 TEXTS = re.compile(r"\btext\b")
 
@@ -62,14 +64,18 @@ def test_a_look_at_the_health_asks_for_nothing(crowded: Collector, told: list[st
         lambda to: to.post(write_binary([bytes(16)], [sv.Client(OTHER).report(RECORD)]), BINARY),
     ],
 )
-def test_an_unknown_plan_is_looked_for_by_its_key(crowded: Collector, told: list[str], ask: Any) -> None:
+def test_an_unknown_plan_is_looked_for_by_its_key(
+    crowded: Collector, told: list[str], ask: Any
+) -> None:
     told.clear()
     assert ask(crowded).problem == "unknown-plan"
     assert len(reads(told)) <= 1
     assert not [statement for statement in told if TEXTS.search(statement)]
 
 
-def test_a_plan_that_another_collector_added_is_found_at_once(crowded: Collector, told: list[str]) -> None:
+def test_a_plan_that_another_collector_added_is_found_at_once(
+    crowded: Collector, told: list[str]
+) -> None:
     for more in (OTHER, sv.plan(SCHEMA, sv.Frequencies("smoker"), epsilon=1.0, people=78)):
         with sqlite.SqliteStore(crowded.service.store.url) as elsewhere:
             elsewhere.add_plan(more)
@@ -88,7 +94,11 @@ def test_plans_are_read_once(crowded: Collector, told: list[str]) -> None:
     body = {"epsilon": "1", "people": 5, "schema": SCHEMA.to_json(), "question": question}
     made = crowded.analyst("POST", "/v1/surveys", body)
     assert made.status == 201
-    texts = [statement for statement in told if TEXTS.search(statement) and statement.startswith("SELECT")]
+    texts = [
+        statement
+        for statement in told
+        if TEXTS.search(statement) and statement.startswith("SELECT")
+    ]
     assert all("WHERE id =" in statement for statement in texts)
     assert len(texts) <= 1  # of the new one
 

@@ -1,5 +1,6 @@
-"""Estimates are made and written beside the collector: it passes pages on, holds no table, and says when it is not
-ready."""
+"""Estimates are made and written beside the collector: it passes pages on, holds no table, and says
+when it is not ready.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,12 @@ from tests.service.test_analyst import fill
 from tests.store.crowds import ids
 
 BOTH = sv.plan(SCHEMA, sv.Frequencies("colour", "smoker", oracle="grr"), epsilon=2.0, people=1000)
-WIDE = sv.plan(sv.Schema(x=sv.Categorical(range(5000))), sv.Frequencies("x", oracle="olh"), epsilon=2.0, people=100)
+WIDE = sv.plan(
+    sv.Schema(x=sv.Categorical(range(5000))),
+    sv.Frequencies("x", oracle="olh"),
+    epsilon=2.0,
+    people=100,
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +49,24 @@ def ask(collector: Collector, plan: sv.Plan, what: str) -> Answer:
 
 def hear_one(collector: Collector, plan: sv.Plan, value: int = 7) -> None:
     report = sv.Client(plan).report({"x": value})
-    assert collector.post(device() | {"plan": plan.id, "cohort": 0, "payload": report.payload.hex()}).status == 200
+    assert (
+        collector.post(
+            device() | {"plan": plan.id, "cohort": 0, "payload": report.payload.hex()}
+        ).status
+        == 200
+    )
 
 
 def test_pages_hold_all_rows_the_largest_first(filled: Filled) -> None:
     collector, heard = filled
     own = heard.estimate().tables
     whole = ask(collector, BOTH, "estimates").json
-    assert (whole["total"], whole["offset"], whole["limit"], whole["order"]) == (6, 0, 1000, "largest")
+    assert (whole["total"], whole["offset"], whole["limit"], whole["order"]) == (
+        6,
+        0,
+        1000,
+        "largest",
+    )
     for table in whole["tables"]:
         expected = own[tuple(table["attributes"])].rows()
         assert table["rows"] == sorted(expected, key=lambda row: -row["frequency"])
@@ -68,13 +84,17 @@ def test_rows_come_in_the_order_of_the_schema_if_wanted(filled: Filled) -> None:
     collector, heard = filled
     expected = heard.estimate().tables
     found = ask(collector, BOTH, "estimates?order=schema&level=0.9").json
-    assert [table["rows"] for table in found["tables"]] == [table.rows(0.9) for table in expected.values()]
+    assert [table["rows"] for table in found["tables"]] == [
+        table.rows(0.9) for table in expected.values()
+    ]
     colour = ask(collector, BOTH, "marginals?attributes=colour&order=schema&limit=2&offset=1").json
     assert colour["rows"] == expected["colour",].rows()[1:3]
     assert (colour["total"], colour["offset"], colour["limit"]) == (4, 1, 2)
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=10001", "offset=-1", "order=random", "limit=x"])
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=10001", "offset=-1", "order=random", "limit=x"]
+)
 def test_pages_that_cannot_be_are_refused(filled: Filled, query: str) -> None:
     for what in ("estimates", "marginals?attributes=colour"):
         joined = f"{what}{'&' if '?' in what else '?'}{query}"
@@ -89,7 +109,12 @@ def test_the_collector_never_makes_a_table(filled: Filled, monkeypatch: pytest.M
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a table in the collector's process")
 
-    for kind, name in ((Table, "rows"), (Table, "to_json"), (Table, "__init__"), (Estimate, "__init__")):
+    for kind, name in (
+        (Table, "rows"),
+        (Table, "to_json"),
+        (Table, "__init__"),
+        (Estimate, "__init__"),
+    ):
         monkeypatch.setattr(kind, name, never)
     page = ask(collector, WIDE, "estimates")
     assert page.json["total"] == 5000
@@ -100,10 +125,13 @@ def test_the_collector_never_makes_a_table(filled: Filled, monkeypatch: pytest.M
     assert sheet.data.count(b"\n") == 5001
     assert int(sheet.headers["content-length"]) == len(sheet.data)
     snapshot = collector.service.last(collector.service.survey(WIDE.id))
-    made = collector.service.answer(snapshot, table_routes.estimates_page, None, 0.95, table_routes.Page(5)).result()
+    made = collector.service.answer(
+        snapshot, table_routes.estimates_page, None, 0.95, table_routes.Page(5)
+    ).result()
     assert isinstance(made, bytes)
     assert snapshot.file is not None
-    assert [path.name for path in snapshot.file.parent.glob("*.out")] == []  # what was streamed is gone
+    # what was streamed is gone
+    assert [path.name for path in snapshot.file.parent.glob("*.out")] == []
 
 
 def resident() -> int:
@@ -113,7 +141,9 @@ def resident() -> int:
     return int(found[1]) << 10
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc to read memory from")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="there is no /proc to read memory from"
+)
 def test_one_report_to_a_wide_plan_leaves_no_memory_behind(tmp_path: Path) -> None:
     values = 1 << 22
     schema = sv.Schema(x=sv.Categorical(range(values)))
@@ -128,10 +158,18 @@ def test_one_report_to_a_wide_plan_leaves_no_memory_behind(tmp_path: Path) -> No
 @pytest.mark.usefixtures("held")
 def test_what_is_not_ready_says_so(collector: Collector) -> None:
     survey = f"/v1/surveys/{BOTH.id}"
-    for method, path in (("GET", "estimates"), ("GET", "marginals?attributes=colour"), ("POST", "next")):
+    for method, path in (
+        ("GET", "estimates"),
+        ("GET", "marginals?attributes=colour"),
+        ("POST", "next"),
+    ):
         assert collector.analyst(method, f"{survey}/{path}").problem == "no-reports"
     fill(collector, BOTH)
-    for method, path in (("GET", "estimates"), ("GET", "marginals?attributes=colour"), ("POST", "next")):
+    for method, path in (
+        ("GET", "estimates"),
+        ("GET", "marginals?attributes=colour"),
+        ("POST", "next"),
+    ):
         answer = collector.analyst(method, f"{survey}/{path}")
         assert (answer.status, answer.problem) == (503, "estimate-under-way")
         assert int(answer.headers["retry-after"]) > 0
@@ -157,10 +195,16 @@ def test_an_estimate_that_failed_says_so(collector: Collector, held: Future[Any]
     fill(collector, BOTH)
     held.set_exception(MemoryError())
     answer = collector.analyst("GET", f"/v1/surveys/{BOTH.id}/estimates")
-    assert (answer.status, answer.problem, answer.headers["retry-after"]) == (503, "estimate-failed", "60")
+    assert (answer.status, answer.problem, answer.headers["retry-after"]) == (
+        503,
+        "estimate-failed",
+        "60",
+    )
 
 
-def test_a_clock_that_is_set_back_does_not_stop_estimates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_set_back_does_not_stop_estimates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SimpleNamespace(now=1000.0, back=0.0)
     fake = SimpleNamespace(monotonic=lambda: clock.now, time=lambda: time.time() - clock.back)
     fake.perf_counter = time.perf_counter
@@ -203,9 +247,14 @@ def test_nothing_is_left_of_a_collector_that_was_killed(tmp_path: Path) -> None:
     (tmp_path / "killed.py").write_text(KILLED)
     with open_store(url) as store:
         store.add_plan(BOTH)
-        store.append(BOTH, ids(50), sv.simulate(BOTH, {"colour": ["red"] * 50, "smoker": [True] * 50}, seed=1))
+        store.append(
+            BOTH,
+            ids(50),
+            sv.simulate(BOTH, {"colour": ["red"] * 50, "smoker": [True] * 50}, seed=1),
+        )
     command = [sys.executable, str(tmp_path / "killed.py"), url]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # ends when its last process does
+    # ends when its last process does
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 9, done.stderr
     file = Path(done.stdout.strip())
     assert file.suffix == ".estimate"
@@ -242,7 +291,9 @@ PAIR = sv.Schema(a=sv.Ordinal(0, 99), b=sv.Ordinal(0, 9), c=sv.Boolean())
         (sv.Schema(x=sv.Text(bytes=20)), sv.Frequencies("x", oracle="cms"), 0),
     ],
 )
-def test_values_are_those_that_one_answer_may_hold(schema: sv.Schema, question: Any, values: int) -> None:
+def test_values_are_those_that_one_answer_may_hold(
+    schema: sv.Schema, question: Any, values: int
+) -> None:
     assert question.values(schema) == values
     limits.check_values(schema, question, max(values, 1))
     if values:

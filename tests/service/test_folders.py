@@ -42,11 +42,17 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_estimates_of_a_collector_that_was_killed_with_all_its_processes(tmp_path: Path, temporary: Path) -> None:
+def test_estimates_of_a_collector_that_was_killed_with_all_its_processes(
+    tmp_path: Path, temporary: Path
+) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     with open_store(url) as store:
         store.add_plan(PLAN)
-        store.append(PLAN, ids(50), sv.simulate(PLAN, {"colour": ["red"] * 50, "smoker": [True] * 50}, seed=1))
+        store.append(
+            PLAN,
+            ids(50),
+            sv.simulate(PLAN, {"colour": ["red"] * 50, "smoker": [True] * 50}, seed=1),
+        )
     (tmp_path / "killed.py").write_text(KILLED)
     done = subprocess.run(
         [sys.executable, str(tmp_path / "killed.py"), url],
@@ -74,7 +80,9 @@ def test_a_folder_in_use_stays(temporary: Path) -> None:
     assert not list(temporary.iterdir())
 
 
-def test_what_is_no_leftover_stays(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_leftover_stays(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (temporary / "sottovoce-begun").mkdir()  # has no lock: its owner may be about to take it
     (temporary / "sottovoce-file").write_bytes(b"x")
     other = tmp_path / "other"
@@ -116,7 +124,10 @@ def test_an_export_lies_where_a_killed_collectors_files_are_removed(
         assert answer.data[:4] == answer.data[-4:] == b"PAR1"
         assert answer.headers["content-length"] == str(len(answer.data))
         assert answer.headers["content-type"] == "application/vnd.apache.parquet"
-        assert answer.headers["content-disposition"] == f'attachment; filename="{PLAN.id[:16]}.parquet"'
+        assert (
+            answer.headers["content-disposition"]
+            == f'attachment; filename="{PLAN.id[:16]}.parquet"'
+        )
         (folder,) = temporary.iterdir()
         assert (folder / LOCK).exists()
         assert written[0].parent == folder

@@ -61,7 +61,9 @@ def mutated(data: bytes, draws: random.Random) -> bytes:
             case 2:
                 del out[place : place + draws.randint(1, 20)]
             case 3:
-                out[place : place + 1] = draws.choice((b"\xff", b"\x00", b"\x80\x80\x80\x80\x80", b"\x7f"))
+                out[place : place + 1] = draws.choice(
+                    (b"\xff", b"\x00", b"\x80\x80\x80\x80\x80", b"\x7f")
+                )
             case 4:
                 out += out[: draws.randint(0, len(out))]
             case _:
@@ -74,12 +76,16 @@ def resealed(draws: random.Random) -> bytes:
     ids, reports, given = whispers(draws)
     body = mutated(reports[0].to_bytes()[:-4], draws)
     data = body + zlib.crc32(body).to_bytes(4, "little")
-    tail = b"\x01" + given[0].expires.to_bytes(8, "little") + given[0].signature if given else b"\x00"
+    tail = (
+        b"\x01" + given[0].expires.to_bytes(8, "little") + given[0].signature if given else b"\x00"
+    )
     return ids[0] + leb128(len(data)) + data + tail
 
 
 def outcome(read: Any, data: bytes, plan_cache: PlanCache) -> str:
-    """How reading and checking end: taken, or refused by a name of ours; anything else is not caught."""
+    """How reading and checking end: taken, or refused by a name of ours; anything else is not
+    caught.
+    """
     try:
         envelope: Envelope = read(data, plan_cache, LIMITS)
         gathered(envelope.plan, [envelope])
@@ -93,7 +99,9 @@ def outcome(read: Any, data: bytes, plan_cache: PlanCache) -> str:
 def test_the_compact_form_survives_anything(plan_cache: PlanCache) -> None:
     draws = random.Random(1)
     seeds = [write_binary(*whispers(draws)) for _ in range(300)]
-    seen = Counter(outcome(read_binary, mutated(draws.choice(seeds), draws), plan_cache) for _ in range(CASES))
+    seen = Counter(
+        outcome(read_binary, mutated(draws.choice(seeds), draws), plan_cache) for _ in range(CASES)
+    )
     assert sum(seen.values()) == CASES
     assert {"taken", "malformed-body", "CorruptReport"} <= set(seen)
     assert seen["taken"] < CASES / 2  # an id may be anything; most else may not
@@ -107,7 +115,10 @@ def test_reports_with_a_good_checksum_survive_anything(plan_cache: PlanCache) ->
 
 def test_bytes_of_chance_are_never_taken(plan_cache: PlanCache) -> None:
     draws = random.Random(2)
-    seen = Counter(outcome(read_binary, draws.randbytes(draws.randint(0, 200)), plan_cache) for _ in range(20_000))
+    seen = Counter(
+        outcome(read_binary, draws.randbytes(draws.randint(0, 200)), plan_cache)
+        for _ in range(20_000)
+    )
     assert seen["taken"] == 0
 
 
@@ -116,16 +127,22 @@ def test_json_survives_anything(plan_cache: PlanCache) -> None:
     seeds = []
     for _ in range(100):
         ids, reports, given = whispers(draws)
-        rows = [write_json(*each) for each in zip(ids, reports, given or [None] * len(ids), strict=True)]
+        rows = [
+            write_json(*each) for each in zip(ids, reports, given or [None] * len(ids), strict=True)
+        ]
         seeds.append(json.dumps(rows[0] if len(rows) == 1 else {"reports": rows}).encode())
-    seen = Counter(outcome(read_json, mutated(draws.choice(seeds), draws), plan_cache) for _ in range(20_000))
+    seen = Counter(
+        outcome(read_json, mutated(draws.choice(seeds), draws), plan_cache) for _ in range(20_000)
+    )
     assert {"taken", "malformed-body", "CorruptReport"} <= set(seen)
 
 
 def test_a_running_collector_survives_too(collector: Collector) -> None:
     draws = random.Random(4)
     seeds = [write_binary(*whispers(draws)) for _ in range(50)]
-    statuses = Counter(collector.post(mutated(draws.choice(seeds), draws), BINARY).status for _ in range(500))
+    statuses = Counter(
+        collector.post(mutated(draws.choice(seeds), draws), BINARY).status for _ in range(500)
+    )
     assert max(statuses) < 500
     assert collector.ask("GET", "/healthz").status == 200
 

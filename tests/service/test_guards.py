@@ -32,9 +32,13 @@ def test_a_plan_is_served_byte_for_byte(collector: Collector) -> None:
 
 def test_other_sites_may_send_only_if_chosen(tmp_path: Path, collector: Collector) -> None:
     ask = {"Origin": "https://survey.example", "Access-Control-Request-Method": "POST"}
-    assert "access-control-allow-origin" not in collector.ask("OPTIONS", "/v1/reports", **ask).headers
+    assert (
+        "access-control-allow-origin" not in collector.ask("OPTIONS", "/v1/reports", **ask).headers
+    )
     with collecting(f"sqlite:///{tmp_path}/s.db", origins=("https://survey.example",)) as chosen:
-        answer = chosen.ask("OPTIONS", "/v1/reports", **ask, **{"Access-Control-Request-Headers": "content-type"})
+        answer = chosen.ask(
+            "OPTIONS", "/v1/reports", **ask, **{"Access-Control-Request-Headers": "content-type"}
+        )
         assert answer.headers["access-control-allow-origin"] == "https://survey.example"
         other = chosen.ask("OPTIONS", "/v1/reports", **(ask | {"Origin": "https://other.example"}))
         assert "access-control-allow-origin" not in other.headers
@@ -65,7 +69,9 @@ def test_counters_count(tmp_path: Path) -> None:
         assert collector.ask("GET", "/healthz").json == {"status": "ok"}
 
 
-def test_logs_hold_no_payload_and_no_address(collector: Collector, caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_hold_no_payload_and_no_address(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG):
         body = device()
         collector.post(body)
@@ -74,14 +80,20 @@ def test_logs_hold_no_payload_and_no_address(collector: Collector, caplog: pytes
         collector.post(b"secret words")
         collector.ask("GET", "/v1/surveys/secret", Authorization="Bearer svt_secret")
         collector.ask("GET", "/secret-path")
-    lines = [_Lines().format(record) for record in caplog.records if record.name.startswith(("sottovoce", "uvicorn"))]
+    lines = [
+        _Lines().format(record)
+        for record in caplog.records
+        if record.name.startswith(("sottovoce", "uvicorn"))
+    ]
     assert any(json.loads(line).get("problem") == "invalid-report" for line in lines)
     text = "\n".join(lines)
     for private in ("127.0.0.1", body["id"], bad["id"], "f7", "secret"):
         assert private not in text.replace(f'"problem": "{private}"', "")
 
 
-def test_a_mistake_of_ours_is_not_told(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_is_not_told(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("a person's answer was blue")
 

@@ -24,8 +24,12 @@ from tests.service.crashes import COMMAND, start
 from tests.waiting import HANG, until
 
 
-def test_a_store_out_of_reach_is_no_fault_of_the_sender(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told to come again, and nothing about the store; a refusal for good would lose the report."""
+def test_a_store_out_of_reach_is_no_fault_of_the_sender(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told to come again, and nothing about the store; a refusal for good would lose the
+    report.
+    """
 
     def lost(*_: object) -> Any:
         raise StoreError("store (postgresql://secret.example/x) cannot be reached")
@@ -56,13 +60,20 @@ def test_a_postgresql_that_stops_and_returns(tmp_path: Path) -> None:
 
 
 def test_estimates_on_a_postgresql_that_wants_more_than_a_name(tmp_path: Path) -> None:
-    """The estimating process must reach the store as the collector does, with all that its address holds."""
-    with started() as cluster, collecting(cluster.fresh_url()) as collector:  # its schema is in the address's options
+    """The estimating process must reach the store as the collector does, with all that its address
+    holds.
+    """
+    with (
+        started() as cluster,
+        collecting(cluster.fresh_url()) as collector,
+    ):  # its schema is in the address's options
         collector.post({"reports": [device() for _ in range(20)]})
         assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").json["people"] == 20
 
 
-def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_too_long_is_told_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", answer_seconds=0.3) as collector:
         store = collector.service.store
         write = store.append_many
@@ -82,10 +93,15 @@ def test_who_waits_too_long_is_told_to_come_again(tmp_path: Path, monkeypatch: p
         monkeypatch.undo()
         until(lambda: collector.service.survey(PLAN.id).people)
         again = until(lambda: (answer := collector.post(body)).status == 200 and answer)
-        assert again.json == {"stored": 0, "duplicates": 1}  # it was written after all, and counts once
+        assert again.json == {
+            "stored": 0,
+            "duplicates": 1,
+        }  # it was written after all, and counts once
 
 
-def test_a_mistake_while_writing_costs_one_group_only(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_while_writing_costs_one_group_only(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sottovoce.service import writer
 
     def broken(*_: object) -> Any:
@@ -98,12 +114,18 @@ def test_a_mistake_while_writing_costs_one_group_only(collector: Collector, monk
     assert collector.ask("GET", "/healthz").status == 200
 
 
-def test_an_assignment_that_expires_while_it_is_written(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_assignment_that_expires_while_it_is_written(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Time is read once for a group, however often its parts are looked at."""
-    monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)  # of devices, which draw in time
+    # of devices, which draw in time
+    monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)
     key, soon = collector.service.store.signing_key(), int(time.time()) + 1
     given = [Assignment.sign(key, SEEDED.id, new_id(), soon) for _ in range(200)]
-    bodies = [write_json(each.id, sv.Client(SEEDED, assignment=each).report(RECORD), each) for each in given]
+    bodies = [
+        write_json(each.id, sv.Client(SEEDED, assignment=each).report(RECORD), each)
+        for each in given
+    ]
     first = bodies[0] | {"payload": f"{int(bodies[0]['payload'], 16) ^ 0x10:02x}"}
     while time.time() < soon + 0.5:
         collector.post({"reports": [*bodies, first]})
@@ -120,31 +142,53 @@ def test_no_route_takes_a_body_without_limits(tmp_path: Path, path: str) -> None
 
 
 def test_pages_of_other_sites_read_nothing_of_analysts(tmp_path: Path) -> None:
-    with collecting(f"sqlite:///{tmp_path}/s.db", origins=("https://shop.example",), rate_limit=2) as collector:
+    with collecting(
+        f"sqlite:///{tmp_path}/s.db", origins=("https://shop.example",), rate_limit=2
+    ) as collector:
         own = {"Origin": "https://shop.example"}
-        assert "access-control-allow-origin" not in collector.ask("GET", "/v1/surveys", **own).headers
+        assert (
+            "access-control-allow-origin" not in collector.ask("GET", "/v1/surveys", **own).headers
+        )
         answers = [collector.ask("GET", f"/v1/plans/{PLAN.id}", **own) for _ in range(8)]
         assert {answer.status for answer in answers} == {200, 429}
-        assert all(answer.headers["access-control-allow-origin"] == own["Origin"] for answer in answers)
+        assert all(
+            answer.headers["access-control-allow-origin"] == own["Origin"] for answer in answers
+        )
 
 
 def test_a_handshake_of_another_kind_is_not_logged_with_its_address(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_bytes(PLAN.to_json().encode())
     port = free_port()
-    arguments = ["serve", str(tmp_path / "plan.json"), "--store", f"sqlite:///{tmp_path}/s.db", "--port", str(port)]
+    arguments = [
+        "serve",
+        str(tmp_path / "plan.json"),
+        "--store",
+        f"sqlite:///{tmp_path}/s.db",
+        "--port",
+        str(port),
+    ]
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([*COMMAND, *arguments], stdout=log, stderr=log)
         try:
-            until(lambda: "Listening" in (tmp_path / "log").read_text(), lambda: process.poll() is None)
+            until(
+                lambda: "Listening" in (tmp_path / "log").read_text(),
+                lambda: process.poll() is None,
+            )
             names = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
             head = "\r\n".join((*names, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", ""))
             with socket.create_connection(("127.0.0.1", port), timeout=HANG) as other:
-                other.sendall(f"GET /v1/reports?answer=secret HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
+                other.sendall(
+                    f"GET /v1/reports?answer=secret HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode()
+                )
                 other.recv(1000)
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 0
-    lines = [line for line in (tmp_path / "log").read_text().splitlines() if "Uvicorn running" not in line]
+    lines = [
+        line
+        for line in (tmp_path / "log").read_text().splitlines()
+        if "Uvicorn running" not in line
+    ]
     assert not any("secret" in line or '"127.0.0.1:' in line for line in lines)
 
 
@@ -156,7 +200,8 @@ def test_no_process_outlives_a_killed_collector(tmp_path: Path) -> None:
     process = start(tmp_path, url, port)
     remote = Collector(None, port, "")  # type: ignore[arg-type]
     remote.post(write_json(new_id(), sv.Client(CRASHED).report({"x": "a"})))
-    until(lambda: len(_children(process.pid)) >= 2)  # the estimating process, and one that watches its resources
+    # the estimating process, and one that watches its resources
+    until(lambda: len(_children(process.pid)) >= 2)
     children = _children(process.pid)
     process.kill()
     process.wait()
@@ -164,7 +209,9 @@ def test_no_process_outlives_a_killed_collector(tmp_path: Path) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
     return [int(each) for each in found.stdout.split()]
 
 
@@ -189,4 +236,7 @@ def test_the_same_survey_twice_is_said_to_be_there(collector: Collector) -> None
         "schema": {"\ud800": {"kind": "boolean"}},
         "question": {"kind": "frequencies", "attributes": ["\ud800"]},
     }
-    assert collector.analyst("POST", "/v1/surveys", odd).problem in ("invalid-input", "malformed-body")
+    assert collector.analyst("POST", "/v1/surveys", odd).problem in (
+        "invalid-input",
+        "malformed-body",
+    )

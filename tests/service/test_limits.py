@@ -49,7 +49,9 @@ PLAN_CACHE: Any = _Plans()
 
 
 def small(**more: Any) -> Settings:
-    return Settings(most_bytes=MIB, most_padded=MIB, most_reports=1000, most_waiting=4 * MIB, **more)
+    return Settings(
+        most_bytes=MIB, most_padded=MIB, most_reports=1000, most_waiting=4 * MIB, **more
+    )
 
 
 def as_json(bodies: list[dict[str, Any]]) -> bytes:
@@ -79,7 +81,11 @@ def test_short_reports_count_as_the_longest_of_their_plan() -> None:
 
 def test_payloads_of_no_cohorts_length_are_not_kept() -> None:
     with pytest.raises(CorruptReport, match="payload"):
-        read_json(as_json([write_json(new_id(), Report(UNEVEN.id, SHORT, b"\1" * 77))]), PLAN_CACHE, small())
+        read_json(
+            as_json([write_json(new_id(), Report(UNEVEN.id, SHORT, b"\1" * 77))]),
+            PLAN_CACHE,
+            small(),
+        )
 
 
 def test_the_largest_request_must_fit() -> None:
@@ -90,28 +96,41 @@ def test_the_largest_request_must_fit() -> None:
 def test_a_batch_that_is_refused_for_its_width(tmp_path: Path) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db", (UNEVEN,)) as collector:
         body = write_json(new_id(), Report(UNEVEN.id, SHORT, b"\1"))
-        assert collector.post({"reports": [body | {"id": new_id().hex()} for _ in range(20_000)]}).problem == (
-            "body-too-large"
-        )
+        assert collector.post(
+            {"reports": [body | {"id": new_id().hex()} for _ in range(20_000)]}
+        ).problem == ("body-too-large")
         assert collector.post(body).status == 200
 
 
 def test_bodies_under_way_count_together(tmp_path: Path) -> None:
-    """Beyond what all of them may hold a sender is told to come again; when the others are gone there is room."""
-    settings = {"most_bytes": MIB, "most_padded": MIB, "most_reports": 1000, "most_waiting": 4 * MIB}
+    """Beyond what all of them may hold a sender is told to come again; when the others are gone
+    there is room.
+    """
+    settings = {
+        "most_bytes": MIB,
+        "most_padded": MIB,
+        "most_reports": 1000,
+        "most_waiting": 4 * MIB,
+    }
     with collecting(f"sqlite:///{tmp_path}/s.db", **settings) as collector:
         writer = collector.app.state.writer
         held = []
         for _ in range(4):
             slow = socket.create_connection(("127.0.0.1", collector.port), timeout=HANG)
-            slow.sendall(f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: {MIB}\r\n\r\n".encode())
+            slow.sendall(
+                f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: {MIB}\r\n\r\n".encode()
+            )
             before = writer.waiting_bytes
             slow.sendall(b"x" * (MIB - 1))
             until(lambda before=before: writer.waiting_bytes == before + MIB - 1)  # type: ignore[misc]
             held.append(slow)
         for path in ("/v1/reports", "/v1/surveys"):
             answer = collector.ask("POST", path, b"x" * 1000)
-            assert (answer.status, answer.problem, answer.headers["retry-after"]) == (503, "busy", "1")
+            assert (answer.status, answer.problem, answer.headers["retry-after"]) == (
+                503,
+                "busy",
+                "1",
+            )
         assert collector.ask("GET", "/readyz").problem == "not-ready"
         for slow in held:
             slow.close()
@@ -131,7 +150,9 @@ def test_a_batch_of_assigned_coins_is_short() -> None:
     for count in (3, 4):
         made = coins(bytes(32), count)
         bodies = as_json([write_json(each.id, report, each) for each, report in made])
-        compact = write_binary([each.id for each, _ in made], [report for _, report in made], [a for a, _ in made])
+        compact = write_binary(
+            [each.id for each, _ in made], [report for _, report in made], [a for a, _ in made]
+        )
         for reader, data in ((read_json, bodies), (read_binary, compact)):
             if count == 3:
                 assert len(reader(data, PLAN_CACHE, small(most_assigned=3))) == 3
@@ -150,13 +171,17 @@ def test_signatures_come_before_anything_dear(monkeypatch: pytest.MonkeyPatch) -
     check_assignments(envelope, [bytes(32)], time.time(), Remembered())
     checked: list[int] = []
     monkeypatch.setattr(Assignment, "check", lambda *_: checked.append(1))
-    forged = read_json(as_json([*bodies[:4], bodies[4] | {"signature": "00" * 32}]), PLAN_CACHE, small())
+    forged = read_json(
+        as_json([*bodies[:4], bodies[4] | {"signature": "00" * 32}]), PLAN_CACHE, small()
+    )
     with pytest.raises(BadAssignment, match="sign"):
         check_assignments(forged, [bytes(32)], time.time(), Remembered())
     assert not checked
 
 
-def test_nobody_waits_while_assigned_coins_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_waits_while_assigned_coins_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began, go_on = threading.Event(), threading.Event()
     check = Assignment.check
 
@@ -275,7 +300,9 @@ def test_who_hangs_up_in_a_row_of_requests_leaves_no_line(
 
 
 class _Line:
-    """A transport that breaks as a real one does: to read on from it once it is closed is an error."""
+    """A transport that breaks as a real one does: to read on from it once it is closed is
+    an error.
+    """
 
     is_closed = False
 
@@ -348,7 +375,9 @@ def test_a_body_that_nobody_reads_has_a_size(collector: Collector, line: str) ->
 @pytest.mark.parametrize("line", UNREAD)
 def test_a_body_in_pieces_that_nobody_reads_has_a_size(collector: Collector, line: str) -> None:
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
-        endless.sendall(f"{line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{1 << 40:x}\r\n".encode())
+        endless.sendall(
+            f"{line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{1 << 40:x}\r\n".encode()
+        )
         assert ends(endless)
 
 
@@ -363,7 +392,9 @@ def ends(sending: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("line", UNREAD)
-def test_a_body_that_nobody_reads_has_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+def test_a_body_that_nobody_reads_has_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
     with (
         collecting(f"sqlite:///{tmp_path}/s.db", (), body_seconds=0.2) as collector,
@@ -389,7 +420,9 @@ def test_a_refusal_ends_with_its_body_unread(tmp_path: Path, host: str) -> None:
         with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
             head = f"POST /v1/reports HTTP/1.1\r\nHost: {host}\r\nContent-Length: {1 << 40}\r\n\r\n"
             endless.sendall(head.encode())
-            assert endless.recv(65536).startswith(b"HTTP/1.1 429 " if host == "x" else b"HTTP/1.1 400 ")
+            assert endless.recv(65536).startswith(
+                b"HTTP/1.1 429 " if host == "x" else b"HTTP/1.1 400 "
+            )
             assert ends(endless)
 
 
@@ -399,7 +432,9 @@ def test_a_small_body_that_nobody_needs_costs_no_connection(collector: Collector
         with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as kept:
             path = "/healthz" if method == "GET" else "/v1/reports"
             for _ in range(3):
-                kept.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n12".encode())
+                kept.sendall(
+                    f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n12".encode()
+                )
                 if method == "DELETE":  # answered before its body is there
                     assert status in kept.recv(65536)
                 kept.sendall(b"34")
@@ -412,13 +447,17 @@ def test_a_body_that_is_too_large_is_refused_in_words(collector: Collector) -> N
     body = bytes(7 * MIB)
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as kept:
         for _ in range(2):
-            kept.sendall(f"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+            kept.sendall(
+                f"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            )
             kept.sendall(body)
             assert kept.recv(65536).startswith(b"HTTP/1.1 413 ")
 
 
 def test_who_was_not_told_to_send_a_body_is_not_waited_for(collector: Collector) -> None:
-    """What comes next on such a connection could be the body or another request, so there is no next."""
+    """What comes next on such a connection could be the body or another request, so there is no
+    next.
+    """
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as asking:
         head = b"DELETE /v1/reports HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
         asking.sendall(head)

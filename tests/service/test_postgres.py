@@ -48,8 +48,14 @@ def test_two_collectors_count_once(cluster: Cluster) -> None:
         for thread in threads:
             thread.join()
         assert set(statuses) == {200}
-        assert one.service.survey(PLAN.id).people == two.service.survey(PLAN.id).people == senders * each
-        assert one.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").json["people"] == senders * each
+        assert (
+            one.service.survey(PLAN.id).people
+            == two.service.survey(PLAN.id).people
+            == senders * each
+        )
+        assert (
+            one.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").json["people"] == senders * each
+        )
     store = open_store(url)
     stored = sorted(row.tobytes() for _, ids, _ in store.read(PLAN) for row in ids)
     store.close()
@@ -63,4 +69,7 @@ def test_a_survey_made_at_one_collector_is_known_to_the_other(cluster: Cluster) 
         assert two.ask("GET", f"/v1/plans/{PLAN.id}").data == PLAN.to_json().encode()
         assert two.post(write_json(new_id(), sv.Client(PLAN).report(RECORD))).status == 200
         two.service.close(PLAN.id)
-        assert one.post(write_json(new_id(), sv.Client(PLAN).report(RECORD))).problem == "survey-closed"
+        assert (
+            one.post(write_json(new_id(), sv.Client(PLAN).report(RECORD))).problem
+            == "survey-closed"
+        )

@@ -27,10 +27,16 @@ PUBLIC = {"amount": "12.30", "state": "TX", "note": "è già"}
 
 def planned(oracle: str, coin: str = "device") -> sv.Plan:
     question = sv.Frequencies("x", "y", oracle=oracle)
-    return sv.plan(SCHEMA, question, epsilon=1.0, people=1000, public=("amount", "state", "note"), coin=coin)
+    return sv.plan(
+        SCHEMA, question, epsilon=1.0, people=1000, public=("amount", "state", "note"), coin=coin
+    )
 
 
-PLAN, ASSIGNED = planned("oue"), planned("olh-seeded", "assigned")  # payloads of 1 and of 5 bytes, and of one length
+# payloads of 1 and of 5 bytes, and of one length
+PLAN, ASSIGNED = (
+    planned("oue"),
+    planned("olh-seeded", "assigned"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +47,11 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 
 def kept(collector: Collector, plan: sv.Plan = PLAN) -> list[sv.Report]:
-    return [report for _, _, reports in collector.service.store.read(plan) for report in reports.single(plan)]
+    return [
+        report
+        for _, _, reports in collector.service.store.read(plan)
+        for report in reports.single(plan)
+    ]
 
 
 def test_json_and_binary_reports_are_kept_whole(public: Collector) -> None:
@@ -107,7 +117,10 @@ def test_assigned_coins_and_public_columns(public: Collector) -> None:
     given, report = drawn()
     assert public.post(write_json(given.id, report, given)).json == {"stored": 1, "duplicates": 0}
     given, other = drawn()
-    assert public.post(write_binary([given.id], [other], [given]), BINARY).json == {"stored": 1, "duplicates": 0}
+    assert public.post(write_binary([given.id], [other], [given]), BINARY).json == {
+        "stored": 1,
+        "duplicates": 0,
+    }
     assert kept(public, ASSIGNED) == [report, other]
     body = write_json(given.id, other, given)
     two = [body, body | {"public": {**PUBLIC, "state": "NY"}}]

@@ -1,4 +1,6 @@
-"""Clients that do not read what they asked for are dropped, and hold nothing meanwhile; trailers are no headers."""
+"""Clients that do not read what they asked for are dropped, and hold nothing meanwhile; trailers
+are no headers.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class Clock:
 
     def ring(self) -> None:
         """Let the timer of who does not read ring, if there is one."""
-        mine = [each for each in self.timers if not each.is_cancelled and each.seconds == READ_SECONDS]
+        mine = [
+            each for each in self.timers if not each.is_cancelled and each.seconds == READ_SECONDS
+        ]
         for each in mine:
             each.cancel()
             each.work()
@@ -89,7 +93,9 @@ class Talk:
         self.state, self.clock, line = ServerState(), Clock(), Line()
         self.line: Any = line
         clock: Any = self.clock
-        self.connection = Connection(config=config, server_state=self.state, app_state={}, _loop=clock)
+        self.connection = Connection(
+            config=config, server_state=self.state, app_state={}, _loop=clock
+        )
         self.connection.connection_made(self.line)
 
     def is_dropped(self) -> bool:
@@ -193,7 +199,9 @@ def test_a_body_is_let_go_of_before_the_answer_is_read() -> None:
             return {"type": "http.request", "body": b"12345", "more_body": False}
 
         bounded = WholeBodies(app, Settings(most_bytes=most), memory)
-        await bounded({"type": "http", "headers": [(b"transfer-encoding", b"chunked")]}, receive, send)
+        await bounded(
+            {"type": "http", "headers": [(b"transfer-encoding", b"chunked")]}, receive, send
+        )
 
     asyncio.run(ask(1 << 20))
     assert seen == [("asked", 5), ("http.response.start", 0), ("http.response.body", 0)]
@@ -239,7 +247,11 @@ def test_trailers_are_no_headers() -> None:
 
     talk(check, app)
     assert app.bodies == [b"{}", b"{}"]
-    sent = [(b"host", b"x"), (b"x-forwarded-for", b"198.51.100.7"), (b"transfer-encoding", b"chunked")]
+    sent = [
+        (b"host", b"x"),
+        (b"x-forwarded-for", b"198.51.100.7"),
+        (b"transfer-encoding", b"chunked"),
+    ]
     assert app.headers == [sent, sent]
 
 

@@ -58,8 +58,13 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
                 refused = ids
         assert (answer.status, answer.problem) == (507, "store-full")
         assert remote.post(_compact(refused, report), BINARY).problem == "store-full"
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert remote.post(_compact(refused, report), BINARY).json == {"stored": 500, "duplicates": 0}
+        resource.prlimit(
+            process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        )
+        assert remote.post(_compact(refused, report), BINARY).json == {
+            "stored": 500,
+            "duplicates": 0,
+        }
         taken += refused
     finally:
         process.send_signal(signal.SIGTERM)
@@ -111,17 +116,32 @@ def test_a_collector_drains_before_it_stops(tmp_path: Path) -> None:
 
 
 def test_sending_again_counts_once(collector: Collector, tmp_path: Path) -> None:
-    """The command line's own sender, to a collector that is not there yet: it waits, and everybody counts once."""
+    """The command line's own sender, to a collector that is not there yet: it waits, and everybody
+    counts once.
+    """
     (tmp_path / "plan.json").write_bytes(PLAN.to_json().encode())
     (tmp_path / "people.csv").write_text("colour,smoker\n" + "red,true\n" * 60)
     before = collector.service.survey(PLAN.id).people
     log = tmp_path / "acknowledged.txt"
-    arguments = ["send", str(tmp_path / "plan.json"), str(tmp_path / "people.csv"), "--to", collector.url]
-    done = subprocess.run([*COMMAND, *arguments, "--log", str(log)], check=True, capture_output=True, text=True)
+    arguments = [
+        "send",
+        str(tmp_path / "plan.json"),
+        str(tmp_path / "people.csv"),
+        "--to",
+        collector.url,
+    ]
+    done = subprocess.run(
+        [*COMMAND, *arguments, "--log", str(log)], check=True, capture_output=True, text=True
+    )
     assert "60 reports acknowledged" in done.stdout
     assert len(set(log.read_text().split())) == 60
     assert collector.service.survey(PLAN.id).people == before + 60
-    other = sv.plan(sv.Schema(colour=sv.Boolean(), smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1, people=9)
+    other = sv.plan(
+        sv.Schema(colour=sv.Boolean(), smoker=sv.Boolean()),
+        sv.Frequencies("smoker"),
+        epsilon=1,
+        people=9,
+    )
     (tmp_path / "plan.json").write_bytes(other.to_json().encode())
     (tmp_path / "people.csv").write_text("colour,smoker\ntrue,true\n")
     refused = subprocess.run([*COMMAND, *arguments], check=False, capture_output=True, text=True)

@@ -13,7 +13,16 @@ import pytest
 import sottovoce as sv
 from sottovoce.device.assignment import Assignment, new_id
 from sottovoce.device.messages import BINARY, write_binary
-from tests.service.collector import PLAN, RECORD, SEEDED, TABLES, Collector, assigned, collecting, device
+from tests.service.collector import (
+    PLAN,
+    RECORD,
+    SEEDED,
+    TABLES,
+    Collector,
+    assigned,
+    collecting,
+    device,
+)
 from tests.waiting import HANG
 
 
@@ -83,7 +92,9 @@ def test_an_id_is_for_one_report(collector: Collector) -> None:
         ({"payload": None}, "malformed-body"),
     ],
 )
-def test_what_cannot_be_a_report_is_refused(collector: Collector, changes: dict[str, Any], problem: str) -> None:
+def test_what_cannot_be_a_report_is_refused(
+    collector: Collector, changes: dict[str, Any], problem: str
+) -> None:
     before = people(collector)
     answer = collector.post(device(**changes))
     assert answer.problem == problem
@@ -94,7 +105,8 @@ def test_what_cannot_be_a_report_is_refused(collector: Collector, changes: dict[
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"null", b'{"reports": []}', b'{"reports": 5}', b"\xff\xfe", b"[" * 100_000]
+    "body",
+    [b"", b"{", b"[]", b"null", b'{"reports": []}', b'{"reports": 5}', b"\xff\xfe", b"[" * 100_000],
 )
 def test_a_body_that_cannot_be_read(collector: Collector, body: bytes) -> None:
     assert collector.post(body).problem == "malformed-body"
@@ -147,7 +159,9 @@ def test_bodies_have_a_size_and_a_time(tmp_path: Path) -> None:
             )
             assert b"body-too-slow" in _all(slow)
         with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
-            endless.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            endless.sendall(
+                b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             endless.sendall(b"7d0\r\n" + b"x" * 2000 + b"\r\n" + b"7d0\r\n" + b"x" * 2000 + b"\r\n")
             assert b"body-too-large" in _all(endless)
         assert collector.post(device()).status == 200
@@ -185,12 +199,17 @@ def device_of(given: Assignment) -> dict[str, Any]:
     return write_json(given.id, sv.Client(SEEDED, assignment=given).report(RECORD), given)
 
 
-def test_forged_assignments_are_refused(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)  # of devices that do not look at it
+def test_forged_assignments_are_refused(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # of devices that do not look at it
+    monkeypatch.setattr("sottovoce.device.client.time", lambda: 0.0)
     before = people(collector, SEEDED)
     given, body = assigned(collector)
     own_key = Assignment.sign(bytes(32), SEEDED.id, given.id, given.expires)
-    late = Assignment.sign(collector.service.store.signing_key(), SEEDED.id, given.id, int(time.time()) - 5)
+    late = Assignment.sign(
+        collector.service.store.signing_key(), SEEDED.id, given.id, int(time.time()) - 5
+    )
     chosen = f"{int(body['payload'], 16) ^ 1:02x}"  # other rows of the hash than were assigned
     for forged in (
         body | {"signature": "00" * 32},

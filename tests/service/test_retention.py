@@ -26,7 +26,9 @@ def test_a_deleted_survey_is_unknown_at_once_and_forgotten(tmp_path: Path) -> No
             operator.delete(PLAN)
         answer = collector.post(device(PLAN))
         assert (answer.status, answer.problem) == (404, "unknown-plan")
-        assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").problem == "unknown-plan"
+        assert (
+            collector.analyst("GET", f"/v1/surveys/{PLAN.id}/estimates").problem == "unknown-plan"
+        )
         held = _estimating(collector)
         collector.service.refresh()  # as it does every few seconds
         assert not held & _estimating(collector)  # the process that held what it had folded of it
@@ -105,5 +107,7 @@ def test_damaged_reports_are_counted_and_stop_nothing(tmp_path: Path) -> None:
         assert (found["people"], found["damaged"], found["problem"]) == (399, 1, None)
         survey = collector.analyst("GET", f"/v1/surveys/{PLAN.id}").json
         assert (survey["people"], survey["damaged"]) == (399, 1)
-        assert "\nsottovoce_damaged_reports 1\n" in collector.analyst("GET", "/metrics").data.decode()
+        assert (
+            "\nsottovoce_damaged_reports 1\n" in collector.analyst("GET", "/metrics").data.decode()
+        )
         assert collector.analyst("GET", f"/v1/surveys/{PLAN.id}/export").status == 200

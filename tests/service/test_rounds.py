@@ -1,4 +1,6 @@
-"""A series of rounds over HTTP: a plan is posted, and the next round made from what the one before heard."""
+"""A series of rounds over HTTP: a plan is posted, and the next round made from what the one before
+heard.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,14 @@ import sottovoce as sv
 from sottovoce.device.messages import BINARY, write_binary
 from tests.service.collector import PLAN, Collector, collecting
 
-SCHEMA = sv.Schema(basket=sv.Items(["milk", "tea", "bread", *(f"good {number}" for number in range(60))]))
+SCHEMA = sv.Schema(
+    basket=sv.Items(["milk", "tea", "bread", *(f"good {number}" for number in range(60))])
+)
 CROWD = {"basket": [["milk", "tea"], ["milk"], ["bread", "milk"]] * 500}
 FIRST = sv.plan(SCHEMA, sv.TopItems("basket", top=2, method="svim"), epsilon=4.0, people=1500)
-TWICE = sv.TopItems("basket", top=2, method="ldpminer", split="budget", first_length=2, second_length=1)
+TWICE = sv.TopItems(
+    "basket", top=2, method="ldpminer", split="budget", first_length=2, second_length=1
+)
 AGAIN = sv.plan(SCHEMA, TWICE, epsilon=4.0, people=1500)  # everybody is asked twice
 
 
@@ -49,7 +55,8 @@ def test_rounds_follow_one_another(collector: Collector, first: sv.Plan) -> None
         assert answer.status == 201
         assert answer.json["id"] == expected.id
         assert collector.ask("GET", f"/v1/plans/{expected.id}").data == expected.to_json().encode()
-        assert collector.analyst("GET", page).json["closed"] is True  # what it heard is what the next one is made of
+        # what it heard is what the next one is made of
+        assert collector.analyst("GET", page).json["closed"] is True
         again = collector.patient(f"{page}/next", "POST")
         assert (again.status, again.json["id"]) == (200, expected.id)
         current, rounds = expected, rounds + 1
@@ -70,7 +77,9 @@ def test_a_plan_is_taken_once_and_only_if_it_is_one(collector: Collector) -> Non
     assert promising_less != text
     for wrong in (b"", b"{}", b"[1", promising_less, text[:-40]):
         assert collector.analyst("POST", "/v1/plans", wrong).problem == "invalid-input"
-    assert collector.analyst("POST", f"/v1/plans?title={'x' * 300}", text).problem == "invalid-input"
+    assert (
+        collector.analyst("POST", f"/v1/plans?title={'x' * 300}", text).problem == "invalid-input"
+    )
     assert collector.ask("POST", "/v1/plans", text).problem == "unauthorized"
     assert collector.ask("POST", f"/v1/surveys/{PLAN.id}/next").problem == "unauthorized"
     assert collector.analyst("POST", f"/v1/surveys/{'0' * 64}/next").problem == "unknown-plan"

@@ -1,5 +1,6 @@
-"""Tables that somebody asks for: within a size and a time, kept for who asks again, and their turn until they are
-sent."""
+"""Tables that somebody asks for: within a size and a time, kept for who asks again, and their turn
+until they are sent.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,12 @@ from tests.service.test_waits import never
 from tests.waiting import HANG, until
 
 NAMES = [f"a{number}" for number in range(18)]
-MANY = sv.plan(sv.Schema(**{name: sv.Boolean() for name in NAMES}), sv.Marginals(up_to=2), epsilon=2.0, people=1000)
+MANY = sv.plan(
+    sv.Schema(**{name: sv.Boolean() for name in NAMES}),
+    sv.Marginals(up_to=2),
+    epsilon=2.0,
+    people=1000,
+)
 
 
 # -- their size
@@ -100,7 +106,9 @@ def test_one_process_serves_as_long_as_one_is_enough() -> None:
 
 
 def test_answers_have_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks hears that it takes too long; who asks again hears it at once, and nothing is started anew."""
+    """Who asks hears that it takes too long; who asks again hears it at once, and nothing is
+    started anew.
+    """
     with collecting(f"sqlite:///{tmp_path}/s.db", (MANY,)) as collector:
         service: Any = collector.service
         assert service._estimates._answering._seconds == LONGEST_ANSWER
@@ -111,7 +119,9 @@ def test_answers_have_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         started: list[Any] = []
         submit = service._estimates._answering.submit
         monkeypatch.setattr(
-            service._estimates._answering, "submit", lambda *given: started.append(given) or submit(*given)
+            service._estimates._answering,
+            "submit",
+            lambda *given: started.append(given) or submit(*given),
         )
         monkeypatch.setattr(kept, "LATE_SECONDS", HANG)
 
@@ -121,7 +131,8 @@ def test_answers_have_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             assert answer.headers["retry-after"]
             return answer
 
-        until(lambda: ask().json["detail"] == TOO_LONG)  # at the first time, unless the machine is very busy
+        # at the first time, unless the machine is very busy
+        until(lambda: ask().json["detail"] == TOO_LONG)
         assert ask().json["detail"] == TOO_LONG
         assert len(started) == 1
 
@@ -146,7 +157,10 @@ def test_who_asks_again_gets_the_answer() -> None:
     assert answers.ask("a", start) is first  # under way
     first.set_result(b"x")
     assert answers.ask("a", start) is first  # done
-    for wrong in (ValueError("of another kind"), None):  # what failed, or nobody needed, is made anew
+    for wrong in (
+        ValueError("of another kind"),
+        None,
+    ):  # what failed, or nobody needed, is made anew
         future = answers.ask("b", start)
         if wrong is None:
             future.cancel()
@@ -229,7 +243,11 @@ def test_a_download_has_its_turn_until_it_is_sent(tmp_path: Path) -> None:
 
     scope = {"type": "http", "asgi": {"spec_version": "2.3"}, "method": "GET"}
     asyncio.run(stream()(scope, receive, send))
-    assert seen == ["http.response.start True", "http.response.body True", "http.response.body True"]
+    assert seen == [
+        "http.response.start True",
+        "http.response.body True",
+        "http.response.body True",
+    ]
     assert not is_taken()
 
     async def gone(_: Any) -> None:

@@ -1,4 +1,6 @@
-"""Whoever asks for much waits alone: planning, exports and next rounds hold up neither estimates nor devices."""
+"""Whoever asks for much waits alone: planning, exports and next rounds hold up neither estimates
+nor devices.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,18 @@ def test_too_many_plans_at_once_are_refused() -> None:
         planning.stop()
 
 
-def test_planning_without_end_leaves_estimates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planning_without_end_leaves_estimates_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with collecting(f"sqlite:///{tmp_path}/s.db") as collector:
         collector.post({"reports": [device() for _ in range(20)]})
         monkeypatch.setattr(survey_service, "planned_text", never)
         monkeypatch.setattr(collector.service.planning, "_seconds", 0.3)
         with ThreadPoolExecutor(3) as threads:
             bodies = [ASKED | {"people": people} for people in (10, 20, 30)]
-            answers = list(threads.map(lambda body: collector.analyst("POST", "/v1/surveys", body), bodies))
+            answers = list(
+                threads.map(lambda body: collector.analyst("POST", "/v1/surveys", body), bodies)
+            )
         assert {(answer.status, answer.problem) for answer in answers} == {(503, "busy")}
         assert all(answer.headers["retry-after"] for answer in answers)
         assert collector.patient(f"/v1/surveys/{PLAN.id}/estimates").status == 200
@@ -74,17 +80,32 @@ def test_planning_without_end_leaves_estimates_alone(tmp_path: Path, monkeypatch
 def test_surveys_of_many_attributes_are_not_planned_here(collector: Collector) -> None:
     names = [f"a{number}" for number in range(65)]
     schema = {name: {"kind": "boolean"} for name in names}
-    for question in ({"kind": "frequencies", "attributes": names}, {"kind": "marginals", "up_to": 2}):
-        answer = collector.analyst("POST", "/v1/surveys", ASKED | {"schema": schema, "question": question})
+    for question in (
+        {"kind": "frequencies", "attributes": names},
+        {"kind": "marginals", "up_to": 2},
+    ):
+        answer = collector.analyst(
+            "POST", "/v1/surveys", ASKED | {"schema": schema, "question": question}
+        )
         assert answer.problem == "invalid-input"
         assert "attributes (65) must be at most 64" in answer.json["detail"]
-    plan = sv.plan(sv.Schema(**{name: sv.Boolean() for name in names}), sv.Frequencies("a1"), epsilon=1.0, people=100)
-    assert "attributes (65)" in collector.analyst("POST", "/v1/plans", plan.to_json().encode()).json["detail"]
+    plan = sv.plan(
+        sv.Schema(**{name: sv.Boolean() for name in names}),
+        sv.Frequencies("a1"),
+        epsilon=1.0,
+        people=100,
+    )
+    assert (
+        "attributes (65)"
+        in collector.analyst("POST", "/v1/plans", plan.to_json().encode()).json["detail"]
+    )
     with pytest.raises(sv.InvalidInput, match="most_attributes"):
         Settings(most_attributes=0)
 
 
-@pytest.mark.parametrize(("method", "path", "waits"), [("POST", "next", "next_round"), ("GET", "export", "survey")])
+@pytest.mark.parametrize(
+    ("method", "path", "waits"), [("POST", "next", "next_round"), ("GET", "export", "survey")]
+)
 def test_devices_are_served_while_analysts_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str, waits: str
 ) -> None:

@@ -1,4 +1,6 @@
-"""A writer whose store is held up: what waits stays within its limit, and what was given up is gone."""
+"""A writer whose store is held up: what waits stays within its limit, and what was given up is
+gone.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ from sottovoce.store import Store, open_store
 from tests.service.collector import PLAN, RECORD
 from tests.waiting import HANG
 
-LIMITS = {"most_bytes": 1 << 16, "most_padded": 1 << 16, "most_reports": 100, "most_waiting": 260_000}
+LIMITS = {
+    "most_bytes": 1 << 16,
+    "most_padded": 1 << 16,
+    "most_reports": 100,
+    "most_waiting": 260_000,
+}
 REPORT = sv.Client(PLAN).report(RECORD)
 ROWS = 100
 
@@ -120,7 +127,9 @@ def test_what_waits_keeps_to_its_limit_while_the_store_is_held_up(tmp_path: Path
 
     with held_up(tmp_path) as (store, writer, kept):
         asyncio.run(crowd())
-        assert set(store.groups) == {ROWS}  # the first, and those that were sent at the end, one by one
+        assert set(store.groups) == {
+            ROWS
+        }  # the first, and those that were sent at the end, one by one
         assert kept.count(PLAN) == ROWS * len(store.groups)
 
 
@@ -149,7 +158,9 @@ def test_a_sender_who_is_gone_leaves_nothing(tmp_path: Path) -> None:
         assert kept.count(PLAN) == ROWS
 
 
-def test_assigned_coins_that_wait_for_a_check_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assigned_coins_that_wait_for_a_check_count_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writing, "check_assignments", lambda *_: None)
     sent = Sent(object())
 

@@ -1,4 +1,6 @@
-"""Measured error against the stated variance, and no bias, for every oracle: size 64, 200,000 people."""
+"""Measured error against the stated variance, and no bias, for every oracle: size 64, 200,000
+people.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ def errors(name: str, epsilon: float, runs: int = RUNS) -> tuple[np.ndarray, Ora
 def ratio_limits(runs: int, size: int, comparisons: int) -> tuple[float, float]:
     """Bounds of the mean squared standardised error.
 
-    Errors are normal; were all values independent, runs * size * ratio would be chi-squared with as many degrees. Its
-    variance is 2 runs |C|^2 for a correlation matrix C of squared norm |C|^2 (size if independent, size + 1 if they sum
-    to zero). Degrees counted at half allow |C|^2 up to twice the size; two values that sum to one count once.
+    Errors are normal; were all values independent, runs * size * ratio would be chi-squared with as
+    many degrees. Its variance is 2 runs |C|^2 for a correlation matrix C of squared norm |C|^2
+    (size if independent, size + 1 if they sum to zero). Degrees counted at half allow |C|^2 up to
+    twice the size; two values that sum to one count once.
     """
     degrees = runs * (size / 2)
     reach = norm.isf(ALPHA / (2 * comparisons))
@@ -48,14 +51,17 @@ def ratio_limits(runs: int, size: int, comparisons: int) -> tuple[float, float]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_error_is_as_stated_and_centred(name: str, epsilon: float) -> None:
-    runs = 400 if name == "rr" else RUNS  # two values are one: what runs do not tell, more of them must
+    # two values are one: what runs do not tell, more of them must
+    runs = 400 if name == "rr" else RUNS
     standard, oracle, truth = errors(name, epsilon, runs)
     low, high = ratio_limits(runs, oracle.size, CASES)
     ratio = float((standard**2).mean())
     assert low < ratio < high
     bias = standard.mean(axis=0) * np.sqrt(runs)
     assert np.abs(bias).max() < z_limit(CASES * oracle.size)
-    if isinstance(oracle, CohortOracle):  # asked for a frequency alone, they state the mean over the alphabet
+    if isinstance(
+        oracle, CohortOracle
+    ):  # asked for a frequency alone, they state the mean over the alphabet
         mean = float(np.mean(oracle.variance(PEOPLE, truth)))
         assert mean == pytest.approx(float(oracle.all_variances(PEOPLE, truth).mean()), rel=0.1)
 
@@ -94,5 +100,7 @@ def test_cohorts_state_each_value_its_own_variance(name: str) -> None:
 
 def test_population_adds_the_sampling_of_people() -> None:
     oracle = ordinary("grr", 3.0, size=4)
-    assert oracle.variance(100, 0.3, population=True) == pytest.approx(oracle.variance(100, 0.3) + 0.3 * 0.7 / 100)
+    assert oracle.variance(100, 0.3, population=True) == pytest.approx(
+        oracle.variance(100, 0.3) + 0.3 * 0.7 / 100
+    )
     assert oracle.std_error(100, 1.7) == pytest.approx(np.sqrt(oracle.variance(100, 1.0)))

@@ -25,7 +25,9 @@ PAIRS = (("a", "b"), ("b", "c"))
 
 
 def crowd(seed: int, tie: float = 0.0, people: int = PEOPLE) -> dict[str, np.ndarray]:
-    """People whose attributes are independent, but for a share ``tie`` of them whose b is their a."""
+    """People whose attributes are independent, but for a share ``tie`` of them whose b is
+    their a.
+    """
     draws = np.random.default_rng(seed)
     codes = {name: draws.choice(len(shares), people, p=shares) for name, shares in MARGINS.items()}
     codes["b"] = np.where(draws.random(people) < tie, codes["a"], codes["b"])
@@ -67,14 +69,20 @@ def test_power_grows_with_the_association() -> None:
     runs, ties = 80, (0.0, 0.15, 0.3, 0.6)
     rejected = []
     for tie in ties:
-        tests = [sv.associate(heard("inp-ht", run, tie, 6000), ["a", "b"])[0] for run in range(runs)]
+        tests = [
+            sv.associate(heard("inp-ht", run, tie, 6000), ["a", "b"])[0] for run in range(runs)
+        ]
         assert {found.method for found in tests} == {"asymptotic"}
         rejected.append(sum(found.p_value <= LEVEL for found in tests))
     assert rejected == sorted(rejected)
     assert rejected[0] <= limits(runs, 1)[1] < rejected[2]
     assert rejected[3] > runs * 0.95
-    strengths = [sv.associate(heard("inp-ht", 1, tie, 200_000), ["a", "b"])[0].cramers_v for tie in ties[1:]]
-    truth = [abs(np.corrcoef(*(crowd(1, tie, 200_000)[name] for name in "ab"))[0, 1]) for tie in ties[1:]]
+    strengths = [
+        sv.associate(heard("inp-ht", 1, tie, 200_000), ["a", "b"])[0].cramers_v for tie in ties[1:]
+    ]
+    truth = [
+        abs(np.corrcoef(*(crowd(1, tie, 200_000)[name] for name in "ab"))[0, 1]) for tie in ties[1:]
+    ]
     assert strengths == pytest.approx(truth, abs=0.04)
 
 
@@ -122,7 +130,9 @@ def test_without_noise_it_is_the_textbook_test() -> None:
     assert naive.statistic == pytest.approx(textbook.statistic)
     assert naive.p_value == pytest.approx(textbook.pvalue)
     assert found.statistic == pytest.approx(textbook.statistic, rel=0.1)
-    assert naive.cramers_v**2 == pytest.approx(textbook.statistic / counts.sum(), abs=2 / counts.sum())
+    assert naive.cramers_v**2 == pytest.approx(
+        textbook.statistic / counts.sum(), abs=2 / counts.sum()
+    )
 
 
 def test_nobody_s_answer_tells_nothing() -> None:
@@ -132,7 +142,9 @@ def test_nobody_s_answer_tells_nothing() -> None:
 
 
 def test_the_law_of_direct_answers_is_exact() -> None:
-    """For answers of chances pi, with people a sample, errors have covariance (diag(pi) - pi pi^T) / (n (p - q)^2)."""
+    """For answers of chances pi, with people a sample, errors have covariance (diag(pi) - pi pi^T)
+    / (n (p - q)^2).
+    """
     for cells, epsilon in ((chain([2, 3], 1), 1.0), (np.array([[0.9, 0.05], [0.03, 0.02]]), 6.0)):
         oracle = sv.oracle("grr", size=cells.size, epsilon=epsilon)
         chances = oracle.q + (oracle.p - oracle.q) * cells  # type: ignore[attr-defined]
@@ -143,7 +155,8 @@ def test_the_law_of_direct_answers_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "of_rows", "of_columns"), [(1.0, 1e-5, 3e-5), (1.0, 6e-4, 1e-4), (1.01, 7e-4, 5e-4), (1.01, 1e-6, 1e-6)]
+    ("total", "of_rows", "of_columns"),
+    [(1.0, 1e-5, 3e-5), (1.0, 6e-4, 1e-4), (1.01, 7e-4, 5e-4), (1.01, 1e-6, 1e-6)],
 )
 def test_margins_known_better_are_drawn_so(total: float, of_rows: float, of_columns: float) -> None:
     cells, draws = np.full((3, 4), 1 / 12), 20_000
@@ -164,14 +177,21 @@ def test_variances_that_no_law_has_are_taken_as_they_come() -> None:
     odd = np.array([[1e-2, 1e-6], [1e-6, 1e-6]])
     law = PairLaw.of(np.full((2, 2), 0.25), odd)
     assert np.isfinite(law.errors(10, np.random.default_rng(1))).all()
-    assert PairLaw.of(np.full((2, 2), 0.25), np.zeros((2, 2))).errors(3, np.random.default_rng(1)).any() == np.False_
+    assert (
+        PairLaw.of(np.full((2, 2), 0.25), np.zeros((2, 2)))
+        .errors(3, np.random.default_rng(1))
+        .any()
+        == np.False_
+    )
 
 
 def test_interaction_is_what_margins_leave() -> None:
     table = chain([3, 4], 2)
     plain = table - np.outer(table.sum(1), table.sum(0))
     assert interaction(table) == pytest.approx(plain)
-    assert interaction(np.stack([table, table * 0 + 1 / 12]))[1] == pytest.approx(np.zeros((3, 4)), abs=1e-15)
+    assert interaction(np.stack([table, table * 0 + 1 / 12]))[1] == pytest.approx(
+        np.zeros((3, 4)), abs=1e-15
+    )
     noisy = table - 0.05 * np.eye(3, 4)
     assert interaction(noisy).sum(0) == pytest.approx(np.zeros(4), abs=1e-12)
     assert interaction(noisy).sum(1) == pytest.approx(np.zeros(3), abs=1e-12)
@@ -180,7 +200,10 @@ def test_interaction_is_what_margins_leave() -> None:
 @pytest.mark.parametrize("total", [1.0, 1.02])
 def test_interactions_are_standardized_by_their_variance(total: float) -> None:
     """Around margins that are known, their mean square is one."""
-    law = PairLaw.of(np.outer([0.6, 0.3, 0.1], [0.7, 0.3]) * total, np.full((3, 2), 1e-8) * np.arange(1, 4)[:, None])
+    law = PairLaw.of(
+        np.outer([0.6, 0.3, 0.1], [0.7, 0.3]) * total,
+        np.full((3, 2), 1e-8) * np.arange(1, 4)[:, None],
+    )
     tables = law.table + law.errors(20_000, np.random.default_rng(1))
     means = standardized(law, tables).mean(axis=0)
     assert means == pytest.approx(np.ones((3, 2)), abs=z_limit(6) * np.sqrt(2 / 20_000))
@@ -190,7 +213,9 @@ def test_a_table_like_its_draws_is_judged_by_rank() -> None:
     draws = known(np.full((2, 2), 0.25), 1e-4)
     law = pair_laws(draws, [(0, 1)], population=True)[0]
     tables = law.independent + law.errors(200, np.random.default_rng(4))
-    ranks = sorted(judged(replace(law, table=tables[i]), np.delete(tables, i, axis=0))[1] for i in range(200))
+    ranks = sorted(
+        judged(replace(law, table=tables[i]), np.delete(tables, i, axis=0))[1] for i in range(200)
+    )
     assert ranks[1:] == pytest.approx(np.arange(2, 201) / 200, abs=1e-9)
     assert ranks[0] <= 1 / 200
 
@@ -200,7 +225,10 @@ def test_correction_for_many_pairs_is_that_of_the_definition() -> None:
     for count in (1, 2, 7, 30):
         p = draws.random(count) ** 2
         order = np.sort(p)
-        brute = [min(1.0, *(order[j] * count / (j + 1) for j in range(count) if order[j] >= each)) for each in p]
+        brute = [
+            min(1.0, *(order[j] * count / (j + 1) for j in range(count) if order[j] >= each))
+            for each in p
+        ]
         assert adjusted(p.tolist()) == pytest.approx(brute)
 
 
@@ -217,7 +245,10 @@ def test_bad_input_is_refused() -> None:
     single = sv.plan(SCHEMA, sv.Frequencies("a"), epsilon=1.0, people=100)
     counted = sv.Aggregate(single).add(sv.simulate(single, {"a": [True] * 100}, seed=1))
     for words, call in (
-        (r"null \(exact\) must be one of asymptotic, simulation, naive", lambda: sv.associate(estimate, null="exact")),
+        (
+            r"null \(exact\) must be one of asymptotic, simulation, naive",
+            lambda: sv.associate(estimate, null="exact"),
+        ),
         ("needs the aggregate", lambda: sv.associate(estimate, null="simulation", seed=1)),
         ("estimates by calm are biased", lambda: sv.associate(estimate)),
         ("seed is needed", lambda: sv.associate(aggregate)),

@@ -1,4 +1,6 @@
-"""Heavy hitters against theory: estimates without bias, errors as stated, and as many false ones as expected."""
+"""Heavy hitters against theory: estimates without bias, errors as stated, and as many false ones as
+expected.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ import sottovoce as sv
 from tests.statistics import ALPHA, z_limit
 
 PEOPLE, RUNS = 4_000, 60
-PLANTED = {5: 1_300, 0xABCDEF: 1_000, 77: 800}  # far above what can be found, so that finding them biases nothing
+PLANTED = {
+    5: 1_300,
+    0xABCDEF: 1_000,
+    77: 800,
+}  # far above what can be found, so that finding them biases nothing
 METHODS: list[tuple[str, dict[str, Any]]] = [
     ("windows", {"width": 12}),
     ("pem", {"lengths": [8, 16, 24]}),
@@ -32,7 +38,9 @@ def errors(method: str, options: dict[str, Any]) -> NDArray[np.float64]:
     for seed in range(RUNS):
         answer = sv.simulate_rounds(plan, table, seed)
         assert set(answer.table.labels) == set(PLANTED)
-        for label, value, error in zip(answer.table.labels, answer.table.values, answer.table.std_error, strict=True):
+        for label, value, error in zip(
+            answer.table.labels, answer.table.values, answer.table.std_error, strict=True
+        ):
             found.append((value, (value - PLANTED[label] / PEOPLE) / error, error))
     return np.array(found)
 
@@ -42,17 +50,23 @@ def is_unbiased(scores: NDArray[np.float64]) -> bool:
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS)
-def test_estimates_of_survivors_are_unbiased_and_err_as_stated(method: str, options: dict[str, Any]) -> None:
+def test_estimates_of_survivors_are_unbiased_and_err_as_stated(
+    method: str, options: dict[str, Any]
+) -> None:
     values, scores, spread = errors(method, options).T
     assert is_unbiased(scores)
-    assert not is_unbiased(scores + 0.08 * values / spread)  # as if every estimate were 8% too large
+    # as if every estimate were 8% too large
+    assert not is_unbiased(scores + 0.08 * values / spread)
     total, tail = float((scores**2).sum()), ALPHA / (2 * len(METHODS))
     assert chi2.ppf(tail, len(scores)) < total < chi2.isf(tail, len(scores))
-    assert not total / 0.5 < chi2.isf(tail, len(scores))  # as if the variance were stated half as large
+    # as if the variance were stated half as large
+    assert not total / 0.5 < chi2.isf(tail, len(scores))
 
 
 def false_ones(bits: int, width: int, most: float, runs: int, louder: float = 1.0) -> int:
-    """How many values that nobody holds were stated to stand among at most ``most``, in crowds without popular ones."""
+    """How many values that nobody holds were stated to stand among at most ``most``, in crowds
+    without popular ones.
+    """
     question = sv.HeavyHitters("x", top=64, width=width)
     plan = sv.plan(sv.Schema(x=sv.Integer(bits=bits)), question, epsilon=1.0, people=2_000)
     draws = np.random.default_rng(9)
@@ -69,7 +83,9 @@ def false_ones(bits: int, width: int, most: float, runs: int, louder: float = 1.
 
 
 def test_false_ones_are_as_many_as_stated() -> None:
-    """One window decodes every value, so the count is Poisson's; scores 10% too loud would be seen."""
+    """One window decodes every value, so the count is Poisson's;
+    scores 10% too loud would be seen.
+    """
     runs, most = 40, 4.0
     low, high = poisson.ppf(ALPHA / 2, most * runs), poisson.isf(ALPHA / 2, most * runs)
     assert low < false_ones(16, 16, most, runs) < high

@@ -15,7 +15,12 @@ from sottovoce.oracles import Noise
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.known import ItemsHeard
-from sottovoce.questions.itemsets.lengths import UNLIKE, counting_length, finding_length, predicted_error
+from sottovoce.questions.itemsets.lengths import (
+    UNLIKE,
+    counting_length,
+    finding_length,
+    predicted_error,
+)
 from sottovoce.questions.itemsets.methods import Setting
 from sottovoce.questions.itemsets.padding import best_oracle
 from sottovoce.questions.itemsets.prediction import least_frequency
@@ -35,7 +40,9 @@ def short_sets() -> dict[str, list[list[int]]]:
     draws = np.random.default_rng(4)
     sizes = draws.integers(0, 5, PEOPLE)
     weights = 1 / np.arange(1, 11)
-    rows = [draws.choice(10, size, replace=False, p=weights / weights.sum()).tolist() for size in sizes]
+    rows = [
+        draws.choice(10, size, replace=False, p=weights / weights.sum()).tolist() for size in sizes
+    ]
     return {"basket": rows}
 
 
@@ -45,10 +52,19 @@ def truth(table: dict[str, list[list[int]]]) -> np.ndarray:
 
 
 @cache
-def runs(method: str, length: int, oracle: str, delta: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def runs(
+    method: str, length: int, oracle: str, delta: str | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(estimates, variances, chances) of every item, in every run."""
-    options: dict[str, Any] = {"length": length, "oracle": oracle} | ({} if delta is None else {"delta": delta})
-    plan = sv.plan(SCHEMA, sv.TopItems("basket", top=ITEMS, method=method, **options), epsilon=1.0, people=PEOPLE)
+    options: dict[str, Any] = {"length": length, "oracle": oracle} | (
+        {} if delta is None else {"delta": delta}
+    )
+    plan = sv.plan(
+        SCHEMA,
+        sv.TopItems("basket", top=ITEMS, method=method, **options),
+        epsilon=1.0,
+        people=PEOPLE,
+    )
     out = []
     for seed in range(RUNS):
         found = sv.Aggregate(plan).add(sv.simulate(plan, short_sets(), seed)).estimate()
@@ -71,31 +87,38 @@ def test_unbiased_if_no_set_is_longer(oracle: str, length: int, delta: str | Non
     error = np.sqrt(variances.mean(axis=0) / RUNS)
     limit = z_limit(ITEMS * len(LAWS))
     assert (np.abs(values.mean(axis=0) - truth(short_sets())) < limit * error).all()
-    short = runs("psfo", 1, "grr")[0].mean(axis=0)  # without padding frequent items are underestimated
+    # without padding frequent items are underestimated
+    short = runs("psfo", 1, "grr")[0].mean(axis=0)
     assert (truth(short_sets())[:3] - short[:3] > limit * error[:3]).any()
 
 
 @pytest.mark.parametrize(("oracle", "length", "delta"), LAWS)
 def test_variances_are_those_of_the_errors(oracle: str, length: int, delta: str | None) -> None:
-    """Theorem 5.2.4 with its sampling term: squared errors over stated variances are chi-squared."""
+    """Theorem 5.2.4 with its sampling term: squared errors over stated variances are
+    chi-squared.
+    """
     values, variances, _ = runs("psfo", length, oracle, delta)
     squares = ((values - truth(short_sets())) ** 2 / variances).sum()
     degrees = RUNS * ITEMS
     # a report speaks for several items: their errors are nearly, not wholly, independent
     assert squares < chi_limit(degrees, 2 * len(LAWS)) * 1.05
     assert squares > 2 * degrees - chi_limit(degrees, 2 * len(LAWS)) * 1.05
-    assert squares / 2 < 2 * degrees - chi_limit(degrees, 2 * len(LAWS)) * 1.05  # twice the variance is told apart
+    # twice the variance is told apart
+    assert squares / 2 < 2 * degrees - chi_limit(degrees, 2 * len(LAWS)) * 1.05
 
 
 @pytest.mark.parametrize(("oracle", "length", "delta"), LAWS)
 def test_false_ones_are_as_many_as_expected(oracle: str, length: int, delta: str | None) -> None:
-    """Of the 20 items that nobody holds, those with an expected number of false ones of at most 3."""
+    """Of the 20 items that nobody holds, those with an expected number of false ones of at
+    most 3.
+    """
     _, _, chances = runs("psfo", length, oracle, delta)
     false = int((chances[:, 10:] <= 3.0).sum())
     expected = RUNS * 3.0 * 20 / ITEMS  # 30 are tested, 20 of them are held by nobody
     assert poisson.ppf(ALPHA / 10, expected) <= false <= poisson.isf(ALPHA / 10, expected)
     true = int((chances[:, :3] <= 0.05).sum())
-    # those that many hold stand out: from the false ones, or (padded to more than twice as many) from what chance finds
+    # those that many hold stand out: from the false ones, or (padded to more than twice as many)
+    # from what chance finds
     assert true > (false / 2 if length == 4 else poisson.isf(ALPHA / 10, RUNS * 0.05 * 3 / ITEMS))
 
 
@@ -122,7 +145,10 @@ def test_the_predicted_error_is_that_of_simulations(length: int) -> None:
 
 
 def test_lengths_follow_the_sizes() -> None:
-    small, large = Sizes(np.array([0.0, 0.8, 0.2, *[0.0] * 14]), 0.0), Sizes(np.array([0.0] * 16 + [1.0]), 0.0)
+    small, large = (
+        Sizes(np.array([0.0, 0.8, 0.2, *[0.0] * 14]), 0.0),
+        Sizes(np.array([0.0] * 16 + [1.0]), 0.0),
+    )
     assert finding_length(small, 5000, Decimal(1)) == 1
     assert finding_length(large, 5000, Decimal(1)) == 16
     assert counting_length(small, 64, Terms(Decimal(1), 10_000), 0.0) == 1  # noise alone
@@ -130,7 +156,9 @@ def test_lengths_follow_the_sizes() -> None:
 
 
 def test_combined_rounds_expect_their_false_ones() -> None:
-    """Candidates that nobody holds, the best 64 of 2,000: choosing them first makes none of them significant."""
+    """Candidates that nobody holds, the best 64 of 2,000: choosing them first makes none of them
+    significant.
+    """
     draws = np.random.default_rng(8)
     everything, kept, rounds = 2000, 64, 300
     first, second = 0.02**2, 0.03**2
@@ -138,10 +166,15 @@ def test_combined_rounds_expect_their_false_ones() -> None:
     for _ in range(rounds):
         told = np.sort(draws.normal(0, first**0.5, everything))[-kept:]
         names = tuple((place,) for place in range(kept))
-        heard = [ItemsHeard(name, float(value), first, 1.0) for name, value in zip(names, told, strict=True)]
+        heard = [
+            ItemsHeard(name, float(value), first, 1.0)
+            for name, value in zip(names, told, strict=True)
+        ]
         values = draws.normal(0, second**0.5, kept)
         noise, many = Noise(second, 0.0), (10**9, 0.5)  # a support that is as good as normal
-        reading = Reading(names, values, np.full(kept, second), np.ones(kept), noise, many, False, "base")
+        reading = Reading(
+            names, values, np.full(kept, second), np.ones(kept), noise, many, False, "base"
+        )
         false += int((combined(reading, heard, 1.2, everything).chance <= 0.5).sum())
         mutant += int((combined(reading, heard, 1.2, kept).chance <= 0.5).sum())
     limit = poisson.isf(ALPHA, 0.5 * rounds)
@@ -150,7 +183,9 @@ def test_combined_rounds_expect_their_false_ones() -> None:
 
 @pytest.mark.parametrize("method", ["psfo", "svim", "auto"])
 def test_items_at_the_printed_frequency_are_found_with_even_chances(method: str) -> None:
-    """Ten items of 1,000 that are just so frequent, in sets of one; people who hold none of them hold nothing."""
+    """Ten items of 1,000 that are just so frequent, in sets of one; people who hold none of them
+    hold nothing.
+    """
     schema, people = sv.Schema(basket=sv.Items(range(1000))), 30_000
     plan = sv.plan(schema, sv.TopItems("basket", top=20, method=method), epsilon=2.0, people=people)
     question = plan.question
@@ -168,7 +203,8 @@ def test_items_at_the_printed_frequency_are_found_with_even_chances(method: str)
         assert isinstance(found, sv.Findings)
         marked = np.array(found.table.labels)[found.significant()]
         hits += int((marked < 10).sum())
-    assert 0.3 < hits / (10 * runs) < 0.9  # auto knows a little more than it says: it has both rounds' evidence
+    # auto knows a little more than it says: it has both rounds' evidence
+    assert 0.3 < hits / (10 * runs) < 0.9
 
 
 # -- methods against each other, on sets of about eight of 1,500 items
@@ -196,7 +232,9 @@ def scored(method: str, top: int = 64) -> tuple[float, float]:
     sets, table = crowd()
     exact = np.bincount(sets.codes.astype(int), minlength=1500) / len(sets)
     best = set(np.argsort(-exact)[:top].tolist())
-    plan = sv.plan(MANY, sv.TopItems("basket", top=top, method=method), epsilon=2.0, people=len(sets))
+    plan = sv.plan(
+        MANY, sv.TopItems("basket", top=top, method=method), epsilon=2.0, people=len(sets)
+    )
     hits, errors = 0, []
     for seed in range(3):
         found = sv.simulate_rounds(plan, table, seed)
@@ -208,7 +246,9 @@ def scored(method: str, top: int = 64) -> tuple[float, float]:
 
 
 def test_svim_is_far_above_ldpminer_and_auto_above_svim() -> None:
-    (ours, our_error), (svim, svim_error), (miner, miner_error) = map(scored, ("auto", "svim", "ldpminer"))
+    (ours, our_error), (svim, svim_error), (miner, miner_error) = map(
+        scored, ("auto", "svim", "ldpminer")
+    )
     assert svim >= 2 * miner  # 2.2 to 2.8 times for tops of 24 to 64
     assert miner_error >= 100 * svim_error
     assert ours >= svim
@@ -216,7 +256,9 @@ def test_svim_is_far_above_ldpminer_and_auto_above_svim() -> None:
 
 
 def test_intervals_cover() -> None:
-    """Of the items that auto finds significant, intervals of 99.9% hold nearly all truths, biases included."""
+    """Of the items that auto finds significant, intervals of 99.9% hold nearly all truths, biases
+    included.
+    """
     sets, table = crowd()
     exact = np.bincount(sets.codes.astype(int), minlength=1500) / len(sets)
     plan = sv.plan(MANY, sv.TopItems("basket", top=24), epsilon=2.0, people=len(sets))
@@ -233,7 +275,9 @@ def test_intervals_cover() -> None:
 
 
 def test_items_that_few_support_by_chance_are_not_starred() -> None:
-    """Everybody holds nothing, and a report supports one of 1,000 items: the support is binomial, far from normal."""
+    """Everybody holds nothing, and a report supports one of 1,000 items: the support is binomial,
+    far from normal.
+    """
     schema = sv.Schema(basket=sv.Items(range(1000)))
     question = sv.TopItems("basket", top=20, method="psfo", length=4, oracle="grr")
     plan = sv.plan(schema, question, epsilon=2.0, people=1000)

@@ -1,4 +1,6 @@
-"""Coefficients asked one by one: exact on exact ones, unbiased with the variance stated, decoded as well as can be."""
+"""Coefficients asked one by one: exact on exact ones, unbiased with the variance stated, decoded as
+well as can be.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ from sottovoce.questions.marginals.methods.coefficients import (
     debias,
     inverse_mean,
 )
-from sottovoce.questions.marginals.methods.efron_stein import Allotment, EfronStein, EfronSteinFit, people_shares
+from sottovoce.questions.marginals.methods.efron_stein import (
+    Allotment,
+    EfronStein,
+    EfronSteinFit,
+    people_shares,
+)
 from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import ALPHA, NO_COINS, z_limit
 
@@ -31,7 +38,9 @@ both = pytest.mark.parametrize("name", list(METHODS))
 
 
 def schema_of(sizes: tuple[int, ...]) -> sv.Schema:
-    return sv.Schema(**{f"x{place}": sv.Categorical(range(size)) for place, size in enumerate(sizes)})
+    return sv.Schema(
+        **{f"x{place}": sv.Categorical(range(size)) for place, size in enumerate(sizes)}
+    )
 
 
 def work_of(sizes: tuple[int, ...], order: int) -> Workload:
@@ -62,7 +71,9 @@ def characters(family: Signs, sizes: tuple[int, ...]) -> np.ndarray:
 class Known(Coefficients):
     """Coefficients that are given instead of heard."""
 
-    def __init__(self, family: Signs, means: np.ndarray, variances: np.ndarray | None = None) -> None:
+    def __init__(
+        self, family: Signs, means: np.ndarray, variances: np.ndarray | None = None
+    ) -> None:
         self.family, self.people = family, 10**12
         self.means, self.variances = means, np.ones(len(means)) if variances is None else variances
         self.is_answered = np.ones(len(means), bool)
@@ -84,7 +95,9 @@ SMALL = [((2, 3, 3), 2), ((2, 3, 5), 3), ((3, 4, 2, 5), 2), ((2, 2, 2), 3), ((5,
 
 @both
 @pytest.mark.parametrize(("sizes", "order"), SMALL)
-def test_true_coefficients_give_the_true_tables(name: str, sizes: tuple[int, ...], order: int) -> None:
+def test_true_coefficients_give_the_true_tables(
+    name: str, sizes: tuple[int, ...], order: int
+) -> None:
     work = work_of(sizes, order)
     family, options = settled(name, work)
     joint = some_joint(sizes)
@@ -97,7 +110,9 @@ def test_true_coefficients_give_the_true_tables(name: str, sizes: tuple[int, ...
 
 
 def components(sizes: tuple[int, ...], order: int) -> np.ndarray:
-    """An orthonormal basis of all tables that are sums of components of 1 to ``order`` attributes."""
+    """An orthonormal basis of all tables that are sums of components of 1 to ``order``
+    attributes.
+    """
     total = np.zeros((int(np.prod(sizes)),) * 2)
     for count in range(1, order + 1):
         for part in combinations(range(len(sizes)), count):
@@ -116,21 +131,29 @@ def test_components_are_least_squares_over_everybody(
     sizes: tuple[int, ...], order: int, times: tuple[int, ...] | None
 ) -> None:
     work = work_of(sizes, order)
-    changes = {} if times is None else {"times": list(times[:order]), "weights": [3, 1, 2, 1][: len(sizes)]}
+    changes = (
+        {}
+        if times is None
+        else {"times": list(times[:order]), "weights": [3, 1, 2, 1][: len(sizes)]}
+    )
     family, options = settled("efron-stein", work, **changes)
     matrix = characters(family, sizes)
     told = np.random.default_rng(3).normal(size=len(matrix))
     roots = np.sqrt([cohort.weight for cohort in family])
     basis = components(sizes, order)
     even = np.full(matrix.shape[1], 1 / matrix.shape[1])
-    solved = np.linalg.lstsq((matrix @ basis) * roots[:, None], (told - matrix @ even) * roots, rcond=None)[0]
+    solved = np.linalg.lstsq(
+        (matrix @ basis) * roots[:, None], (told - matrix @ even) * roots, rcond=None
+    )[0]
     joint = (even + basis @ solved).reshape(sizes)
     fit = fitted("efron-stein", work, Known(family, told), options)
     for places in combinations(range(len(sizes)), order):
         assert fit.tables([places])[0] == pytest.approx(marginal(joint, places), abs=1e-9)
 
 
-def operator(name: str, work: Workload, family: Signs, options: dict[str, Any], places: tuple[int, ...]) -> np.ndarray:
+def operator(
+    name: str, work: Workload, family: Signs, options: dict[str, Any], places: tuple[int, ...]
+) -> np.ndarray:
     """What each coefficient adds to each cell of a table: the linear map, column by column."""
     zero = fitted(name, work, Known(family, np.zeros(len(family))), options).tables([places])[0]
     columns = []
@@ -141,10 +164,13 @@ def operator(name: str, work: Workload, family: Signs, options: dict[str, Any], 
 
 @both
 @pytest.mark.parametrize(("sizes", "order"), SMALL[:4])
-def test_variances_are_those_of_the_linear_map(name: str, sizes: tuple[int, ...], order: int) -> None:
+def test_variances_are_those_of_the_linear_map(
+    name: str, sizes: tuple[int, ...], order: int
+) -> None:
     work = work_of(sizes, order)
     family, options = settled(name, work)
-    noise = np.random.default_rng(4).gamma(2.0, size=len(family))  # respondents are never equally many
+    # respondents are never equally many
+    noise = np.random.default_rng(4).gamma(2.0, size=len(family))
     fit = fitted(name, work, Known(family, np.zeros(len(family)), noise), options)
     for places in [(0,), tuple(range(order)), tuple(range(len(sizes) - order, len(sizes)))]:
         brute = operator(name, work, family, options, places) ** 2 @ noise
@@ -155,14 +181,18 @@ def expected_error(name: str, work: Workload, family: Signs, options: dict[str, 
     """The mean over tables of the summed variances, one person in all, each at a variance of 1."""
     weights = np.array([cohort.weight for cohort in family], float)
     tables = [
-        float((operator(name, work, family, options, places) ** 2 @ (weights.sum() / weights)).sum())
+        float(
+            (operator(name, work, family, options, places) ** 2 @ (weights.sum() / weights)).sum()
+        )
         for places in work.sample
     ]
     return float(np.mean(tables))
 
 
 @pytest.mark.parametrize(("sizes", "order"), SMALL)
-def test_the_allotment_knows_its_error_and_no_other_has_less(sizes: tuple[int, ...], order: int) -> None:
+def test_the_allotment_knows_its_error_and_no_other_has_less(
+    sizes: tuple[int, ...], order: int
+) -> None:
     work = work_of(sizes, order)
     family, options = settled("efron-stein", work)
     allotment = Allotment(work)
@@ -173,12 +203,16 @@ def test_the_allotment_knows_its_error_and_no_other_has_less(sizes: tuple[int, .
     assert least == pytest.approx(expected_error("efron-stein", work, family, options), rel=1e-9)
     draws = np.random.default_rng(5)
     for _ in range(50):
-        other = times * np.exp(draws.normal(size=len(times))), own * np.exp(draws.normal(size=len(own)) / 2)
+        other = (
+            times * np.exp(draws.normal(size=len(times))),
+            own * np.exp(draws.normal(size=len(own)) / 2),
+        )
         assert allotment.error(*other) > least * 0.999  # as far as whole tickets allow
 
 
 def test_yes_or_no_attributes_get_the_square_root_of_their_uses() -> None:
-    # E = sum over orders of C(k, r) 2^-k T_r / n_r with n_r people for C(d, r) characters: times^2 ~ C(k, r) / C(d, r)
+    # E = sum over orders of C(k, r) 2^-k T_r / n_r with n_r people for C(d, r) characters: times^2
+    # ~ C(k, r) / C(d, r)
     work = work_of((2,) * 8, 3)
     _, options = settled("efron-stein", work)
     times = np.array(options["times"], float)
@@ -189,7 +223,9 @@ def test_yes_or_no_attributes_get_the_square_root_of_their_uses() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (5, 5), (2, 3, 6), (7, 9)])
-def test_orthogonal_components_beat_bits_unless_sizes_are_powers_of_two(sizes: tuple[int, ...]) -> None:
+def test_orthogonal_components_beat_bits_unless_sizes_are_powers_of_two(
+    sizes: tuple[int, ...],
+) -> None:
     def errors(own: tuple[int, ...]) -> tuple[float, float, float]:
         work = work_of(own, 2)
         bits, none = settled("inp-ht", work)
@@ -215,14 +251,17 @@ def test_orthogonal_components_beat_bits_unless_sizes_are_powers_of_two(sizes: t
 
 
 def crowd(sizes: tuple[int, ...], people: int) -> dict[str, np.ndarray]:
-    cells = np.random.default_rng(6).choice(int(np.prod(sizes)), people, p=some_joint(sizes, 7).ravel())
+    cells = np.random.default_rng(6).choice(
+        int(np.prod(sizes)), people, p=some_joint(sizes, 7).ravel()
+    )
     return {f"x{axis}": column for axis, column in enumerate(np.unravel_index(cells, sizes))}
 
 
 def standardised(
     name: str, sizes: tuple[int, ...], order: int, epsilon: float, people: int, runs: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(errors, errors in units of their stated standard deviation, mean stated variance): runs x cells of all tables.
+    """(errors, errors in units of their stated standard deviation, mean stated variance): runs x
+    cells of all tables.
 
     The variances are those of the true coefficients and the people who answered each in that run.
     """
@@ -250,7 +289,8 @@ def standardised(
 
 
 RUNS = 400
-# the last one has few characters and large epsilon: there it shows that the people asked are all there are
+# the last one has few characters and large epsilon: there it shows that the people asked are all
+# there are
 CASES = [((2, 3, 4), 2, 1.0, 1500), ((2, 2), 1, 4.0, 1000)]
 
 
@@ -268,17 +308,22 @@ def test_tables_are_unbiased_with_the_variance_stated(
     squares = (standard**2).sum(axis=0)
     assert low < squares.min()
     assert squares.max() < high
-    # a variance half as large again or less is told apart, and so is one that takes the people for a sample
+    # a variance half as large again or less is told apart, and so is one that takes the people for
+    # a sample
     assert (squares / 1.6).min() < low
     assert (squares * 1.6).max() > high
     if order == 1:
-        joint = np.concatenate([np.bincount(column) / people for column in crowd(sizes, people).values()])
+        joint = np.concatenate(
+            [np.bincount(column) / people for column in crowd(sizes, people).values()]
+        )
         sampled = stated + joint * (1 - joint) / people
         assert ((errors**2 / sampled).sum(axis=0)).min() < low
 
 
 def test_17_the_printed_factor_spoils_every_table() -> None:
-    """Coefficients times 2^-d, as algorithm 2 prints them, make tables uniform; without it they are the truth."""
+    """Coefficients times 2^-d, as algorithm 2 prints them, make tables uniform; without it they are
+    the truth.
+    """
     sizes = (2, 2, 2)
     work = work_of(sizes, 2)
     family, _ = settled("inp-ht", work)
@@ -292,19 +337,34 @@ def test_17_the_printed_factor_spoils_every_table() -> None:
 
 
 @both
-@pytest.mark.parametrize(("sizes", "order", "people"), [((3,) * 5, 2, 3000), ((2,) * 7, 3, 2000), ((2, 6, 9), 2, 900)])
-def test_predictions_are_what_crowds_show(name: str, sizes: tuple[int, ...], order: int, people: int) -> None:
-    """Summed squared errors of 40 crowds; within 15%, whose makings are typical instead of true frequencies."""
+@pytest.mark.parametrize(
+    ("sizes", "order", "people"), [((3,) * 5, 2, 3000), ((2,) * 7, 3, 2000), ((2, 6, 9), 2, 900)]
+)
+def test_predictions_are_what_crowds_show(
+    name: str, sizes: tuple[int, ...], order: int, people: int
+) -> None:
+    """Summed squared errors of 40 crowds; within 15%, whose makings are typical instead of true
+    frequencies.
+    """
     table = crowd(sizes, people)
-    plan = sv.plan(schema_of(sizes), sv.Marginals(up_to=order, method=name), epsilon=1.0, people=people)
+    plan = sv.plan(
+        schema_of(sizes), sv.Marginals(up_to=order, method=name), epsilon=1.0, people=people
+    )
     question: Any = plan.question
     work = question.work(plan.schema)
     truth = np.zeros(sizes)
     np.add.at(truth, tuple(table.values()), 1 / people)
     total = 0.0
     for run in range(40):
-        values = sv.Aggregate(plan).add(sv.simulate(plan, table, seed=run)).estimate().fit.tables(work.sample)  # type: ignore[attr-defined]
-        total += sum(((v - marginal(truth, s)) ** 2).sum() for v, s in zip(values, work.sample, strict=True))
+        values = (
+            sv.Aggregate(plan)
+            .add(sv.simulate(plan, table, seed=run))
+            .estimate()
+            .fit.tables(work.sample)
+        )  # type: ignore[attr-defined]
+        total += sum(
+            ((v - marginal(truth, s)) ** 2).sum() for v, s in zip(values, work.sample, strict=True)
+        )
     predicted = METHODS[name].predict(work, Terms(Decimal(1), people), question.options)
     assert total / 40 / work.count == pytest.approx(predicted, rel=0.15)
 
@@ -330,7 +390,9 @@ def test_characters_that_nobody_answered_are_zero_with_an_honest_variance(name: 
     assert not table.is_unbiased
     assert float(table.variances.min()) > 1e-3
     assert np.isfinite(table.values).all()
-    alone = sv.Aggregate(plan).add(sv.simulate(plan, {key: column[:1] for key, column in few.items()}, seed=1))
+    alone = sv.Aggregate(plan).add(
+        sv.simulate(plan, {key: column[:1] for key, column in few.items()}, seed=1)
+    )
     assert float(alone.estimate().marginal("x1", "x2").variances.min()) > 1e-3
     many = sv.Aggregate(plan).add(sv.simulate(plan, crowd(sizes, 20_000), seed=1)).estimate()
     better = many.marginal("x1", "x2")
@@ -367,15 +429,21 @@ def test_what_cannot_be_asked_is_refused_with_its_number(name: str) -> None:
     assert "67,108,864" in method.refuse(work_of((2,) * 64, 8), Terms(Decimal(1), 1 << 50))
     assert method.refuse(work_of((2,) * 8, 3), Terms(Decimal(1), 92)) is None
     with pytest.raises(sv.InvalidInput, match="option"):
-        sv.plan(schema_of((2, 2)), sv.Marginals(up_to=2, method=name, views=3), epsilon=1.0, people=100)
+        sv.plan(
+            schema_of((2, 2)), sv.Marginals(up_to=2, method=name, views=3), epsilon=1.0, people=100
+        )
 
 
 @both
 def test_plans_read_back_and_promise_their_epsilon(name: str) -> None:
-    plan = sv.plan(schema_of((2, 3, 16)), sv.Marginals(up_to=2, method=name), epsilon=0.7, people=50_000)
+    plan = sv.plan(
+        schema_of((2, 3, 16)), sv.Marginals(up_to=2, method=name), epsilon=0.7, people=50_000
+    )
     assert sv.Plan.from_json(plan.to_json(), id=plan.id) == plan
     assert 0.69 < plan.guarantee.per_report <= 0.7
     if name == "inp-ht":
         assert len({cohort.weight for cohort in plan.cohorts}) == 1
-        named = sv.plan(schema_of((2, 3, 16)), sv.Marginals(up_to=2, method="ft"), epsilon=0.7, people=50_000)
+        named = sv.plan(
+            schema_of((2, 3, 16)), sv.Marginals(up_to=2, method="ft"), epsilon=0.7, people=50_000
+        )
         assert named.id == plan.id

@@ -1,4 +1,6 @@
-"""Methods that are linear in the reports: no bias, and the variance that theory gives, on attributes of mixed sizes."""
+"""Methods that are linear in the reports: no bias, and the variance that theory gives, on
+attributes of mixed sizes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ from tests.statistics import ALPHA, z_limit
 
 SIZES = (2, 3, 2)
 SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean())
-EPSILON, LOUD = Decimal(2), Decimal(4)  # at the second, who is in a cohort matters more than the coins
+# at the second, who is in a cohort matters more than the coins
+EPSILON, LOUD = (
+    Decimal(2),
+    Decimal(4),
+)
 PEOPLE, RUNS = 1500, 250
 SKETCH = {"hashes": 16, "width": 16}  # small, so that collisions show
 SETS: tuple[Places, ...] = ((0,), (1,), (0, 1), (1, 2))
@@ -46,7 +52,9 @@ def crowd() -> tuple[dict[str, Any], dict[Places, np.ndarray]]:
 
 
 def full_variance(name: str, places: Places) -> np.ndarray:
-    """Of a sum of cells of the whole table; for a sketch over salts, with the collisions that people share."""
+    """Of a sum of cells of the whole table; for a sketch over salts, with the collisions that
+    people share.
+    """
     truth = crowd()[1]
     count = 12 // truth[places].size
     if name != "inp-htcms":
@@ -57,19 +65,31 @@ def full_variance(name: str, places: Places) -> np.ndarray:
     squares = truth[0, 1, 2].reshape(SIZES) ** 2
     own = squares.sum(axis=tuple({0, 1, 2} - set(places))).ravel()
     spread = sketch.sum_spread(count, squares.sum(), own, truth[places])
-    return sketch.sum_noise(PEOPLE, count).variance(truth[places]) + sketch.collision_variance(spread)
+    return sketch.sum_noise(PEOPLE, count).variance(truth[places]) + sketch.collision_variance(
+        spread
+    )
 
 
 def table_variance(
-    name: str, places: Places, asked: dict[Places, int], epsilon: Decimal = EPSILON, drawn: bool = True
+    name: str,
+    places: Places,
+    asked: dict[Places, int],
+    epsilon: Decimal = EPSILON,
+    drawn: bool = True,
 ) -> np.ndarray:
-    """Of the average over the views that hold a set, each of people drawn from the crowd without replacement."""
+    """Of the average over the views that hold a set, each of people drawn from the crowd without
+    replacement.
+    """
     chosen = method(name)
     assert isinstance(chosen, PerTable)
     f = crowd()[1][places]
     views = [view for view in asked if set(places) <= set(view)]
-    oracles = [oracle_by(chosen.oracle_name, SIZES[view[0]] * SIZES[view[1]], epsilon) for view in views]
-    sources = [source_of(each, asked[view], f.size) for each, view in zip(oracles, views, strict=True)]
+    oracles = [
+        oracle_by(chosen.oracle_name, SIZES[view[0]] * SIZES[view[1]], epsilon) for view in views
+    ]
+    sources = [
+        source_of(each, asked[view], f.size) for each, view in zip(oracles, views, strict=True)
+    ]
     weights = shares(sources, f.size)
     total = np.zeros(f.size)
     for weight, source in zip(weights, sources, strict=True):
@@ -91,23 +111,38 @@ def errors(
     for run in range(RUNS):
         options = {**SKETCH, "salt": run} if name == "inp-htcms" else {}
         if run == 0 or options:
-            plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method=name, **options), epsilon=epsilon, people=PEOPLE)
+            plan = sv.plan(
+                SCHEMA,
+                sv.Marginals(up_to=2, method=name, **options),
+                epsilon=epsilon,
+                people=PEOPLE,
+            )
         total = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=run))
         estimate = total.estimate()
         assert isinstance(estimate, sv.MarginalEstimate)
         values, variances = estimate.fit.tables(SETS), estimate.fit.variances(SETS)
-        asked = {view: total.cohort(number)[0] for number, view in enumerate(VIEWS)} if len(plan.cohorts) > 1 else {}
+        asked = (
+            {view: total.cohort(number)[0] for number, view in enumerate(VIEWS)}
+            if len(plan.cohorts) > 1
+            else {}
+        )
         for each, table, stated in zip(SETS, values, variances, strict=True):
             assert estimate.fit.is_unbiased(each)
             found[each].append((table - truth[each], stated, asked))
     return found
 
 
-def standard(name: str, places: Places, epsilon: Decimal = EPSILON, drawn: bool = True) -> np.ndarray:
+def standard(
+    name: str, places: Places, epsilon: Decimal = EPSILON, drawn: bool = True
+) -> np.ndarray:
     """Errors over their theoretical standard errors: runs x cells."""
     rows = []
     for error, _, asked in errors(name, epsilon)[places]:
-        variance = table_variance(name, places, asked, epsilon, drawn) if asked else full_variance(name, places)
+        variance = (
+            table_variance(name, places, asked, epsilon, drawn)
+            if asked
+            else full_variance(name, places)
+        )
         rows.append(error / np.sqrt(variance))
     return np.array(rows)
 
@@ -129,12 +164,16 @@ def test_there_is_no_bias_and_the_variance_is_the_theory(name: str) -> None:
         assert squares.max() < high
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [*((name, EPSILON) for name in NAMES), ("marg-ps", LOUD)])
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [*((name, EPSILON) for name in NAMES), ("marg-ps", LOUD)]
+)
 def test_stated_errors_are_those_made(name: str, epsilon: Decimal) -> None:
     """The plug-in variances, as a user sees them."""
     low, high = limits()
     for places in SETS:
-        found = np.array([error / np.sqrt(stated) for error, stated, _ in errors(name, epsilon)[places]])
+        found = np.array(
+            [error / np.sqrt(stated) for error, stated, _ in errors(name, epsilon)[places]]
+        )
         squares = (found**2).mean(axis=0)
         assert low < squares.min()
         assert squares.max() < high
@@ -155,7 +194,11 @@ def test_wrong_theories_are_rejected() -> None:
     alone = np.array(
         [
             error
-            / np.sqrt(table_variance("marg-ht", (1,), {view: people for view, people in asked.items() if 0 in view}))
+            / np.sqrt(
+                table_variance(
+                    "marg-ht", (1,), {view: people for view, people in asked.items() if 0 in view}
+                )
+            )
             for error, _, asked in errors("marg-ht")[1,]
         ]
     )
@@ -177,11 +220,15 @@ def test_a_wrong_decoding_shows_as_bias(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_predicted_errors_are_those_of_theory(name: str) -> None:
-    """The prediction knows the method but not the people: within a factor of 1.5 of their mean squared error."""
+    """The prediction knows the method but not the people: within a factor of 1.5 of their mean
+    squared error.
+    """
     question = sv.Marginals(up_to=2, method=name)
     work = question.work(SCHEMA)
     chosen = method(name)
     options = chosen.settle(work, Terms(EPSILON, PEOPLE), **(SKETCH if name == "inp-htcms" else {}))
     predicted = chosen.predict(work, Terms(EPSILON, PEOPLE), options)
-    made = np.mean([(error**2).sum() for places in SETS[2:] for error, _, _ in errors(name)[places]])
+    made = np.mean(
+        [(error**2).sum() for places in SETS[2:] for error, _, _ in errors(name)[places]]
+    )
     assert 1 / 1.5 < predicted / made < 1.5

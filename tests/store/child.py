@@ -1,4 +1,6 @@
-"""``python -m tests.store.child WORK URL SEED``: a collector of its own, in a process that may be killed."""
+"""``python -m tests.store.child WORK URL SEED``: a collector of its own, in a process that may be
+killed.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ import sottovoce as sv
 from sottovoce.protocol.reports import Reports
 
 MINUTE = 0x0199_0000_0000  # unix milliseconds of some minute, as ids tell it
-SCHEMA = sv.Schema(a=sv.Categorical(range(3)), b=sv.Categorical(range(40)), c=sv.Categorical(range(2)))
+SCHEMA = sv.Schema(
+    a=sv.Categorical(range(3)), b=sv.Categorical(range(40)), c=sv.Categorical(range(2))
+)
 
 
 @cache
@@ -31,7 +33,11 @@ def reports(count: int, seed: int = 1, of: sv.Plan | None = None) -> Reports:
     """A crowd's reports."""
     asked = of or plan()
     draws = np.random.default_rng(seed)
-    return sv.simulate(asked, {name: draws.integers(0, kind.size, count) for name, kind in asked.schema.items()}, seed)
+    return sv.simulate(
+        asked,
+        {name: draws.integers(0, kind.size, count) for name, kind in asked.schema.items()},
+        seed,
+    )
 
 
 def ids(count: int, seed: int = 1, minute: int = 0) -> NDArray[np.uint8]:

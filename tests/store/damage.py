@@ -34,7 +34,9 @@ def damage(url: str, kind: str, row: int) -> None:
 
 def _damage_part(path: Path, kind: str, row: int) -> None:
     with sqlite3.connect(path) as db:
-        seq, rows = db.execute("SELECT seq, rows FROM parts WHERE seq > ? ORDER BY seq LIMIT 1", (row,)).fetchone()
+        seq, rows = db.execute(
+            "SELECT seq, rows FROM parts WHERE seq > ? ORDER BY seq LIMIT 1", (row,)
+        ).fetchone()
         if kind == "cut":
             db.execute("UPDATE parts SET payload = substr(payload, 2) WHERE seq = ?", (seq,))
             return

@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 def start(work: str, url: str, seed: int = 0) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.store.child", work, url, str(seed)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def finished(child: subprocess.Popen[str]) -> list[str]:

@@ -1,4 +1,6 @@
-"""A backup holds all that was acknowledged before it began, and a store restored from it estimates the same bits."""
+"""A backup holds all that was acknowledged before it began, and a store restored from it estimates
+the same bits.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +57,26 @@ def everything(store: Store) -> list[object]:
     told: list[object] = [store.signing_key(), store.tokens()]
     for entry in store.entries():
         of = entry.plan
-        told += [of.id, entry.title, entry.created, entry.closed, store.count(of), store.aggregate(of).to_bytes()]
-        told += [[(own.tobytes(), some.cohorts.tobytes(), some.payload.tobytes()) for _, own, some in store.read(of)]]
+        told += [
+            of.id,
+            entry.title,
+            entry.created,
+            entry.closed,
+            store.count(of),
+            store.aggregate(of).to_bytes(),
+        ]
+        told += [
+            [
+                (own.tobytes(), some.cohorts.tobytes(), some.payload.tobytes())
+                for _, own, some in store.read(of)
+            ]
+        ]
     return told
 
 
-def test_a_store_comes_back_the_same_wherever_it_goes(filled: Store, fresh: Fresh, tmp_path: Path) -> None:
+def test_a_store_comes_back_the_same_wherever_it_goes(
+    filled: Store, fresh: Fresh, tmp_path: Path
+) -> None:
     filled.close_survey(marginals().id)
     file = tmp_path / "backup.db"
     made = backup(filled, file)
@@ -109,7 +125,9 @@ def test_every_report_acknowledged_before_it_began_is_in_it(url: str, tmp_path: 
                 made = backup(store, tmp_path / f"{number}.db")
             with open_store(f"sqlite:///{tmp_path}/{number}.db", create=False) as copy:
                 kept = {key.tobytes() for _, own, _ in copy.read(plan()) for key in own}
-                assert len(kept) == copy.count(plan()) == copy.aggregate(plan()).people == made.reports
+                assert (
+                    len(kept) == copy.count(plan()) == copy.aggregate(plan()).people == made.reports
+                )
             for step in acknowledged:
                 assert {key.tobytes() for key in ids(ROWS, step, minute=step % 3)} <= kept
         assert child.poll() is None  # it went on all the time
@@ -136,7 +154,9 @@ def test_without_keys_those_of_the_store_stay(filled: Store, fresh: Fresh, tmp_p
         assert other.aggregate(plan()) == filled.aggregate(plan())
 
 
-def test_a_restored_backup_brings_back_no_token_or_key_unasked(filled: Store, tmp_path: Path) -> None:
+def test_a_restored_backup_brings_back_no_token_or_key_unasked(
+    filled: Store, tmp_path: Path
+) -> None:
     file = tmp_path / "backup.db"
     stolen = filled.signing_key()
     backup(filled, file)
@@ -157,9 +177,12 @@ def test_a_restored_backup_brings_back_no_token_or_key_unasked(filled: Store, tm
 
 
 @pytest.mark.parametrize(
-    "said", ["{", "[]", '{"format": 1}', '{"format": 2}', b"\xff\x00", '{"format": 1, "surveys": 5}']
+    "said",
+    ["{", "[]", '{"format": 1}', '{"format": 2}', b"\xff\x00", '{"format": 1, "surveys": 5}'],
 )
-def test_a_damaged_manifest_is_one_clear_error(filled: Store, tmp_path: Path, said: str | bytes) -> None:
+def test_a_damaged_manifest_is_one_clear_error(
+    filled: Store, tmp_path: Path, said: str | bytes
+) -> None:
     file = tmp_path / "backup.db"
     backup(filled, file)
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
@@ -172,14 +195,17 @@ def test_a_damaged_manifest_is_one_clear_error(filled: Store, tmp_path: Path, sa
 # -- what is special about a survey
 
 
-def test_sums_and_damaged_reports_come_along(filled: Store, url: str, fresh: Fresh, tmp_path: Path) -> None:
+def test_sums_and_damaged_reports_come_along(
+    filled: Store, url: str, fresh: Fresh, tmp_path: Path
+) -> None:
     damage(url, "payload", 60)  # the tenth of the second part, of marginals
     filled.keep_sums(plan())
     expected = [filled.aggregate(of).to_bytes() for of in (plan(), marginals())]
     made = backup(filled, tmp_path / "backup.db")
     assert made.reports == 399
     is_file = url.startswith("sqlite")
-    assert (made.damaged, made.set_aside) == ((1, 0) if is_file else (0, 1))  # a server's damaged rows are left out
+    # a server's damaged rows are left out
+    assert (made.damaged, made.set_aside) == ((1, 0) if is_file else (0, 1))
     target = fresh()
     with open_store(target) as other:
         done = restore(tmp_path / "backup.db", other)
@@ -187,10 +213,13 @@ def test_sums_and_damaged_reports_come_along(filled: Store, url: str, fresh: Fre
         assert [other.aggregate(of).to_bytes() for of in (plan(), marginals())] == expected
         assert other.kept(plan()).only_sums
         assert (other.count(plan()), other.count(marginals())) == (200, 199)
-        assert other.kept(marginals()).missing == 1  # however it came, somebody can see that one is not counted
+        # however it came, somebody can see that one is not counted
+        assert other.kept(marginals()).missing == 1
 
 
-def test_reports_that_were_all_set_aside_come_along(store: Store, url: str, fresh: Fresh, tmp_path: Path) -> None:
+def test_reports_that_were_all_set_aside_come_along(
+    store: Store, url: str, fresh: Fresh, tmp_path: Path
+) -> None:
     for of in (plan(), marginals()):
         store.add_plan(of)
     store.append(plan(), ids(3), reports(3))
@@ -225,7 +254,9 @@ def test_reports_that_are_all_damaged_are_counted_somewhere(
         assert other.kept(plan()).missing == 3
 
 
-def test_sums_of_fewer_reports_than_there_are_do_not_come_along(store: Store, fresh: Fresh, tmp_path: Path) -> None:
+def test_sums_of_fewer_reports_than_there_are_do_not_come_along(
+    store: Store, fresh: Fresh, tmp_path: Path
+) -> None:
     store.add_plan(plan())
     store.append(plan(), ids(50), reports(50))
     store.rebuild(plan())
@@ -240,13 +271,17 @@ def test_sums_of_fewer_reports_than_there_are_do_not_come_along(store: Store, fr
 # -- where to
 
 
-def test_a_store_that_is_not_empty_is_left_alone_unless_asked(filled: Store, fresh: Fresh, tmp_path: Path) -> None:
+def test_a_store_that_is_not_empty_is_left_alone_unless_asked(
+    filled: Store, fresh: Fresh, tmp_path: Path
+) -> None:
     backup(filled, tmp_path / "backup.db")
     with open_store(fresh()) as other:
         other.add_plan(plan("y"))
         other.append(plan("y"), ids(30, 9), reports(30, 9, plan("y")))
         before = other.aggregate(plan("y"))
-        with pytest.raises(InvalidInput, match="it holds 1 surveys; restore into an empty one, or with --replace"):
+        with pytest.raises(
+            InvalidInput, match="it holds 1 surveys; restore into an empty one, or with --replace"
+        ):
             restore(tmp_path / "backup.db", other)
         assert [entry.plan.id for entry in other.entries()] == [plan("y").id]
         assert other.rebuild(plan("y")) == before
@@ -255,7 +290,9 @@ def test_a_store_that_is_not_empty_is_left_alone_unless_asked(filled: Store, fre
         assert not other.append(plan(), ids(30, 9), reports(30, 9)).any()
 
 
-def test_an_older_backup_takes_back_what_a_running_collector_holds(store: Store, url: str, tmp_path: Path) -> None:
+def test_an_older_backup_takes_back_what_a_running_collector_holds(
+    store: Store, url: str, tmp_path: Path
+) -> None:
     store.add_plan(plan())
     store.append(plan(), ids(50, 1), reports(50, 1))
     backup(store, tmp_path / "backup.db")
@@ -285,7 +322,9 @@ def test_an_older_backup_takes_back_what_a_running_collector_holds(store: Store,
         "UPDATE checkpoints SET people = people + 1",
     ],
 )
-def test_a_backup_that_was_changed_is_refused(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_that_was_changed_is_refused(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "backup.db"
     with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
         store.add_plan(plan(), "a title")
@@ -303,7 +342,9 @@ def test_a_backup_that_was_changed_is_refused(change: str, tmp_path: Path, monke
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         assert db.execute(change).rowcount > 0
     with open_store(f"sqlite:///{tmp_path}/other.db") as other:
-        with pytest.raises(StoreError, match=r"it is not as it was made|what was kept of this survey is damaged"):
+        with pytest.raises(
+            StoreError, match=r"it is not as it was made|what was kept of this survey is damaged"
+        ):
             restore(file, other)
         assert other.entries() == []
 
@@ -336,8 +377,11 @@ def test_a_backup_is_good_where_zlib_compresses_otherwise(
         assert other.aggregate(marginals()).people == 200
 
 
-def test_a_backup_is_good_where_python_knows_other_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    title = "Humeur à \U0001fae8"  # the last one is printable to repr() of Python 3.12, but not of 3.11
+def test_a_backup_is_good_where_python_knows_other_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the last one is printable to repr() of Python 3.12, but not of 3.11
+    title = "Humeur à \U0001fae8"
     file = tmp_path / "backup.db"
     with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
         store.add_plan(plan(), title)
@@ -352,14 +396,28 @@ def test_a_digest_is_of_kinds_lengths_and_bytes_alone() -> None:
     digest = sha256()
     module._add(digest, [None, -7, 0.5, b"ab"])
     size = [n.to_bytes(8, "little") for n in range(9)]
-    cells = [b"n", size[0], b"i", size[2], b"-7", b"f", size[8], struct.pack("<d", 0.5), b"b", size[2], b"ab"]
+    cells = [
+        b"n",
+        size[0],
+        b"i",
+        size[2],
+        b"-7",
+        b"f",
+        size[8],
+        struct.pack("<d", 0.5),
+        b"b",
+        size[2],
+        b"ab",
+    ]
     assert digest.digest() == sha256(size[4] + b"".join(cells)).digest()
 
 
 # -- what may be left of a store that was replaced
 
 
-def test_whoever_restores_is_told_that_bytes_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_restores_is_told_that_bytes_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sottovoce.store.sqlite.PATIENCE", 0.01)
     with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
         store.add_plan(plan())
@@ -372,7 +430,9 @@ def test_whoever_restores_is_told_that_bytes_are_left(tmp_path: Path, monkeypatc
         assert restore(tmp_path / "backup.db", store, replace=True).is_erased
 
 
-def test_a_server_tells_it_too(cluster_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_tells_it_too(
+    cluster_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sottovoce.store.postgres._NEVER_HANG", "SET lock_timeout = '10ms'")
     with open_store(cluster_url) as store, psycopg.connect(cluster_url) as reader:
         store.add_plan(plan())
@@ -395,7 +455,10 @@ def test_files_that_are_no_backup_are_refused(filled: Store, tmp_path: Path) -> 
         backup(filled, file)
     assert file.read_text() == "something else"
     live = f"sqlite:///{tmp_path}/live.db"
-    with open_store(live) as store, pytest.raises(InvalidInput, match="exists, and is not a backup"):
+    with (
+        open_store(live) as store,
+        pytest.raises(InvalidInput, match="exists, and is not a backup"),
+    ):
         backup(store, tmp_path / "live.db")
     file.unlink()
     backup(filled, file)

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, StoreError, SurveyClosed, UnknownPlan
+from sottovoce.ground.errors import (
+    CorruptReport,
+    InvalidInput,
+    PlanMismatch,
+    StoreError,
+    SurveyClosed,
+    UnknownPlan,
+)
 from sottovoce.protocol.reports import Reports
 from sottovoce.store import Outcome, Store, Token, checkpoints, open_store
 from tests.store.crowds import ids, marginals, plan, reports
@@ -19,7 +26,9 @@ from tests.store.crowds import ids, marginals, plan, reports
 STORED, DUPLICATE, CONFLICT = Outcome
 
 
-def all_of(store: Store, of: sv.Plan, after: int = 0, batch: int = 1000) -> tuple[np.ndarray, Reports]:
+def all_of(
+    store: Store, of: sv.Plan, after: int = 0, batch: int = 1000
+) -> tuple[np.ndarray, Reports]:
     """Every id and report, in order of arrival."""
     parts = list(store.read(of, after, batch))
     assert all(0 < len(part) <= batch for _, _, part in parts)
@@ -135,8 +144,13 @@ def test_a_report_sent_twice_counts_once(store: Store) -> None:
     some = Reports.concat([reports(5)[3:], reports(2, seed=2)])
     assert store.append(plan(), again, some).tolist() == [DUPLICATE, DUPLICATE, STORED, STORED]
     twice = np.concatenate([ids(1, seed=3)] * 2)
-    assert store.append(plan(), twice, Reports.concat([reports(1)] * 2)).tolist() == [STORED, DUPLICATE]
-    assert store.count(plan()) == store.aggregate(plan()).people == len(all_of(store, plan())[0]) == 8
+    assert store.append(plan(), twice, Reports.concat([reports(1)] * 2)).tolist() == [
+        STORED,
+        DUPLICATE,
+    ]
+    assert (
+        store.count(plan()) == store.aggregate(plan()).people == len(all_of(store, plan())[0]) == 8
+    )
 
 
 def test_the_same_id_with_another_content_is_refused_whole(store: Store) -> None:
@@ -152,9 +166,13 @@ def test_the_same_id_with_another_content_is_refused_whole(store: Store) -> None
     assert store.append(of, mixed, Reports.concat([kept[:2], other[4:5]])).tolist()[2] == CONFLICT
     moved = Reports(of.id, (kept.cohorts + np.uint32(1)) % np.uint32(3), kept.payload)
     assert store.append(of, ids(6), moved).tolist() == [CONFLICT] * 6
-    assert store.append(plan(), ids(1), reports(1)).tolist() == [CONFLICT]  # ids are taken once in the whole store
+    # ids are taken once in the whole store
+    assert store.append(plan(), ids(1), reports(1)).tolist() == [CONFLICT]
     within = np.concatenate([ids(1, seed=5)] * 2)
-    assert store.append(of, within, Reports.concat([kept[4:5], other[4:5]])).tolist() == [STORED, CONFLICT]
+    assert store.append(of, within, Reports.concat([kept[4:5], other[4:5]])).tolist() == [
+        STORED,
+        CONFLICT,
+    ]
     assert all_of(store, of)[1] == kept
     assert (store.count(plan()), store.count(of)) == (0, 6)
 
@@ -169,7 +187,11 @@ def test_each_part_is_taken_whole_or_not_at_all(store: Store) -> None:
         [
             (plan("x"), ids(3, seed=2), reports(3)),
             (plan("y"), ids(3, seed=3), reports(3, of=plan("y"))),
-            (plan("x"), np.concatenate([ids(2, seed=4), ids(1)]), Reports.concat([reports(2), other[:1]])),
+            (
+                plan("x"),
+                np.concatenate([ids(2, seed=4), ids(1)]),
+                Reports.concat([reports(2), other[:1]]),
+            ),
             (plan("x"), ids(2, seed=4), other),  # free, since the part before was not taken
             (plan("x"), ids(2, seed=4), other),
             (plan("x"), ids(3, seed=2), reports(3)),
@@ -219,7 +241,9 @@ def test_ids_may_end_in_zeros_and_columns_need_not_be_contiguous(store: Store) -
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_history_gives_what_a_dictionary_gives(url: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_history_gives_what_a_dictionary_gives(
+    url: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random calls with repeats and conflicts, the store opened anew now and then."""
     monkeypatch.setattr("sottovoce.store.id_index.RUN", 60)
     monkeypatch.setattr("sottovoce.store.sqlite_parts.MOST_ROWS", 16)
@@ -235,7 +259,8 @@ def test_any_history_gives_what_a_dictionary_gives(url: str, seed: int, monkeypa
         for _ in range(draws.integers(1, 5)):
             of = plans[draws.integers(2)]
             count = int(draws.integers(0, 30))
-            group = int(of is plans[0] or draws.random() < 0.1)  # rarely the ids of the other plan's reports
+            # rarely the ids of the other plan's reports
+            group = int(of is plans[0] or draws.random() < 0.1)
             minute = max(0, step // 4 - int(draws.integers(0, 3)))
             own = ids(80, group, minute)[draws.integers(0, 80, count)]
             payload = np.where(draws.random((count, 1)) < 0.01, 1, own[:, 15:] % 5).astype(np.uint8)
@@ -251,13 +276,20 @@ def test_any_history_gives_what_a_dictionary_gives(url: str, seed: int, monkeypa
     assert len(model) > 300
     for of in plans:
         own, found = all_of(store, of, batch=33)
-        assert {key.tobytes() for key in own} == {key for key, (name, _) in model.items() if name == of.id}
+        assert {key.tobytes() for key in own} == {
+            key for key, (name, _) in model.items() if name == of.id
+        }
         assert len(own) == store.count(of) == store.aggregate(of).people
-        assert all(model[key.tobytes()][1] == row.tobytes() for key, row in zip(own, found.payload, strict=True))
+        assert all(
+            model[key.tobytes()][1] == row.tobytes()
+            for key, row in zip(own, found.payload, strict=True)
+        )
     store.close()
 
 
-def taken(model: dict[bytes, tuple[str, bytes]], of: sv.Plan, own: np.ndarray, payload: np.ndarray) -> list[int]:
+def taken(
+    model: dict[bytes, tuple[str, bytes]], of: sv.Plan, own: np.ndarray, payload: np.ndarray
+) -> list[int]:
     """The outcomes of a part by the letter, and the model after it."""
     new: dict[bytes, tuple[str, bytes]] = {}
     outcomes = []
@@ -274,8 +306,12 @@ def taken(model: dict[bytes, tuple[str, bytes]], of: sv.Plan, own: np.ndarray, p
 # -- aggregates
 
 
-@pytest.mark.parametrize("of", [plan(), marginals(), marginals("inp-ht"), marginals("inp-em")], ids=lambda p: p.id[:4])
-def test_the_aggregate_is_that_of_all_reports(url: str, of: sv.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "of", [plan(), marginals(), marginals("inp-ht"), marginals("inp-em")], ids=lambda p: p.id[:4]
+)
+def test_the_aggregate_is_that_of_all_reports(
+    url: str, of: sv.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checkpoints, "SAVE_AFTER", 100)
     whole = sv.Aggregate(of)
     with open_store(url) as store:
@@ -301,7 +337,9 @@ def test_the_aggregate_is_that_of_all_reports(url: str, of: sv.Plan, monkeypatch
         assert saved.data == whole.to_bytes()
 
 
-def test_a_second_call_reads_only_what_is_new(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_call_reads_only_what_is_new(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.add_plan(plan())
     store.append(plan(), ids(100), reports(100))
     first = store.aggregate(plan())
@@ -330,7 +368,9 @@ def test_a_damaged_checkpoint_is_not_trusted(url: str, damage: str) -> None:
         assert saved is not None
         foreign = sv.Aggregate(plan("y")).to_bytes()
         fewer = sv.Aggregate(plan()).add(reports(90)).to_bytes()
-        data = {"cut": good[:-1], "other plan": foreign, "other people": fewer, "nonsense": b""}[damage]
+        data = {"cut": good[:-1], "other plan": foreign, "other people": fewer, "nonsense": b""}[
+            damage
+        ]
         store.save_checkpoint(plan(), replace(saved, data=data), force=True)
     with open_store(url) as store:
         assert store.aggregate(plan()).to_bytes() == good
@@ -342,7 +382,9 @@ def test_an_older_checkpoint_does_not_replace_a_newer_one(store: Store) -> None:
     store.rebuild(plan())
     newer = store.load_checkpoint(plan())
     assert newer is not None
-    store.save_checkpoint(plan(), replace(newer, upto=newer.upto - 1, people=1, data=b"older"), force=False)
+    store.save_checkpoint(
+        plan(), replace(newer, upto=newer.upto - 1, people=1, data=b"older"), force=False
+    )
     assert store.load_checkpoint(plan()) == newer
 
 
@@ -358,7 +400,9 @@ def test_two_who_write_in_turn_see_what_the_other_did(url: str) -> None:
         for store in (one, two):
             assert store.count(plan()) == store.aggregate(plan()).people == 25
             for turn in range(5):
-                assert (store.append(plan(), ids(5, turn), reports(5, turn)) == Outcome.DUPLICATE).all()
+                assert (
+                    store.append(plan(), ids(5, turn), reports(5, turn)) == Outcome.DUPLICATE
+                ).all()
         sequence = [last for last, _, _ in one.read(plan(), batch=5)]
         assert sequence == sorted(set(sequence))
         two.close_survey(plan().id)

@@ -1,4 +1,6 @@
-"""A damaged report is left out and counted; it stops neither estimates nor exports, and is moved away when asked."""
+"""A damaged report is left out and counted; it stops neither estimates nor exports, and is moved
+away when asked.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_a_checksum_is_that_of_zlib() -> None:
     some, own = reports(30, of=of), ids(30)
     parts = zip(own, some.cohorts.tolist(), some.payload, strict=True)
     head = bytes.fromhex(of.id)
-    expected = [zlib.crc32(head + a.tobytes() + b.to_bytes(4, "little") + c.tobytes()) for a, b, c in parts]
+    expected = [
+        zlib.crc32(head + a.tobytes() + b.to_bytes(4, "little") + c.tobytes()) for a, b, c in parts
+    ]
     assert checksums(own, some).tolist() == expected
 
 
@@ -61,7 +65,8 @@ def test_a_damaged_report_is_left_out_and_counted(url: str, kind: str) -> None:
     with open_store(url) as store:
         assert store.aggregate(plan()).to_bytes() == sums([70])
         assert store.kept(plan()).damaged == 1
-        assert store.count(plan()) == 199  # as many as an estimate is of, so that it is not made for ever
+        # as many as an estimate is of, so that it is not made for ever
+        assert store.count(plan()) == 199
         assert sum(len(some) for _, _, some in store.read(plan())) == 199
     with open_store(url) as store:  # the checkpoint tells the next one
         assert (store.kept(plan()).damaged, store.count(plan())) == (1, 199)
@@ -120,8 +125,12 @@ def test_a_report_sent_again_is_not_told_that_the_damaged_one_was_another(url: s
 # -- set aside
 
 
-@pytest.mark.parametrize("rows", [[0], [49], [199], [70, 71, 90], list(range(150, 200)), [0, 49, 50, 149]])
-def test_damaged_reports_are_moved_away(url: str, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "rows", [[0], [49], [199], [70, 71, 90], list(range(150, 200)), [0, 49, 50, 149]]
+)
+def test_damaged_reports_are_moved_away(
+    url: str, rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(id_index, "RUN", 60)
     fill(url)
     with open_store(url) as early, open_store(url) as store:
@@ -132,11 +141,17 @@ def test_damaged_reports_are_moved_away(url: str, rows: list[int], monkeypatch: 
         assert store.set_aside(plan()) == 0
         assert store.rebuild(plan()).to_bytes() == sums(rows)
         kept = store.kept(plan())
-        assert (kept.damaged, kept.set_aside, store.count(plan())) == (0, len(rows), 200 - len(rows))
-        assert early.aggregate(plan()).to_bytes() == sums(rows)  # what it held is of another version
+        assert (kept.damaged, kept.set_aside, store.count(plan())) == (
+            0,
+            len(rows),
+            200 - len(rows),
+        )
+        # what it held is of another version
+        assert early.aggregate(plan()).to_bytes() == sums(rows)
         again = [store.append(plan(), ids(50, seed), reports(50, seed)) for seed in range(4)]
         outcomes = np.concatenate(again)
-        assert np.flatnonzero(outcomes == Outcome.STORED).tolist() == rows  # their ids are free again
+        # their ids are free again
+        assert np.flatnonzero(outcomes == Outcome.STORED).tolist() == rows
         assert store.aggregate(plan()).to_bytes() == early.aggregate(plan()).to_bytes() == sums([])
         assert store.count(plan()) == 200
         assert (early.append(plan(), ids(50, 3), reports(50, 3)) == Outcome.DUPLICATE).all()
@@ -177,7 +192,9 @@ def test_a_cut_file_is_one_clear_error(tmp_path: Path, pages: int) -> None:
     whole = path.read_bytes()
     assert len(whole) > 21 * 4096
     path.write_bytes(whole[: pages * 4096])
-    with pytest.raises(StoreError, match=r"its file is damaged \(SQLITE_CORRUPT\).*sottovoce restore"):
+    with pytest.raises(
+        StoreError, match=r"its file is damaged \(SQLITE_CORRUPT\).*sottovoce restore"
+    ):
         added_up(url)
 
 
@@ -192,5 +209,7 @@ def test_an_older_store_is_one_clear_error(url: str) -> None:
 
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("UPDATE sottovoce_settings SET value = '1' WHERE name = 'version'")
-    with pytest.raises(InvalidInput, match=f"has version 1; this sottovoce reads version {sqlite.VERSION}"):
+    with pytest.raises(
+        InvalidInput, match=f"has version 1; this sottovoce reads version {sqlite.VERSION}"
+    ):
         open_store(url)

@@ -36,7 +36,9 @@ def test_partitions_estimate_the_same_bits(filled: Store, tmp_path: Path) -> Non
     of, seen = marginals(), list[int]()
     assert export(filled, of, tmp_path / "reports", seen.append) == 700
     assert seen == [100, 200, 300, 400, 500, 600, 700]
-    assert names(tmp_path / "reports") == [f"{of.id[:16]}-{number:05}.parquet" for number in range(3)]
+    assert names(tmp_path / "reports") == [
+        f"{of.id[:16]}-{number:05}.parquet" for number in range(3)
+    ]
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     again = sv.Aggregate(of).add(stream(tmp_path / "reports"))
     assert again.to_bytes() == filled.aggregate(of).to_bytes()

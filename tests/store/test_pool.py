@@ -106,7 +106,9 @@ def test_what_failed_leaves_room_for_another() -> None:
         pass
 
 
-def test_strangers_do_not_use_up_a_servers_connections(cluster_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_do_not_use_up_a_servers_connections(
+    cluster_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each unknown plan is looked for in the store, by as many threads as a collector has."""
     lock, together = Lock(), Barrier(THREADS)
     connect = psycopg.connect

@@ -1,4 +1,6 @@
-"""What is special about the server's store: several collectors, lost connections, a full disk, secrets."""
+"""What is special about the server's store: several collectors, lost connections, a full disk,
+secrets.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,17 @@ def test_two_collectors_count_once_and_a_reader_misses_nothing(cluster_url: str)
 
 
 def test_a_writer_waits_for_the_one_that_drew_its_numbers_before(cluster_url: str) -> None:
-    """Else the later one could be read first, and the earlier one never by whoever reads on from there."""
+    """Else the later one could be read first, and the earlier one never by whoever reads on from
+    there.
+    """
     slow = """INSERT INTO sottovoce_reports (plan, id, cohort, payload, checksum)
         SELECT number, 'ffffffff-0000-0000-0000-000000000000', 0, '\\x00', %s FROM sottovoce_plans"""
     check = checksum_of(plan().id, bytes.fromhex("ffffffff") + bytes(12), 0, b"\0")
-    with open_store(cluster_url) as store, psycopg.connect(cluster_url) as other, ThreadPoolExecutor(1) as thread:
+    with (
+        open_store(cluster_url) as store,
+        psycopg.connect(cluster_url) as other,
+        ThreadPoolExecutor(1) as thread,
+    ):
         store.add_plan(plan())
         other.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         other.execute(slow, (check,))
@@ -57,7 +65,10 @@ def test_a_writer_waits_for_the_one_that_drew_its_numbers_before(cluster_url: st
 
 
 def test_a_lost_connection_is_opened_again(cluster: Cluster, cluster_url: str) -> None:
-    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sottovoce'"
+    end = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
+        "'sottovoce'"
+    )
     with open_store(cluster_url) as store, psycopg.connect(cluster.url, autocommit=True) as other:
         store.add_plan(plan())
         store.append(plan(), ids(3), reports(3))
@@ -70,7 +81,9 @@ def test_a_lost_connection_is_opened_again(cluster: Cluster, cluster_url: str) -
 
 
 def test_a_server_that_is_gone_without_a_word_is_noticed(cluster_url: str) -> None:
-    """Else the thread that writes would wait for it as long as the system does: a quarter of an hour, or for ever."""
+    """Else the thread that writes would wait for it as long as the system does: a quarter of an
+    hour, or for ever.
+    """
     store = open_store(cluster_url)
     assert isinstance(store, PostgresStore)
     with store, store._readers.lend() as db:
@@ -90,7 +103,9 @@ def test_a_full_disk_loses_nothing(cluster_url: str) -> None:
         store.add_plan(plan())
         store.append(plan(), ids(3), reports(3))
         other.execute(refuse)
-        other.execute("CREATE TRIGGER full_disk AFTER INSERT ON sottovoce_reports EXECUTE FUNCTION refuse()")
+        other.execute(
+            "CREATE TRIGGER full_disk AFTER INSERT ON sottovoce_reports EXECUTE FUNCTION refuse()"
+        )
         for _ in range(2):
             with pytest.raises(StoreFull, match="disk is full; nothing was stored"):
                 store.append(plan(), ids(3, seed=2), reports(3))

@@ -1,4 +1,6 @@
-"""Public columns at rest, in both stores: kept with their report under one checksum, exported as real columns."""
+"""Public columns at rest, in both stores: kept with their report under one checksum, exported as
+real columns.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ SCHEMA = sv.Schema(
     amount=sv.FixedPoint(-5, "999.99", sensitive=False),
 )
 PLAN = sv.plan(
-    SCHEMA, sv.Frequencies("x", "y", oracle="oue"), epsilon=1.0, people=1000, public=("amount", "state", "note")
+    SCHEMA,
+    sv.Frequencies("x", "y", oracle="oue"),
+    epsilon=1.0,
+    people=1000,
+    public=("amount", "state", "note"),
 )
 
 
@@ -72,7 +78,9 @@ def test_another_public_value_under_an_id_is_another_report(filled: Store) -> No
     assert set(filled.append(PLAN, ids(50, 1), same).tolist()) == {Outcome.DUPLICATE}
     states = same.public["state"].values.copy()
     states[7] = "WA" if states[7] != "WA" else "NY"
-    other = sv.Reports(PLAN.id, same.cohorts, same.payload, {**same.public, "state": PublicColumn(states)})
+    other = sv.Reports(
+        PLAN.id, same.cohorts, same.payload, {**same.public, "state": PublicColumn(states)}
+    )
     found = filled.append(PLAN, ids(50, 1), other)
     assert np.flatnonzero(found == Outcome.CONFLICT).tolist() == [7]
     assert filled.count(PLAN) == 150
@@ -99,7 +107,10 @@ def _flip_last_byte(url: str, row: int) -> None:
             changed[(row - (seq - rows) + 1) * PLAN.row_bytes - 1] ^= 1
             db.execute("UPDATE parts SET payload = ? WHERE seq = ?", (bytes(changed), seq))
         return
-    flipped = "payload = set_byte(payload, length(payload) - 1, 1 # get_byte(payload, length(payload) - 1))"
+    flipped = (
+        "payload = set_byte(payload, length(payload) - 1, 1 # get_byte(payload, length(payload) - "
+        "1))"
+    )
     chosen = "(SELECT seq FROM sottovoce_reports ORDER BY seq OFFSET %s LIMIT 1)"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"UPDATE sottovoce_reports SET {flipped} WHERE seq = {chosen}", (row,))
@@ -116,9 +127,15 @@ def test_the_checksum_covers_them(filled: Store, url: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_backups_keep_them(filled: Store, target: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_backups_keep_them(
+    filled: Store, target: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     backup(filled, tmp_path / "backup.db")
-    to = f"sqlite:///{tmp_path}/other.db" if target == "sqlite" else request.getfixturevalue("cluster").fresh_url()
+    to = (
+        f"sqlite:///{tmp_path}/other.db"
+        if target == "sqlite"
+        else request.getfixturevalue("cluster").fresh_url()
+    )
     with open_store(to) as other:
         restore(tmp_path / "backup.db", other)
         assert everything(other) == CROWD

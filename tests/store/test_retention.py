@@ -1,4 +1,6 @@
-"""A survey is deleted with its reports, down to the bytes of the files; or its sums are kept, and estimate the same."""
+"""A survey is deleted with its reports, down to the bytes of the files; or its sums are kept, and
+estimate the same.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,17 @@ def test_a_deleted_survey_is_gone_and_the_others_are_whole(two: Store, url: str)
                 store.aggregate(plan())
             assert store.rebuild(marginals()).to_bytes() == expected
             for seed in range(4):
-                again = store.append(marginals(), ids(50, seed, minute=1), reports(50, seed, marginals()))
+                again = store.append(
+                    marginals(), ids(50, seed, minute=1), reports(50, seed, marginals())
+                )
                 assert (again == Outcome.DUPLICATE).all()
         for number, store in enumerate((two, other)):
-            assert not store.append(marginals(), ids(3, 20 + number), reports(3, 1, marginals())).any()
-            assert store.aggregate(marginals()).people == store.count(marginals()) == 203 + 3 * number
+            assert not store.append(
+                marginals(), ids(3, 20 + number), reports(3, 1, marginals())
+            ).any()
+            assert (
+                store.aggregate(marginals()).people == store.count(marginals()) == 203 + 3 * number
+            )
 
 
 def test_a_survey_that_is_added_again_starts_from_nothing(two: Store, url: str) -> None:
@@ -117,7 +125,9 @@ def test_what_is_not_there_cannot_be_deleted(store: Store) -> None:
 # -- keeping the sums
 
 
-def test_sums_estimate_the_same_bits_and_no_report_is_left(two: Store, url: str, tmp_path: Path) -> None:
+def test_sums_estimate_the_same_bits_and_no_report_is_left(
+    two: Store, url: str, tmp_path: Path
+) -> None:
     expected = two.aggregate(plan()).to_bytes()
     with open_store(url) as other:
         assert other.aggregate(plan()).people == 200
@@ -130,8 +140,13 @@ def test_sums_estimate_the_same_bits_and_no_report_is_left(two: Store, url: str,
             assert store.entry(plan().id).closed
             with pytest.raises(SurveyClosed):
                 store.append(plan(), ids(1, 30), reports(1))
-            for read in (lambda store=store: list(store.read(plan())), lambda store=store: store.rebuild(plan())):
-                with pytest.raises(InvalidInput, match="they were deleted, and only what they add up to was kept"):
+            for read in (
+                lambda store=store: list(store.read(plan())),
+                lambda store=store: store.rebuild(plan()),
+            ):
+                with pytest.raises(
+                    InvalidInput, match="they were deleted, and only what they add up to was kept"
+                ):
                     read()
             with pytest.raises(InvalidInput, match="they were deleted"):
                 export(store, plan(), tmp_path / "out")
@@ -169,7 +184,12 @@ def test_sums_that_are_the_reports_are_refused(store: Store, of: object) -> None
 @pytest.mark.parametrize("people", [1, 4, 5])
 def test_the_sums_of_a_few_people_are_refused(store: Store, people: int) -> None:
     """Of one person alone they would be the report, of a few nearly so."""
-    asked = sv.plan(sv.Schema(x=sv.Categorical(range(20))), sv.Frequencies("x", oracle="oue"), epsilon=1.0, people=1000)
+    asked = sv.plan(
+        sv.Schema(x=sv.Categorical(range(20))),
+        sv.Frequencies("x", oracle="oue"),
+        epsilon=1.0,
+        people=1000,
+    )
     store.add_plan(asked)
     store.append(asked, ids(people), reports(people, of=asked))
     if people == 5:
@@ -214,7 +234,10 @@ def test_nobodys_sums_may_be_kept(store: Store) -> None:
 def test_a_tally_of_many_people_is_a_sum(store: Store) -> None:
     """Of few places, so that each holds many: who is in it cannot be told apart."""
     asked = sv.plan(
-        sv.Schema(a=sv.Boolean(), b=sv.Boolean()), sv.Marginals(up_to=2, method="latent"), epsilon=1.0, people=1000
+        sv.Schema(a=sv.Boolean(), b=sv.Boolean()),
+        sv.Marginals(up_to=2, method="latent"),
+        epsilon=1.0,
+        people=1000,
     )
     assert asked.cohorts.counted_by == "tally"
     store.add_plan(asked)
@@ -248,5 +271,8 @@ def test_damaged_sums_are_one_clear_error(two: Store, url: str) -> None:
 
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("UPDATE sottovoce_checkpoints SET data = substr(data, 2)")
-    with open_store(url) as store, pytest.raises(StoreError, match="what was kept of this survey is damaged"):
+    with (
+        open_store(url) as store,
+        pytest.raises(StoreError, match="what was kept of this survey is damaged"),
+    ):
         store.aggregate(plan())

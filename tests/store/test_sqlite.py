@@ -16,7 +16,15 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput, StoreFull
 from sottovoce.protocol.reports import Reports
-from sottovoce.store import Outcome, Store, checksums, duplicate_filter, id_index, open_store, sqlite_parts
+from sottovoce.store import (
+    Outcome,
+    Store,
+    checksums,
+    duplicate_filter,
+    id_index,
+    open_store,
+    sqlite_parts,
+)
 from sottovoce.store.sqlite import SqliteStore
 from tests.store.child import PARTS, ROWS
 from tests.store.crowds import ids, plan, reports
@@ -71,7 +79,10 @@ def test_two_processes_on_one_file_count_once(path: Path) -> None:
 def test_a_commit_waits_for_the_disk(path: Path) -> None:
     with open_store(f"sqlite:///{path}") as store:
         assert isinstance(store, SqliteStore)
-        settings = [store._writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+        settings = [
+            store._writer.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous")
+        ]
         assert settings == ["wal", 2]
 
 
@@ -83,12 +94,15 @@ def test_a_full_disk_loses_nothing(path: Path) -> None:
     seed = 0
     with open_store(f"{url}?max_page_count=60") as store:
         store.add_plan(plan())
-        while not isinstance(store.append_many([(plan(), ids(500, seed), reports(500, seed))])[0], StoreFull):
+        while not isinstance(
+            store.append_many([(plan(), ids(500, seed), reports(500, seed))])[0], StoreFull
+        ):
             seed += 1
         assert 2 < seed < 40
         with pytest.raises(StoreFull, match="disk is full; nothing was stored"):
             store.append(plan(), ids(500, seed), reports(500, seed))
-        assert store.count(plan()) == store.aggregate(plan()).people == 500 * seed  # reading goes on
+        # reading goes on
+        assert store.count(plan()) == store.aggregate(plan()).people == 500 * seed
         assert (store.append(plan(), ids(500, 0), reports(500, 0)) == Outcome.DUPLICATE).all()
         assert isinstance(store, SqliteStore)
         store._writer.execute("PRAGMA max_page_count = 1000000")  # room returns
@@ -114,26 +128,34 @@ def test_a_file_size_limit_is_a_full_disk(path: Path) -> None:
 def test_ids_that_hash_alike_stay_different(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(id_index, "RUN", 40)
     monkeypatch.setattr(
-        duplicate_filter.Hash, "__call__", lambda self, own: own[:, 15].astype(np.uint64) % 3 << np.uint64(60)
+        duplicate_filter.Hash,
+        "__call__",
+        lambda self, own: own[:, 15].astype(np.uint64) % 3 << np.uint64(60),
     )
     with open_store(f"sqlite:///{path}") as store:
         store.add_plan(plan())
         for seed in range(5):
             assert not store.append(plan(), ids(30, seed), reports(30, seed)).any()
         for seed in range(5):
-            assert (store.append(plan(), ids(30, seed), reports(30, seed)) == Outcome.DUPLICATE).all()
+            assert (
+                store.append(plan(), ids(30, seed), reports(30, seed)) == Outcome.DUPLICATE
+            ).all()
         assert store.count(plan()) == 150
 
 
 def test_an_id_is_found_however_old_it_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In memory and in runs, before and after a restart; more runs of one minute than stay in memory."""
+    """In memory and in runs, before and after a restart; more runs of one minute than stay in
+    memory.
+    """
     monkeypatch.setattr(id_index, "RUN", 20)
     monkeypatch.setattr(id_index, "MOST", 3)
     url = f"sqlite:///{path}"
     with open_store(url) as store:
         store.add_plan(plan())
         for seed in range(12):
-            assert not store.append(plan(), ids(20, seed, minute=seed // 6), reports(20, seed)).any()
+            assert not store.append(
+                plan(), ids(20, seed, minute=seed // 6), reports(20, seed)
+            ).any()
     for _ in range(2):
         with open_store(url) as store:
             for seed in (0, 11, 5, 6):
@@ -156,8 +178,12 @@ def test_a_file_put_back_from_a_copy_is_read_anew(path: Path) -> None:
 # -- reports that are sent again
 
 
-def test_a_report_sent_again_is_the_only_one_that_is_checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a replay of one's own old reports would cost the only writer a whole part for each of them."""
+def test_a_report_sent_again_is_the_only_one_that_is_checked(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a replay of one's own old reports would cost the only writer a whole part for each of
+    them.
+    """
     checked = 0
 
     def count_rows(own: np.ndarray, some: Reports) -> np.ndarray:
@@ -187,7 +213,10 @@ def test_a_report_sent_again_is_the_only_one_that_is_checked(path: Path, monkeyp
 def test_a_part_has_few_bytes_however_long_its_reports_are(path: Path) -> None:
     """It is read for each old report that is sent again."""
     wide = sv.plan(
-        sv.Schema(x=sv.Categorical(range(4000))), sv.Frequencies("x", oracle="oue"), epsilon=1.0, people=1000
+        sv.Schema(x=sv.Categorical(range(4000))),
+        sv.Frequencies("x", oracle="oue"),
+        epsilon=1.0,
+        people=1000,
     )
     assert wide.cohorts.bytes == 500
     many = Reports(wide.id, np.zeros(2000, np.uint32), np.zeros((2000, 500), np.uint8))

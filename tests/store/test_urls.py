@@ -37,7 +37,9 @@ def test_other_addresses_are_refused_without_quoting_them(url: str) -> None:
     assert "hunter2" not in str(wrong.value)
 
 
-@pytest.mark.parametrize("query", ["max_page_count=0", "max_page_count=x", "max_page_count=", "mode=ro"])
+@pytest.mark.parametrize(
+    "query", ["max_page_count=0", "max_page_count=x", "max_page_count=", "mode=ro"]
+)
 def test_options_are_checked(query: str) -> None:
     with pytest.raises(InvalidInput, match="max_page_count"):
         open_store(f"sqlite:///survey.db?{query}")

@@ -1,4 +1,6 @@
-"""Chromium for the tests: people with fixed coins, a log of all that leaves, and what every page must keep to."""
+"""Chromium for the tests: people with fixed coins, a log of all that leaves, and what every page
+must keep to.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any, NamedTuple
 
 from tests.waiting import HANG
 
-# Coins from a tape, and a clock that stands still, so that two visits differ by their answers alone.
+# Coins from a tape, and a clock that stands still, so that two visits differ by their answers
+# alone.
 FIXED = """
     const tape = Uint8Array.from("%s".match(/../g), (pair) => parseInt(pair, 16));
     let place = 0;
@@ -44,13 +47,22 @@ class Log:
         self.requests.append(request)
 
     def traffic(self, host: str) -> list[Request]:
-        """All requests, sorted, since scripts load in any order; the host, wherever it stands, as ``HOST``."""
+        """All requests, sorted, since scripts load in any order; the host, wherever it stands, as
+        ``HOST``.
+        """
 
         def headers(request: Any) -> tuple[tuple[str, str], ...]:
-            return tuple(sorted((name, value.replace(host, "HOST")) for name, value in request.all_headers().items()))
+            return tuple(
+                sorted(
+                    (name, value.replace(host, "HOST"))
+                    for name, value in request.all_headers().items()
+                )
+            )
 
         return sorted(
-            Request(each.method, each.url.replace(host, "HOST"), headers(each), each.post_data or "")
+            Request(
+                each.method, each.url.replace(host, "HOST"), headers(each), each.post_data or ""
+            )
             for each in self.requests
         )
 
@@ -64,7 +76,10 @@ def visitor(chromium: Any, tape: bytes | None = None, **options: Any) -> Iterato
         context.add_init_script(FIXED % tape.hex())
     log = Log()
     context.on("request", log.note)
-    context.on("console", lambda message: message.type in ("error", "warning") and log.wrong.append(message.text))
+    context.on(
+        "console",
+        lambda message: message.type in ("error", "warning") and log.wrong.append(message.text),
+    )
     context.on("weberror", lambda wrong: log.wrong.append(str(wrong.error)))
     try:
         yield context.new_page(), log

@@ -47,9 +47,18 @@ class Collector:
     def studio(self) -> str:
         return f"{self.url}/studio"
 
-    def survey(self, question: Any, people: int = 1000, epsilon: float = 2.0, title: str = "", **options: Any) -> Plan:
+    def survey(
+        self,
+        question: Any,
+        people: int = 1000,
+        epsilon: float = 2.0,
+        title: str = "",
+        **options: Any,
+    ) -> Plan:
         """A new survey over the usual attributes."""
-        plan = sv.plan(options.pop("schema", SCHEMA), question, epsilon=epsilon, people=people, **options)
+        plan = sv.plan(
+            options.pop("schema", SCHEMA), question, epsilon=epsilon, people=people, **options
+        )
         self.service.create(plan, title)
         return plan
 
@@ -67,12 +76,19 @@ def crowd(people: int, seed: int) -> dict[str, Any]:
     often = draws.choice(["never", "weekly", "daily"], people, p=[0.1, 0.45, 0.45])
     seldom = draws.choice(["never", "weekly", "daily"], people, p=[0.5, 0.4, 0.1])
     exercise = draws.random(people) < np.where(smoker, 0.2, 0.65)
-    return {"smoker": smoker, "drinks": np.where(smoker, often, seldom), "age": age, "exercise": exercise}
+    return {
+        "smoker": smoker,
+        "drinks": np.where(smoker, often, seldom),
+        "age": age,
+        "exercise": exercise,
+    }
 
 
 @contextmanager
 def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterator[Collector]:
-    """A collector that is there for so long, and takes every visitor for an analyst who has logged in, or nobody."""
+    """A collector that is there for so long, and takes every visitor for an analyst who has logged
+    in, or nobody.
+    """
     with open_store(f"sqlite:///{folder}/survey.db") as store:
         service = SurveyService(store, refresh_seconds=0.2)
         chosen = Settings(**({"refresh_seconds": 0.5} | settings))

@@ -1,4 +1,6 @@
-"""One collector for all tests that can share one, and a survey of which everything is drawn: both take a while."""
+"""One collector for all tests that can share one, and a survey of which everything is drawn: both
+take a while.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 def drawn(collector: Collector) -> Plan:
     """A survey with people, of which everything is drawn."""
     plan = collector.survey(
-        sv.Marginals(up_to=2, method="inp-ht"), people=20_000, epsilon=4.0, title="Habits in our town"
+        sv.Marginals(up_to=2, method="inp-ht"),
+        people=20_000,
+        epsilon=4.0,
+        title="Habits in our town",
     )
     collector.hear(plan, 20_000)
     page = f"{collector.studio}/watch/{plan.id}"

@@ -1,4 +1,6 @@
-"""The documentation's pictures of the studio: ``python -m tests.studio.pictures`` makes them anew."""
+"""The documentation's pictures of the studio: ``python -m tests.studio.pictures`` makes
+them anew.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,10 @@ def surveyed(collector: Collector) -> Any:
     plan = collector.survey(
         sv.Marginals(up_to=2), people=50_000, epsilon=2.0, title="Habits in our town", schema=schema
     )
-    people = {**crowd(PEOPLE, 1), "region": np.random.default_rng(1).choice(REGIONS, PEOPLE, p=[0.35, 0.3, 0.2, 0.15])}
+    people = {
+        **crowd(PEOPLE, 1),
+        "region": np.random.default_rng(1).choice(REGIONS, PEOPLE, p=[0.35, 0.3, 0.2, 0.15]),
+    }
     ids = np.frombuffer(b"".join(new_id() for _ in range(PEOPLE)), np.uint8).reshape(-1, 16)
     collector.service.store.append(plan, ids, sv.simulate(plan, people, 1))
     return plan

@@ -49,12 +49,18 @@ def test_without_a_token_only_participants_are_served(locked: Collector, plan: P
         assert answer.status_code == 303
         assert answer.headers["location"].startswith("/studio/login?next=/studio/")
     for path in ACTIONS:
-        refused = httpx.post(locked.studio + path.format(id=plan.id), headers={"Origin": locked.url})
+        refused = httpx.post(
+            locked.studio + path.format(id=plan.id), headers={"Origin": locked.url}
+        )
         assert refused.status_code == 401
     assert not locked.service.survey(plan.id).entry.closed
     assert httpx.get(f"{locked.studio}/take/{plan.id}").status_code == 200
     assert httpx.get(f"{locked.studio}/static/take.js").status_code == 200
-    assert httpx.get(f"{locked.studio}/client/index.js").headers["content-type"].startswith("text/javascript")
+    assert (
+        httpx.get(f"{locked.studio}/client/index.js")
+        .headers["content-type"]
+        .startswith("text/javascript")
+    )
 
 
 def test_no_form_is_read_before_its_sender_is_known(locked: Collector, plan: Plan) -> None:
@@ -98,7 +104,9 @@ def test_forms_of_other_sites_are_refused(unlocked: Collector, path: str) -> Non
         {"Origin": "http://[::1"},
         {},
     ):
-        answer = httpx.post(unlocked.studio + path.format(id=plan.id), data={"title": "x"}, headers=headers)
+        answer = httpx.post(
+            unlocked.studio + path.format(id=plan.id), data={"title": "x"}, headers=headers
+        )
         assert answer.status_code == 403
     assert not unlocked.service.survey(plan.id).entry.closed
 
@@ -118,7 +126,8 @@ def test_a_plain_proxy_makes_nobody_an_analyst(locked: Collector, plan: Plan, ho
 def test_a_link_logs_in_one_browser_once(locked: Collector, plan: Plan) -> None:
     link = f"/login?code={locked.access.new_code()}"
     with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:
-        assert httpx.head(locked.studio + link).status_code == 401  # what only looks does not spend it
+        # what only looks does not spend it
+        assert httpx.head(locked.studio + link).status_code == 401
         let_in = client.get(link)
         assert (let_in.status_code, let_in.headers["location"]) == (303, "/studio/")
         cookie = let_in.headers["set-cookie"].lower()
@@ -132,15 +141,18 @@ def test_a_link_logs_in_one_browser_once(locked: Collector, plan: Plan) -> None:
         assert "set-cookie" not in again.headers
         stolen = dict(client.cookies)
         client.post("/logout")
-        assert (
-            httpx.get(f"{locked.studio}/", cookies=stolen).status_code == 303
-        )  # the session is over, not only its cookie
+        # the session is over, not only its cookie
+        assert httpx.get(f"{locked.studio}/", cookies=stolen).status_code == 303
         assert client.get(link).status_code == 401
 
 
-@pytest.mark.parametrize("host", ["survey.example.org", "localhost.example", "192.0.2.1:8700", "[2001:db8::1]"])
+@pytest.mark.parametrize(
+    "host", ["survey.example.org", "localhost.example", "192.0.2.1:8700", "[2001:db8::1]"]
+)
 def test_a_code_is_good_on_this_computer_alone(locked: Collector, host: str) -> None:
-    """A proxy with a name of its own hands on whatever it is asked, also a code that somebody read."""
+    """A proxy with a name of its own hands on whatever it is asked,
+    also a code that somebody read.
+    """
     link = f"{locked.studio}/login?code={locked.access.new_code()}"
     refused = httpx.get(link, headers={"Host": host, "X-Forwarded-For": "203.0.113.9"})
     assert refused.status_code == 401
@@ -203,7 +215,9 @@ def test_whoever_may_read_changes_nothing(locked: Collector, plan: Plan) -> None
     with httpx.Client(base_url=locked.studio, headers={"Origin": locked.url}) as client:
         assert client.post("/login", data={"token": token, "next": ""}).status_code == 303
         for path in ANALYSTS:
-            assert client.get(path.format(id=plan.id)).status_code == (403 if path == "/new" else 200)
+            assert client.get(path.format(id=plan.id)).status_code == (
+                403 if path == "/new" else 200
+            )
         for path in ACTIONS:
             refused = client.post(path.format(id=plan.id), data={"title": "x"})
             assert refused.status_code == 403
@@ -211,19 +225,25 @@ def test_whoever_may_read_changes_nothing(locked: Collector, plan: Plan) -> None
     assert not locked.service.survey(plan.id).entry.closed
 
 
-def test_a_token_that_has_expired_lets_nobody_in(locked: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_has_expired_lets_nobody_in(
+    locked: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = new_token(locked.service.store, "guest", days=1)
     cookies = {cookie_of(locked): token}
     assert httpx.get(f"{locked.studio}/", cookies=cookies).status_code == 200
     later = time.time() + 86_401
     monkeypatch.setattr("sottovoce.service.tokens.time.time", lambda: later)
     assert httpx.get(f"{locked.studio}/", cookies=cookies).status_code == 303
-    refused = httpx.post(f"{locked.studio}/login", data={"token": token}, headers={"Origin": locked.url})
+    refused = httpx.post(
+        f"{locked.studio}/login", data={"token": token}, headers={"Origin": locked.url}
+    )
     assert refused.status_code == 401
     assert "has expired" in refused.text
 
 
-def test_two_studios_on_one_computer_have_cookies_of_their_own(locked: Collector, unlocked: Collector) -> None:
+def test_two_studios_on_one_computer_have_cookies_of_their_own(
+    locked: Collector, unlocked: Collector
+) -> None:
     assert cookie_of(locked) != cookie_of(unlocked)
     token = new_token(locked.service.store, "ada")
     assert httpx.get(f"{locked.studio}/", cookies={cookie_of(locked): token}).status_code == 200
@@ -236,12 +256,20 @@ def test_a_cookie_stays_on_https(tmp_path: Path) -> None:
             link = f"{proxied.studio}/login?code={proxied.access.new_code()}"
             answer = httpx.get(link, headers={"X-Forwarded-Proto": scheme, "Host": "localhost"})
             assert ("; secure" in answer.headers["set-cookie"].lower()) is is_secure
-            assert answer.headers["set-cookie"].startswith(f"{COOKIE}=svs_")  # no port, no port in its name
+            # no port, no port in its name
+            assert answer.headers["set-cookie"].startswith(f"{COOKIE}=svs_")
 
 
 @pytest.mark.parametrize(
     "path",
-    ["https://elsewhere.example", "//elsewhere.example/studio/", "/v1/surveys", "/studio\\..\\x", "", "javascript:1"],
+    [
+        "https://elsewhere.example",
+        "//elsewhere.example/studio/",
+        "/v1/surveys",
+        "/studio\\..\\x",
+        "",
+        "javascript:1",
+    ],
 )
 def test_after_the_login_one_stays_here(path: str) -> None:
     assert safe_next(path, "/studio") == "/studio/"
@@ -251,10 +279,18 @@ def test_after_the_login_one_stays_here(path: str) -> None:
 def test_a_form_too_large_is_refused(unlocked: Collector) -> None:
     headers = {"Origin": unlocked.url, "Content-Type": "application/x-www-form-urlencoded"}
     assert (
-        httpx.post(f"{unlocked.studio}/new", content=b"title=" + b"x" * (1 << 18), headers=headers).status_code == 413
+        httpx.post(
+            f"{unlocked.studio}/new", content=b"title=" + b"x" * (1 << 18), headers=headers
+        ).status_code
+        == 413
     )
-    assert httpx.post(f"{unlocked.studio}/new", content=b"&a=1" * 3000, headers=headers).status_code == 400
-    assert httpx.post(f"{unlocked.studio}/new", content=b"name=a", headers=headers).status_code == 400
+    assert (
+        httpx.post(f"{unlocked.studio}/new", content=b"&a=1" * 3000, headers=headers).status_code
+        == 400
+    )
+    assert (
+        httpx.post(f"{unlocked.studio}/new", content=b"name=a", headers=headers).status_code == 400
+    )
 
 
 def test_participants_are_led_to_the_one_address(tmp_path: Path) -> None:
@@ -269,13 +305,24 @@ def test_participants_are_led_to_the_one_address(tmp_path: Path) -> None:
             (there | {"X-Forwarded-Proto": "http"}, False),
             ({}, False),
         ):
-            answer = httpx.get(f"{collector.studio}/take/{plan.id}", headers=headers, follow_redirects=False)
+            answer = httpx.get(
+                f"{collector.studio}/take/{plan.id}", headers=headers, follow_redirects=False
+            )
             assert answer.status_code == (200 if is_home else 307)
-            assert answer.headers.get("location") == (None if is_home else f"{home}/studio/take/{plan.id}")
+            assert answer.headers.get("location") == (
+                None if is_home else f"{home}/studio/take/{plan.id}"
+            )
 
 
 @pytest.mark.parametrize(
-    "address", ["survey.org", "ftp://survey.org", "https://survey.org/", "https://Survey.org", "https://a.org:443"]
+    "address",
+    [
+        "survey.org",
+        "ftp://survey.org",
+        "https://survey.org/",
+        "https://Survey.org",
+        "https://a.org:443",
+    ],
 )
 def test_an_address_that_browsers_write_otherwise_is_refused(address: str) -> None:
     with pytest.raises(sv.InvalidInput, match=r"address .* must be like https"):

@@ -19,7 +19,9 @@ from tests.studio.browsers import CONTRAST, RULES, Request, visitor
 from tests.studio.collectors import SCHEMA, Collector, collecting
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(not HAS_CHROMIUM, reason="Chromium is missing: the studio was not tried in a browser")
+pytestmark = pytest.mark.skipif(
+    not HAS_CHROMIUM, reason="Chromium is missing: the studio was not tried in a browser"
+)
 
 ONE = {"smoker": True, "drinks": "daily", "age": 25, "exercise": False}
 OTHER = {"smoker": False, "drinks": "never", "age": 80, "exercise": True}
@@ -38,8 +40,12 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 
 def tape(plan: Plan, number: int) -> bytes:
-    """Coins, the same for the browser and for Python; of each survey others, since an id is made of them too."""
-    return b"".join(hashlib.sha256(f"{plan.id} {number} {block}".encode()).digest() for block in range(16))
+    """Coins, the same for the browser and for Python; of each survey others, since an id is made of
+    them too.
+    """
+    return b"".join(
+        hashlib.sha256(f"{plan.id} {number} {block}".encode()).digest() for block in range(16)
+    )
 
 
 def answer(page: Any, record: dict[str, Any], schema: sv.Schema = SCHEMA) -> None:
@@ -50,7 +56,9 @@ def answer(page: Any, record: dict[str, Any], schema: sv.Schema = SCHEMA) -> Non
         if isinstance(schema[name], sv.Ordinal):
             question.locator("input").fill(str(value))
         else:
-            words = {True: "Yes", False: "No"}.get(value, value) if isinstance(value, bool) else value
+            words = (
+                {True: "Yes", False: "No"}.get(value, value) if isinstance(value, bool) else value
+            )
             question.get_by_label(words, exact=True).check()
 
 
@@ -138,7 +146,9 @@ class Visit(NamedTuple):
     message: dict[str, Any]
 
 
-def visit(chromium: Any, collector: Collector, plan: Plan, number: int, record: dict[str, Any]) -> Visit:
+def visit(
+    chromium: Any, collector: Collector, plan: Plan, number: int, record: dict[str, Any]
+) -> Visit:
     """A person who answers and sends, with coins from a tape."""
     with visitor(chromium, tape(plan, number)) as (page, log):
         open_take(page, collector, plan)
@@ -149,7 +159,9 @@ def visit(chromium: Any, collector: Collector, plan: Plan, number: int, record: 
         assert len(log.requests) == before + 1
         assert page.url == f"{collector.studio}/take/{plan.id}"
         page.locator("#thanks").wait_for()
-        kept = page.evaluate("({local: {...localStorage}, session: {...sessionStorage}, cookies: document.cookie})")
+        kept = page.evaluate(
+            "({local: {...localStorage}, session: {...sessionStorage}, cookies: document.cookie})"
+        )
         assert page.evaluate("indexedDB.databases()") == []
         return Visit(log.traffic(collector.url.removeprefix("http://")), kept, message)
 
@@ -163,12 +175,18 @@ QUESTIONS = {
 
 @pytest.mark.parametrize(
     ("question", "is_told"),
-    [("one attribute", True), ("one attribute", False), ("four attributes", True), ("tables", True)],
+    [
+        ("one attribute", True),
+        ("one attribute", False),
+        ("four attributes", True),
+        ("tables", True),
+    ],
 )
 def test_nothing_leaves_but_what_the_oracle_says(
     chromium: Any, collector: Collector, second: Collector, question: str, is_told: bool
 ) -> None:
-    """Two people with opposite answers and the same coins: their traffic differs in the payload, as in Python.
+    """Two people with opposite answers and the same coins: their traffic differs in the payload, as
+    in Python.
 
     With the same coins they have the same id, so each has a collector of her own.
     """
@@ -176,10 +194,16 @@ def test_nothing_leaves_but_what_the_oracle_says(
     second.service.create(plan)
 
     def reports(number: int) -> list[sv.Report]:
-        return [sv.Client(plan, entropy=Tape(tape(plan, number))).report(record) for record in (ONE, OTHER)]
+        return [
+            sv.Client(plan, entropy=Tape(tape(plan, number))).report(record)
+            for record in (ONE, OTHER)
+        ]
 
     number = next(each for each in range(100) if (reports(each)[0] != reports(each)[1]) == is_told)
-    one, other = visit(chromium, collector, plan, number, ONE), visit(chromium, second, plan, number, OTHER)
+    one, other = (
+        visit(chromium, collector, plan, number, ONE),
+        visit(chromium, second, plan, number, OTHER),
+    )
     bodies = []
     for seen, report in zip((one, other), reports(number), strict=True):
         (posted,) = (each for each in seen.traffic if each.method == "POST")
@@ -187,11 +211,17 @@ def test_nothing_leaves_but_what_the_oracle_says(
         body = json.loads(posted.body)
         assert {**body, "id": None} == {"id": None, **json.loads(report.to_json())}
         assert body == seen.message  # what was shown is what was sent
-        assert all(each.url.startswith("http://HOST/") and not each.body for each in seen.traffic if each != posted)
+        assert all(
+            each.url.startswith("http://HOST/") and not each.body
+            for each in seen.traffic
+            if each != posted
+        )
         assert seen.kept["local"].pop(f"sottovoce/sent/{plan.id}") == body["id"]
         assert json.loads(seen.kept["local"].pop(f"sottovoce/{plan.id}")) == body
         account = json.loads(seen.kept["local"].pop("sottovoce/account"))
-        assert account == {name: {"epsilon": 1_000_000_000, "delta": 0} for name in plan.cohorts.attributes}
+        assert account == {
+            name: {"epsilon": 1_000_000_000, "delta": 0} for name in plan.cohorts.attributes
+        }
         assert seen.kept == {"local": {}, "session": {}, "cookies": ""}
         bodies.append(body)
     assert (bodies[0].pop("payload") != bodies[1].pop("payload")) == is_told
@@ -220,14 +250,18 @@ def test_the_whisper_cannot_be_drawn_again(chromium: Any, collector: Collector) 
 
 
 def test_a_whisper_is_not_seen_before_it_is_sent(chromium: Any, collector: Collector) -> None:
-    """Who could see it first, and keep it back, would tell by her silence. What did not arrive is sent again unseen."""
+    """Who could see it first, and keep it back, would tell by her silence. What did not arrive is
+    sent again unseen.
+    """
     plan = collector.survey(sv.Frequencies("smoker"), people=322)
     with visitor(chromium) as (page, _):
         open_take(page, collector, plan)
         holds = True
 
         def under_way(route: Any) -> None:
-            """The first message is under way for ever; a route that is taken away would let it go on."""
+            """The first message is under way for ever; a route that is taken away would let it go
+            on.
+            """
             if not holds:
                 route.continue_()
 
@@ -251,7 +285,9 @@ def test_a_whisper_is_not_seen_before_it_is_sent(chromium: Any, collector: Colle
 
 
 def test_a_limit_that_is_reached_is_said(chromium: Any, collector: Collector) -> None:
-    """What other surveys asked about the same attribute counts; one that would pass the limit is not answered."""
+    """What other surveys asked about the same attribute counts; one that would pass the limit is
+    not answered.
+    """
     plan = collector.survey(sv.Frequencies("smoker", "drinks"), epsilon=1.0, people=387)
     with visitor(chromium) as (page, log):
         open_take(page, collector, plan)
@@ -260,7 +296,11 @@ def test_a_limit_that_is_reached_is_said(chromium: Any, collector: Collector) ->
         answer(page, ONE)
         press_draw(page)
         page.locator("#problem").wait_for()
-        assert page.locator("#problem").text_content().startswith("Your browser has already told as much about this")
+        assert (
+            page.locator("#problem")
+            .text_content()
+            .startswith("Your browser has already told as much about this")
+        )
         assert page.locator("#whisper").is_hidden()
         assert page.evaluate("localStorage.getItem('sottovoce/account')") == spent
         assert not [each for each in log.requests if each.method == "POST"]
@@ -275,11 +315,21 @@ def test_assigned_coins_are_fetched_and_hold(chromium: Any, collector: Collector
         open_take(page, collector, plan)
         message = draw(page, ONE)
         assert [each.url for each in log.requests if each.url.endswith("/assignment")]
-        assert set(message) == {"id", "sottovoce", "plan", "cohort", "payload", "expires", "signature"}
+        assert set(message) == {
+            "id",
+            "sottovoce",
+            "plan",
+            "cohort",
+            "payload",
+            "expires",
+            "signature",
+        }
     assert collector.service.survey(plan.id).people == 1
 
 
-def test_what_is_unanswered_and_what_went_wrong_is_said(chromium: Any, collector: Collector) -> None:
+def test_what_is_unanswered_and_what_went_wrong_is_said(
+    chromium: Any, collector: Collector
+) -> None:
     plan = collector.survey(sv.Frequencies("smoker", "age"), people=543)
     with visitor(chromium) as (page, log):
         open_take(page, collector, plan)
@@ -297,7 +347,8 @@ def test_what_is_unanswered_and_what_went_wrong_is_said(chromium: Any, collector
         assert page.locator("#unsent").is_hidden()  # to send it again would change nothing
         page.reload()
         page.locator("#closed").wait_for()
-        log.wrong[:] = [wrong for wrong in log.wrong if "410" not in wrong]  # the refusal, which Chromium notes
+        # the refusal, which Chromium notes
+        log.wrong[:] = [wrong for wrong in log.wrong if "410" not in wrong]
     assert collector.service.survey(plan.id).people == 0
 
 
@@ -313,7 +364,10 @@ def test_all_of_it_works_by_keyboard(chromium: Any, collector: Collector) -> Non
         press("Space")
         press("Tab")
         press("ArrowDown")  # the second of the list
-        assert page.evaluate("getComputedStyle(document.activeElement.closest('label')).outlineStyle") == "solid"
+        assert (
+            page.evaluate("getComputedStyle(document.activeElement.closest('label')).outlineStyle")
+            == "solid"
+        )
         press("Tab")
         press("Enter")
         page.locator("#thanks").wait_for()
@@ -362,7 +416,14 @@ def test_every_page_can_be_read_by_everybody(
     chromium: Any, collector: Collector, drawn: Plan, scheme: str, tmp_path: Any
 ) -> None:
     asked = collector.survey(sv.Frequencies(*SCHEMA), people=323)
-    paths = ["/", "/new", "/login", f"/take/{asked.id}", f"/watch/{drawn.id}", f"/watch/{drawn.id}/table?attribute=age"]
+    paths = [
+        "/",
+        "/new",
+        "/login",
+        f"/take/{asked.id}",
+        f"/watch/{drawn.id}",
+        f"/watch/{drawn.id}/table?attribute=age",
+    ]
     with visitor(chromium, color_scheme=scheme) as (page, log):
         for path in paths:
             page.goto(collector.studio + path)
@@ -374,7 +435,8 @@ def test_every_page_can_be_read_by_everybody(
             assert page.evaluate(RULES) == [], path
             assert page.evaluate(CONTRAST) == [], path
             assert page.screenshot(full_page=True).startswith(b"\x89PNG")
-        assert all(each.url.startswith(collector.url) for each in log.requests)  # works without a network
+        # works without a network
+        assert all(each.url.startswith(collector.url) for each in log.requests)
         page.set_viewport_size({"width": 380, "height": 700})
         for path in paths:
             page.goto(collector.studio + path)

@@ -1,4 +1,6 @@
-"""What is drawn and planned elsewhere: charts, designs, and the background jobs that remember them."""
+"""What is drawn and planned elsewhere: charts, designs,
+and the background jobs that remember them.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,11 @@ def test_a_drawing_that_takes_too_long_says_so(
     version, result = jobs.latest("key", 1.0, too_long, late=TOO_LONG)
     assert (version != 0.0, result) == (True, TOO_LONG)
     now[0] += 10
-    assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (version, TOO_LONG)  # not tried again at once
+    # not tried again at once
+    assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (
+        version,
+        TOO_LONG,
+    )
     assert pool.calls == 1
     now[0] += 5 * LONGEST_DRAWING
     assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (1.0, 1)
@@ -111,22 +117,30 @@ def test_a_drawing_that_takes_too_long_says_so(
 def test_a_design_is_the_plan_that_auto_gives() -> None:
     made = design(BODY)
     schema = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]))
-    plan = sv.plan(schema, sv.Marginals(up_to=2, attributes=["a", "b"]), epsilon="1.0", people=10_000)
+    plan = sv.plan(
+        schema, sv.Marginals(up_to=2, attributes=["a", "b"]), epsilon="1.0", people=10_000
+    )
     assert made.plan == plan.to_json()
     assert made.id == plan.id
     assert made.words == str(plan)
-    assert all(made.errors[0].error <= other.error or other.what == "inp-rr" for other in made.others)
+    assert all(
+        made.errors[0].error <= other.error or other.what == "inp-rr" for other in made.others
+    )
 
 
 def test_a_design_of_single_attributes_predicts_each() -> None:
-    made = design({**BODY, "question": {"kind": "frequencies", "attributes": ["a", "b"]}, "coin": "assigned"})
+    made = design(
+        {**BODY, "question": {"kind": "frequencies", "attributes": ["a", "b"]}, "coin": "assigned"}
+    )
     assert {each.what for each in made.errors} == {"a", "b"}
     assert made.errors[0].error >= made.errors[1].error
     assert f"{made.errors[0].error:.2g} for a rare value" in made.words
     assert '"coin": "assigned"' in made.plan
 
 
-@pytest.mark.parametrize("change", [{"epsilon": "-1"}, {"epsilon": "nan"}, {"people": 0}, {"people": 1 << 70}])
+@pytest.mark.parametrize(
+    "change", [{"epsilon": "-1"}, {"epsilon": "nan"}, {"people": 0}, {"people": 1 << 70}]
+)
 def test_a_design_that_cannot_be_is_refused_in_words(change: dict[str, Any]) -> None:
     (name,) = change
     with pytest.raises(InvalidInput, match=rf"^{name} \("):
@@ -139,7 +153,10 @@ def estimate(question: Any, schema: sv.Schema = SCHEMA, people: Any = None) -> A
 
 
 def test_charts_show_every_value_with_its_interval() -> None:
-    found = {picture.attributes: picture for picture in figures.singles(estimate(sv.Frequencies("drinks", "smoker")))}
+    found = {
+        picture.attributes: picture
+        for picture in figures.singles(estimate(sv.Frequencies("drinks", "smoker")))
+    }
     drinks = found[("drinks",)]
     text = "".join(ElementTree.fromstring(drinks.svg).itertext())
     for row in drinks.rows:
@@ -167,7 +184,9 @@ def test_labels_are_shown_as_they_are_whatever_they_are() -> None:
 
 def test_of_many_values_the_largest_are_drawn_and_all_can_be_taken_away() -> None:
     schema = sv.Schema(number=sv.Ordinal(0, 599))
-    found = estimate(sv.Frequencies("number"), schema, {"number": [place % 600 for place in range(4000)]})
+    found = estimate(
+        sv.Frequencies("number"), schema, {"number": [place % 600 for place in range(4000)]}
+    )
     (picture,) = figures.singles(found)
     assert len(re.findall("±", picture.svg)) == MOST_BARS
     assert picture.note.startswith("the 24 largest of 600, ")
@@ -181,12 +200,18 @@ def test_ties_are_found_and_the_clear_ones_come_first() -> None:
     assert found.is_exact
     clear = [each.adjusted < 0.05 for each in found.strongest]
     assert clear == sorted(clear, reverse=True)
-    assert {"smoker", "exercise"} in [set(each.attributes) for each in found.strongest if each.adjusted < 0.05]
+    assert {"smoker", "exercise"} in [
+        set(each.attributes) for each in found.strongest if each.adjusted < 0.05
+    ]
     assert len(found.branches) == len(SCHEMA) - 1
-    assert [picture.attributes for picture in found.pairs] == [each.attributes for each in found.strongest[:6]]
+    assert [picture.attributes for picture in found.pairs] == [
+        each.attributes for each in found.strongest[:6]
+    ]
 
 
-@pytest.mark.parametrize("question", [sv.Frequencies("smoker"), sv.Marginals(up_to=1, method="inp-ht")])
+@pytest.mark.parametrize(
+    "question", [sv.Frequencies("smoker"), sv.Marginals(up_to=1, method="inp-ht")]
+)
 def test_where_no_ties_were_asked_for_it_says_so(question: Any) -> None:
     assert "cannot say how they go together" in str(figures.relations(estimate(question)))
 
@@ -197,7 +222,9 @@ def test_what_was_never_asked_is_not_drawn_as_independent() -> None:
     assert found.never_asked == ["a x c", "b x c"]
     assert [each.attributes for each in found.strongest] == [("a", "b")]
     assert [picture.attributes for picture in found.pairs] == [("a", "b")]
-    assert [branch.figure for branch in found.branches if not branch.is_asked] == ["never asked together"]
+    assert [branch.figure for branch in found.branches if not branch.is_asked] == [
+        "never asked together"
+    ]
     table = figures.table_of(known(chain((2, 2, 3), seed=2), 1e-4, unheard=[(0, 2)]), ["a", "c"])
     assert isinstance(table, figures.Picture)
     assert "never asked: a x c" in table.note

@@ -31,17 +31,28 @@ ROWS = {
     "high": ["", "", "97"],
     "bins": ["", "", "4"],
 }
-FORM = {**ROWS, "title": "Habits", "learn": "tables", "up_to": "2", "epsilon": "1.0", "people": "10,000"}
+FORM = {
+    **ROWS,
+    "title": "Habits",
+    "learn": "tables",
+    "up_to": "2",
+    "epsilon": "1.0",
+    "people": "10,000",
+}
 
 
 @pytest.fixture(scope="module")
 def browser(collector: Collector) -> Iterator[httpx.Client]:
     """Somebody at this computer, whose forms say where they come from."""
-    with httpx.Client(base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG) as client:
+    with httpx.Client(
+        base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG
+    ) as client:
         yield client
 
 
-def test_the_first_page_lists_surveys_and_the_root_leads_there(collector: Collector, browser: httpx.Client) -> None:
+def test_the_first_page_lists_surveys_and_the_root_leads_there(
+    collector: Collector, browser: httpx.Client
+) -> None:
     plan = collector.survey(sv.Frequencies("smoker"), title="<b>Bold & new</b>", epsilon=1.25)
     text = browser.get("/").text
     assert "&lt;b&gt;Bold &amp; new&lt;/b&gt;" in text
@@ -50,8 +61,12 @@ def test_the_first_page_lists_surveys_and_the_root_leads_there(collector: Collec
     assert httpx.get(collector.url, follow_redirects=True).url.path == "/studio/"
 
 
-@pytest.mark.parametrize("path", ["/", "/new", "/login", "/take/{id}", "/watch/{id}", "/watch/{id}/table", "/nowhere"])
-def test_every_page_is_well_made(collector: Collector, browser: httpx.Client, drawn: Plan, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/", "/new", "/login", "/take/{id}", "/watch/{id}", "/watch/{id}/table", "/nowhere"]
+)
+def test_every_page_is_well_made(
+    collector: Collector, browser: httpx.Client, drawn: Plan, path: str
+) -> None:
     answer = browser.get(path.format(id=drawn.id))
     text = answer.text
     own = POLICY.replace("form-action 'self'", "form-action 'none'") if "take" in path else POLICY
@@ -67,16 +82,23 @@ def test_every_page_is_well_made(collector: Collector, browser: httpx.Client, dr
     assert not re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1)', text)
 
 
-def test_a_form_becomes_the_survey_that_it_describes(collector: Collector, browser: httpx.Client) -> None:
+def test_a_form_becomes_the_survey_that_it_describes(
+    collector: Collector, browser: httpx.Client
+) -> None:
     answer = browser.post("/new", data=FORM)
     assert answer.status_code == 303
     made = collector.service.survey(answer.headers["location"].rsplit("/", 1)[-1])
     schema = sv.Schema(
-        smoker=sv.Boolean(), drinks=sv.Categorical(["never", "weekly", "daily"]), age=sv.Ordinal(18, 97, bins=4)
+        smoker=sv.Boolean(),
+        drinks=sv.Categorical(["never", "weekly", "daily"]),
+        age=sv.Ordinal(18, 97, bins=4),
     )
     assert made.entry.title == "Habits"
     assert made.plan == sv.plan(
-        schema, sv.Marginals(up_to=2, attributes=["smoker", "drinks", "age"]), epsilon="1.0", people=10_000
+        schema,
+        sv.Marginals(up_to=2, attributes=["smoker", "drinks", "age"]),
+        epsilon="1.0",
+        people=10_000,
     )
     again = browser.post("/new", data=FORM)
     assert again.status_code == 409
@@ -90,14 +112,25 @@ def test_a_form_becomes_the_survey_that_it_describes(collector: Collector, brows
         ({"epsilon": "0"}, "psilon"),
         ({"up_to": "4"}, "Attributes together (4) must be 1 to the number of attributes (3)"),
         (
-            {"name": ["", "", ""], "values": [""] * 3, "low": [""] * 3, "high": [""] * 3, "bins": [""] * 3},
+            {
+                "name": ["", "", ""],
+                "values": [""] * 3,
+                "low": [""] * 3,
+                "high": [""] * 3,
+                "bins": [""] * 3,
+            },
             "at least one",
         ),
         ({"name": ["a", "a", "b"]}, "names must be different"),
         ({"values": ["", "only", ""]}, "at least 2"),
         ({"low": ["", "", "old"]}, "lowest must be a whole number"),
         (
-            {"kind": ["ordinal", "boolean", "ordinal"], "low": ["1"] * 3, "high": ["2000"] * 3, "bins": [""] * 3},
+            {
+                "kind": ["ordinal", "boolean", "ordinal"],
+                "low": ["1"] * 3,
+                "high": ["2000"] * 3,
+                "bins": [""] * 3,
+            },
             "Values (4,000,000) must be at most 1,048,576 in a survey that is made over HTTP",
         ),
         ({"kind": ["boolean", "categorical", "song"]}, "must be one of"),
@@ -108,13 +141,16 @@ def test_a_form_becomes_the_survey_that_it_describes(collector: Collector, brows
         ({"title": "x" * 201}, "at most 200"),
     ],
 )
-def test_a_wrong_form_comes_back_with_what_is_wrong(browser: httpx.Client, change: dict[str, Any], rule: str) -> None:
+def test_a_wrong_form_comes_back_with_what_is_wrong(
+    browser: httpx.Client, change: dict[str, Any], rule: str
+) -> None:
     answer = browser.post("/new", data={**FORM, **change})
     assert answer.status_code == 422
     alert = re.search(r'role="alert">(.*?)</p>', answer.text, re.S)
     assert alert
     assert rule in alert[1].replace("&#39;", "'")
-    assert 'value="never, weekly, daily"' in answer.text or "values" in change  # nothing typed is lost
+    # nothing typed is lost
+    assert 'value="never, weekly, daily"' in answer.text or "values" in change
 
 
 def test_the_preview_predicts_what_the_plan_says(browser: httpx.Client) -> None:
@@ -138,11 +174,18 @@ def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -
     assert refused.status_code == 409
 
 
-def test_the_page_of_a_survey_shows_all_of_it(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
+def test_the_page_of_a_survey_shows_all_of_it(
+    collector: Collector, browser: httpx.Client, drawn: Plan
+) -> None:
     text = browser.get(f"/watch/{drawn.id}").text
     people = collector.service.survey(drawn.id).people
     assert f'<b id="count">{people:,}</b> of 20,000 people expected' in text
-    for words in ("Dependency tree", "Strongest associations", "Ask for any table", "Trusted with answers: nobody"):
+    for words in (
+        "Dependency tree",
+        "Strongest associations",
+        "Ask for any table",
+        "Trusted with answers: nobody",
+    ):
         assert words in text
     assert text.count("<svg") >= CHARTS
     assert text.count('role="img" aria-label="') == text.count("<svg")
@@ -151,7 +194,9 @@ def test_the_page_of_a_survey_shows_all_of_it(collector: Collector, browser: htt
     assert f"/studio/take/{drawn.id}" in text
 
 
-def test_only_the_parts_that_changed_are_sent_again(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
+def test_only_the_parts_that_changed_are_sent_again(
+    collector: Collector, browser: httpx.Client, drawn: Plan
+) -> None:
     def parts(have: list[str]) -> list[str]:
         answer = browser.get(f"/watch/{drawn.id}/live", params={"have": have})
         return re.findall(r'data-part="(\w+)" data-version="([^"]+)"', answer.text)
@@ -165,9 +210,17 @@ def test_only_the_parts_that_changed_are_sent_again(collector: Collector, browse
 
 
 @pytest.mark.parametrize(
-    "names", [["age"], ["drinks", "smoker"], ["smoker", "drinks", "age"], ["smoker", "drinks", "age", "exercise"]]
+    "names",
+    [
+        ["age"],
+        ["drinks", "smoker"],
+        ["smoker", "drinks", "age"],
+        ["smoker", "drinks", "age", "exercise"],
+    ],
 )
-def test_any_table_can_be_asked_for(collector: Collector, browser: httpx.Client, drawn: Plan, names: list[str]) -> None:
+def test_any_table_can_be_asked_for(
+    collector: Collector, browser: httpx.Client, drawn: Plan, names: list[str]
+) -> None:
     path, asked = f"/watch/{drawn.id}/table", {"attribute": names}
     text = until(lambda: (page := browser.get(path, params=asked).text).count("<svg") and page)
     file = collector.service.last(collector.service.survey(drawn.id)).file
@@ -176,7 +229,13 @@ def test_any_table_can_be_asked_for(collector: Collector, browser: httpx.Client,
     assert text.count("<tr>") == 1 + len(table.values)
     sheet = browser.get(f"{path}.csv", params=asked)
     assert sheet.headers["content-disposition"] == f'attachment; filename="{"-".join(names)}.csv"'
-    assert next(csv.reader(sheet.text.splitlines())) == [*names, "frequency", "std_error", "low", "high"]
+    assert next(csv.reader(sheet.text.splitlines())) == [
+        *names,
+        "frequency",
+        "std_error",
+        "low",
+        "high",
+    ]
     columns = pq.read_table(io.BytesIO(browser.get(f"{path}.parquet", params=asked).content))
     assert columns.column_names == [*names, "frequency", "std_error", "low", "high"]
     assert columns.num_rows == len(table.values)
@@ -184,10 +243,20 @@ def test_any_table_can_be_asked_for(collector: Collector, browser: httpx.Client,
     assert browser.get(f"{path}.png", params=asked).content.startswith(b"\x89PNG")
 
 
-def test_tables_that_cannot_be_are_refused_in_words(collector: Collector, browser: httpx.Client, drawn: Plan) -> None:
-    for asked, rule in (([], "hoose at least one"), (["height"], "height"), (["age", "age"], "different")):
+def test_tables_that_cannot_be_are_refused_in_words(
+    collector: Collector, browser: httpx.Client, drawn: Plan
+) -> None:
+    for asked, rule in (
+        ([], "hoose at least one"),
+        (["height"], "height"),
+        (["age", "age"], "different"),
+    ):
         path, params = f"/watch/{drawn.id}/table", {"attribute": asked}
-        answer = until(lambda path=path, params=params: (page := browser.get(path, params=params)).is_error and page)
+        answer = until(
+            lambda path=path, params=params: (
+                (page := browser.get(path, params=params)).is_error and page
+            )
+        )
         assert answer.status_code == 422
         assert rule in re.findall(r'role="alert">(.*?)</p>', answer.text, re.S)[0]
     assert browser.get(f"/watch/{drawn.id}/table.exe?attribute=age").status_code == 422
@@ -196,7 +265,9 @@ def test_tables_that_cannot_be_are_refused_in_words(collector: Collector, browse
 def test_attributes_by_themselves_have_no_ties(collector: Collector, browser: httpx.Client) -> None:
     plan = collector.survey(sv.Frequencies("smoker", "age"), people=2000, epsilon=3.0)
     collector.hear(plan, 2000)
-    text = until(lambda: (page := browser.get(f"/watch/{plan.id}").text).count("<svg") == 2 and page)
+    text = until(
+        lambda: (page := browser.get(f"/watch/{plan.id}").text).count("<svg") == 2 and page
+    )
     assert "cannot say how they go together" in until(
         lambda: (page := browser.get(f"/watch/{plan.id}").text).count("cannot say") and page
     )
@@ -214,7 +285,9 @@ def test_a_closed_survey_says_so(collector: Collector, browser: httpx.Client) ->
     assert "Close the survey" not in browser.get(f"/watch/{plan.id}").text
 
 
-def test_every_kind_of_attribute_can_be_answered(collector: Collector, browser: httpx.Client) -> None:
+def test_every_kind_of_attribute_can_be_answered(
+    collector: Collector, browser: httpx.Client
+) -> None:
     schema = sv.Schema(
         **{
             "yes?": sv.Boolean(),
@@ -235,7 +308,9 @@ def test_every_kind_of_attribute_can_be_answered(collector: Collector, browser: 
     assert len(re.findall('type="radio"', text)) == 2 + 2 + 5
     assert 'min="1900" max="2020" step="1"' in text
     assert 'min="10" max="100000" step="10"' in text
-    word = collector.survey(sv.Frequencies("word", oracle="cms"), schema=sv.Schema(word=sv.Text(bytes=20)))
+    word = collector.survey(
+        sv.Frequencies("word", oracle="cms"), schema=sv.Schema(word=sv.Text(bytes=20))
+    )
     assert 'type="text" maxlength="20"' in browser.get(f"/take/{word.id}").text
 
 
@@ -258,7 +333,9 @@ def test_unknown_surveys_and_pages_are_refused_as_pages(browser: httpx.Client, d
 def test_no_page_waits_long_for_estimates_or_drawings(
     collector: Collector, browser: httpx.Client, drawn: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what a page is ready to wait for others; how long it takes by itself is measured by ``make bench``."""
+    """By what a page is ready to wait for others; how long it takes by itself is measured by ``make
+    bench``.
+    """
     waits: list[float] = []
 
     def waiting(_: object, seconds: float) -> None:

@@ -51,7 +51,9 @@ FORM = {
 
 @pytest.fixture(scope="module")
 def browser(collector: Collector) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG) as client:
+    with httpx.Client(
+        base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG
+    ) as client:
         yield client
 
 
@@ -64,7 +66,9 @@ def hear(collector: Collector, plan: Plan, table: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def words(collector: Collector) -> Plan:
     """A survey about words, heard."""
-    plan = collector.survey(sv.HeavyHitters("word", top=4), people=4000, epsilon=4.0, schema=WORDS, title="Words")
+    plan = collector.survey(
+        sv.HeavyHitters("word", top=4), people=4000, epsilon=4.0, schema=WORDS, title="Words"
+    )
     hear(collector, plan, {"word": ["tea"] * 2000 + ["milk"] * 1500 + ["k\x1b[m"] * 500})
     return plan
 
@@ -99,9 +103,17 @@ def test_the_page_shows_values_with_marks(browser: httpx.Client, words: Plan) ->
     assert "\x1b" not in text
     assert "noise alone does not explain it" in text
     assert "nothing to set beside it" in until(
-        lambda: (page := browser.get(f"/watch/{words.id}").text).count("nothing to set beside it") and page
+        lambda: (
+            (page := browser.get(f"/watch/{words.id}").text).count("nothing to set beside it")
+            and page
+        )
     )
-    table = until(lambda: (page := browser.get(f"/watch/{words.id}/table?attribute=word").text).count("<svg") and page)
+    table = until(
+        lambda: (
+            (page := browser.get(f"/watch/{words.id}/table?attribute=word").text).count("<svg")
+            and page
+        )
+    )
     assert "tea *" in table
     for kind in ("csv", "parquet", "png"):
         assert browser.get(f"/watch/{words.id}/table.{kind}?attribute=word").status_code == 200
@@ -118,19 +130,33 @@ def test_analysts_get_the_marks_as_json(collector: Collector, words: Plan) -> No
 
 
 def found_sets() -> Findings:
-    plan = sv.plan(BASKET, sv.TopItems("basket", top=2, method="psfo", length=1), epsilon=4.0, people=1000)
-    plain = sv.Aggregate(plan).add(sv.simulate(plan, {"basket": [["milk"]] * 1000}, seed=1)).estimate()
+    plan = sv.plan(
+        BASKET, sv.TopItems("basket", top=2, method="psfo", length=1), epsilon=4.0, people=1000
+    )
+    plain = (
+        sv.Aggregate(plan).add(sv.simulate(plan, {"basket": [["milk"]] * 1000}, seed=1)).estimate()
+    )
     assert isinstance(plain, Findings)
     table = plain.table
     labels = [("milk", "tea"), ("bread",)]
-    sets = sv.Table(("basket",), labels, table.values[:2], table.variances[:2], 1000, table.noise, is_complete=False)
+    sets = sv.Table(
+        ("basket",),
+        labels,
+        table.values[:2],
+        table.variances[:2],
+        1000,
+        table.noise,
+        is_complete=False,
+    )
     question = sv.TopItems("basket", top=2)
     return Findings({("basket",): sets}, 1000, plain.chance[:2], (), ("a note\x1b",), next=question)
 
 
 def test_every_page_says_its_delta(collector: Collector, browser: httpx.Client) -> None:
     question = sv.TopItems("basket", top=2, method="psfo", length=2, delta="1/5000")
-    plan = collector.survey(question, people=1000, epsilon=1.0, schema=BASKET, title="Baskets by chance")
+    plan = collector.survey(
+        question, people=1000, epsilon=1.0, schema=BASKET, title="Baskets by chance"
+    )
     cost = "epsilon 1, delta 0.0002"
     assert cost in browser.get("/").text
     watched = " ".join(browser.get(f"/watch/{plan.id}").text.split())
@@ -139,7 +165,9 @@ def test_every_page_says_its_delta(collector: Collector, browser: httpx.Client) 
     taken = " ".join(browser.get(f"/take/{plan.id}").text.split())
     assert f"E{cost[1:]}: someone who sees your report" in taken
     assert "at most 73.2%, with the chance of 0.0002 that it tells more counted in." in taken
-    pure = collector.survey(sv.TopItems("basket", top=2, method="psfo"), people=1000, epsilon=1.0, schema=BASKET)
+    pure = collector.survey(
+        sv.TopItems("basket", top=2, method="psfo"), people=1000, epsilon=1.0, schema=BASKET
+    )
     assert "delta" not in browser.get(f"/take/{pure.id}").text
 
 
@@ -155,9 +183,15 @@ def test_sets_of_items_are_drawn_and_taken_away() -> None:
     assert figures.download(found, ["basket"], "png").startswith(b"\x89PNG")
 
 
-def test_a_round_of_a_series_is_watched_and_answered(collector: Collector, browser: httpx.Client) -> None:
+def test_a_round_of_a_series_is_watched_and_answered(
+    collector: Collector, browser: httpx.Client
+) -> None:
     plan = collector.survey(
-        sv.TopItems("basket", top=2, method="svim"), people=2000, epsilon=4.0, schema=BASKET, title="Baskets"
+        sv.TopItems("basket", top=2, method="svim"),
+        people=2000,
+        epsilon=4.0,
+        schema=BASKET,
+        title="Baskets",
     )
     hear(collector, plan, {"basket": [["milk", "tea"], ["milk"]] * 1000})
     text = until(lambda: (page := browser.get(f"/watch/{plan.id}").text).count("<svg") and page)
@@ -171,32 +205,47 @@ def test_a_round_of_a_series_is_watched_and_answered(collector: Collector, brows
     assert (after.plan.series.number, after.plan.series.parent) == (1, plan.id)
     assert after.entry.title == "Baskets (round 2)"
     assert collector.service.survey(plan.id).entry.closed
-    assert browser.post(f"/watch/{plan.id}/next").headers["location"] == followed.headers["location"]
+    assert (
+        browser.post(f"/watch/{plan.id}/next").headers["location"] == followed.headers["location"]
+    )
     assert browser.post(f"/watch/{after.plan.id}/next").status_code == 409  # nobody was heard there
     page = browser.get(f"/take/{after.plan.id}").text
     assert page.count('type="checkbox"') == 3
     assert f"asks in {len(plan.series.shares)} rounds" in page
 
 
-def test_numbers_and_long_lists_have_their_fields(collector: Collector, browser: httpx.Client) -> None:
-    numbers = collector.survey(sv.HeavyHitters("x", top=2), schema=sv.Schema(x=sv.Integer(bits=100)))
+def test_numbers_and_long_lists_have_their_fields(
+    collector: Collector, browser: httpx.Client
+) -> None:
+    numbers = collector.survey(
+        sv.HeavyHitters("x", top=2), schema=sv.Schema(x=sv.Integer(bits=100))
+    )
     assert 'pattern="[0-9]+"' in browser.get(f"/take/{numbers.id}").text
     many = sv.TopItems("basket", top=2, method="psfo", length=1)
     plan = collector.survey(many, schema=sv.Schema(basket=sv.Items(range(5000))))
     assert "cannot show all values" in browser.get(f"/take/{plan.id}").text
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is missing: reports in words were not tried")
+@pytest.mark.skipif(
+    shutil.which("node") is None, reason="Node is missing: reports in words were not tried"
+)
 @pytest.mark.parametrize(
     ("question", "schema", "record", "asked"),
     [
         (sv.HeavyHitters("word", top=2), WORDS, {"word": "tea"}, "a part of word"),
-        (sv.TopItems("basket", top=2, method="psfo", length=2), BASKET, {"basket": ["tea"]}, "drawn by lot"),
+        (
+            sv.TopItems("basket", top=2, method="psfo", length=2),
+            BASKET,
+            {"basket": ["tea"]},
+            "drawn by lot",
+        ),
         (sv.TopItems("basket", top=2, method="svim"), BASKET, {"basket": ["tea"]}, "basket"),
         (sv.TopItems("basket", top=2), BASKET, {"basket": ["tea"]}, "basket"),
     ],
 )
-def test_whispers_about_what_is_popular_in_words(question: Any, schema: sv.Schema, record: Any, asked: str) -> None:
+def test_whispers_about_what_is_popular_in_words(
+    question: Any, schema: sv.Schema, record: Any, asked: str
+) -> None:
     plan = sv.plan(schema, question, epsilon=2.0, people=1000)
     reports = []
     for seed in range(40):

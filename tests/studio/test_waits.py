@@ -1,4 +1,6 @@
-"""Participants are served whatever analysts wait for, and their page costs one rendering for all."""
+"""Participants are served whatever analysts wait for,
+and their page costs one rendering for all.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG, until
 
 THREADS = 40  # of the pool in which most requests are answered
-FORM = {"title": "", "learn": "frequencies", "epsilon": "1", "people": "100", "name": "x", "kind": "boolean"}
+FORM = {
+    "title": "",
+    "learn": "frequencies",
+    "epsilon": "1",
+    "people": "100",
+    "name": "x",
+    "kind": "boolean",
+}
 REST = dict.fromkeys(("values", "low", "high", "bins", "longest", "alphabet"), "")
 
 
@@ -32,7 +41,8 @@ def studio(tmp_path: Path) -> Iterator[Collector]:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/new/preview"), ("POST", "/new"), ("GET", "/watch/{id}/table.csv?attribute=smoker")]
+    ("method", "path"),
+    [("POST", "/new/preview"), ("POST", "/new"), ("GET", "/watch/{id}/table.csv?attribute=smoker")],
 )
 def test_participants_are_served_while_analysts_wait(
     studio: Collector, monkeypatch: pytest.MonkeyPatch, method: str, path: str
@@ -47,13 +57,18 @@ def test_participants_are_served_while_analysts_wait(
     monkeypatch.setattr(make_page, "ask_design", slow)
     monkeypatch.setattr(BackgroundJobs, "submit", slow)
     monkeypatch.setattr(studio.service, "snapshot", lambda _: Snapshot(1, Path("none")))
-    url, options = studio.studio + path.format(id=plan.id), {"timeout": HANG, "headers": {"Origin": studio.url}}
+    url, options = (
+        studio.studio + path.format(id=plan.id),
+        {"timeout": HANG, "headers": {"Origin": studio.url}},
+    )
     if method == "POST":
         options["data"] = FORM | REST
     is_download = method == "GET"
     with ThreadPoolExecutor(THREADS + 4) as threads:
         try:
-            asked = [threads.submit(httpx.request, method, url, **options) for _ in range(THREADS + 4)]
+            asked = [
+                threads.submit(httpx.request, method, url, **options) for _ in range(THREADS + 4)
+            ]
             for _ in range(4 if is_download else THREADS + 4):
                 assert entered.acquire(timeout=HANG)
             if is_download:  # the others are told to come again
@@ -67,21 +82,29 @@ def test_participants_are_served_while_analysts_wait(
     assert all(answer.headers["retry-after"] for answer in refused)
 
 
-def test_the_form_plans_where_plans_are_ended(studio: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it asks for is made by the planning processes, so that it neither holds up drawings nor runs for ever."""
+def test_the_form_plans_where_plans_are_ended(
+    studio: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it asks for is made by the planning processes, so that it neither holds up drawings nor
+    runs for ever.
+    """
 
     def busy(*_: object) -> Any:
         raise Problem("busy", "planning takes too long", {"Retry-After": "10"})
 
     monkeypatch.setattr(studio.service.planning, "submit", busy)
     options: Any = {"data": FORM | REST, "headers": {"Origin": studio.url}, "timeout": HANG}
-    assert httpx.post(f"{studio.studio}/new/preview", **options).json() == {"wrong": "planning takes too long"}
+    assert httpx.post(f"{studio.studio}/new/preview", **options).json() == {
+        "wrong": "planning takes too long"
+    }
     page = httpx.post(f"{studio.studio}/new", **options)
     assert page.status_code == 422
     assert "planning takes too long" in page.text.lower()
 
 
-def test_large_tables_are_refused_before_they_are_drawn(studio: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_refused_before_they_are_drawn(
+    studio: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = studio.survey(sv.Marginals(up_to=1))
 
     def never(*_: object, **__: object) -> Any:
@@ -98,7 +121,9 @@ def test_large_tables_are_refused_before_they_are_drawn(studio: Collector, monke
         assert "ask about fewer attributes" in page.text
 
 
-def test_a_page_is_rendered_once_for_all(studio: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_rendered_once_for_all(
+    studio: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = studio.survey(sv.Frequencies("smoker"), title="Once")
     calls: list[str] = []
 
@@ -160,7 +185,9 @@ def test_a_survey_made_again_shows_no_picture_of_the_deleted_one(
     def shown() -> set[Any]:
         asked.clear()
         for path in ("", "/live", "/table?attribute=smoker"):
-            assert httpx.get(f"{studio.studio}/watch/{plan.id}{path}", timeout=HANG).status_code == 200
+            assert (
+                httpx.get(f"{studio.studio}/watch/{plan.id}{path}", timeout=HANG).status_code == 200
+            )
         assert len(asked) == 5
         return set(asked)
 

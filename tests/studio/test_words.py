@@ -16,7 +16,9 @@ from sottovoce.protocol.encodings import Parities
 from sottovoce.protocol.plan import Plan
 from tests.studio.collectors import SCHEMA
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node is missing: reports in words were not tried")
+pytestmark = pytest.mark.skipif(
+    shutil.which("node") is None, reason="Node is missing: reports in words were not tried"
+)
 
 STATIC = Path(sv.__file__).parent / "studio" / "static"
 CLIENT = STATIC.parent / "client"
@@ -56,8 +58,13 @@ QUESTIONS: dict[str, sv.Frequencies | sv.Marginals] = {
 
 def told(plan: Plan, reports: list[sv.Report]) -> Any:
     """What the page says of these reports."""
-    program = PROGRAM % tuple(json.dumps(path.as_uri()) for path in (STATIC / "words.js", CLIENT / "index.js"))
-    given = {"text": plan.to_json(), "reports": [{"cohort": r.cohort, "payload": r.payload.hex()} for r in reports]}
+    program = PROGRAM % tuple(
+        json.dumps(path.as_uri()) for path in (STATIC / "words.js", CLIENT / "index.js")
+    )
+    given = {
+        "text": plan.to_json(),
+        "reports": [{"cohort": r.cohort, "payload": r.payload.hex()} for r in reports],
+    }
     ran = subprocess.run(
         ["node", "--input-type=module", "-e", program],
         input=json.dumps(given),
@@ -80,16 +87,22 @@ def test_every_cohort_is_told_what_it_was_asked(name: str) -> None:
     cohorts = range(0, len(plan.cohorts), step)
     blank = [sv.Report(plan.id, cohort, bytes(plan.cohorts[cohort].bytes)) for cohort in cohorts]
     for cohort, found in zip(cohorts, told(plan, blank), strict=True):
-        for ask, (names, products, oracle) in zip(plan.cohorts[cohort].asks, found["asks"], strict=True):
+        for ask, (names, products, oracle) in zip(
+            plan.cohorts[cohort].asks, found["asks"], strict=True
+        ):
             encoding = ask.encoding
             assert tuple(names) == encoding.attributes
-            rows = [list(row) for row in encoding.products] if isinstance(encoding, Parities) else None
+            rows = (
+                [list(row) for row in encoding.products] if isinstance(encoding, Parities) else None
+            )
             assert products == rows
             assert oracle == ask.oracle.to_json()["name"]
 
 
 def test_signs_are_told_as_questions_that_the_record_answers() -> None:
-    """At an epsilon so large that reports are true, what is said is the answer to what was asked."""
+    """At an epsilon so large that reports are true,
+    what is said is the answer to what was asked.
+    """
     plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method="inp-ht"), epsilon=40, people=10_000)
     record = {"smoker": True, "drinks": "daily", "age": 41, "exercise": False}
     holds = {
@@ -104,7 +117,11 @@ def test_signs_are_told_as_questions_that_the_record_answers() -> None:
     }
     seen = set()
     for found in told(plan, whispered(plan, record, 60)):
-        asked = found["asked"].removeprefix("whether exactly one of these is so: ").removeprefix("whether ")
+        asked = (
+            found["asked"]
+            .removeprefix("whether exactly one of these is so: ")
+            .removeprefix("whether ")
+        )
         parts = asked.split("; ")
         seen.update(parts)
         answer = "yes" if sum(holds[part] for part in parts) % 2 else "no"
@@ -115,13 +132,20 @@ def test_signs_are_told_as_questions_that_the_record_answers() -> None:
 def test_direct_answers_and_sets_are_told_by_their_labels() -> None:
     record = {"smoker": True, "drinks": "daily", "age": 41, "exercise": False}
     plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method="marg-ps"), epsilon=40, people=10_000)
-    words = {name: f"{name}: {label}" for name, label in zip(record, ("yes", "daily", "38 to 57", "no"), strict=True)}
-    for report, found in zip(whispered(plan, record, 20), told(plan, whispered(plan, record, 20)), strict=True):
+    words = {
+        name: f"{name}: {label}"
+        for name, label in zip(record, ("yes", "daily", "38 to 57", "no"), strict=True)
+    }
+    for report, found in zip(
+        whispered(plan, record, 20), told(plan, whispered(plan, record, 20)), strict=True
+    ):
         names = plan.cohorts[report.cohort].asks[0].encoding.attributes
         assert found["asked"] == f"{names[0]} and {names[1]}, together"
         assert found["said"][0].startswith(f"“{words[names[0]]}, {words[names[1]]}”")
     grr = sv.plan(SCHEMA, sv.Frequencies("drinks"), epsilon=1.0, people=100)
-    chance = round(100 * int(grr.cohorts[0].asks[0].oracle.to_json()["thresholds"]["truth"]) / 2**64)
+    chance = round(
+        100 * int(grr.cohorts[0].asks[0].oracle.to_json()["thresholds"]["truth"]) / 2**64
+    )
     assert f"{chance} times of 100" in told(grr, whispered(grr, record, 1))[0]["said"][0]
     plan = sv.plan(SCHEMA, sv.Frequencies("drinks", oracle="oue"), epsilon=1.0, people=100)
     report = sv.Report(plan.id, 0, bytes([0b101]))

@@ -1,4 +1,6 @@
-"""A device's account: what all plans together tell of an attribute, and the cap that they may not pass."""
+"""A device's account: what all plans together tell of an attribute, and the cap that they may not
+pass.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ NO_COINS = Tape(b"")  # a draw from it raises
 
 
 def plan(*names: str, people: int = 1000, epsilon: Any = "1.5", **options: Any) -> sv.Plan:
-    return sv.plan(SCHEMA, sv.Frequencies(*(names or ("x",)), **options), epsilon=epsilon, people=people)
+    return sv.plan(
+        SCHEMA, sv.Frequencies(*(names or ("x",)), **options), epsilon=epsilon, people=people
+    )
 
 
 def test_a_hundred_and_one_plans_tell_no_more_than_the_cap() -> None:
@@ -38,7 +42,8 @@ def test_a_hundred_and_one_plans_tell_no_more_than_the_cap() -> None:
     restored = sv.ClientState.from_json(state.to_json())
     with pytest.raises(sv.BudgetExceeded):
         sv.Client(plan(people=5000), restored, NO_COINS).report(RECORD)
-    assert sv.Client(plan(), restored).report(RECORD) == answered[0]  # from the memo, which costs nothing
+    # from the memo, which costs nothing
+    assert sv.Client(plan(), restored).report(RECORD) == answered[0]
     assert restored.to_json() == state.to_json()
     sv.Client(plan("y"), restored).report(RECORD)  # another attribute has an account of its own
     sv.Client(plan(people=5000, epsilon=1), restored).report(RECORD)
@@ -58,25 +63,31 @@ def test_every_attribute_of_a_plan_is_charged_or_none() -> None:
 
 def test_costs_are_the_largest_of_the_cohorts_and_rounded_up() -> None:
     assert cost_of(plan("x", "y", epsilon=1).cohorts) == Spent(1_000_000_000)
-    assert cost_of(thirds()) == Spent(999_999_999)  # each to nine digits: not more than the plan says
+    # each to nine digits: not more than the plan says
+    assert cost_of(thirds()) == Spent(999_999_999)
     assert cost_of(plan(epsilon="0.0000000001").cohorts) == Spent(1)  # a tenth of a billionth
     assert cost_of(plan(epsilon="1.0000000001").cohorts) == Spent(1_000_000_001)
 
 
 def thirds() -> Any:
     schema = sv.Schema(**{name: sv.Boolean() for name in "abc"})
-    return sv.plan(schema, sv.Frequencies("a", "b", "c", split="budget"), epsilon=1, people=1000).cohorts
+    return sv.plan(
+        schema, sv.Frequencies("a", "b", "c", split="budget"), epsilon=1, people=1000
+    ).cohorts
 
 
 def test_deltas_add_up_and_have_a_cap() -> None:
-    question = sv.TopItems("basket", top=2, method="psfo", length=4, oracle="olh-seeded", delta="1/2000")
+    question = sv.TopItems(
+        "basket", top=2, method="psfo", length=4, oracle="olh-seeded", delta="1/2000"
+    )
     made = [sv.plan(SCHEMA, question, epsilon="0.1", people=1000 + extra) for extra in range(3)]
     assert cost_of(made[0].cohorts) == Spent(100_000_000, 500_000)
     state = sv.ClientState(delta_cap="1/1000")
     for one in made[:2]:
         sv.Client(one, state).report(RECORD)
     with pytest.raises(
-        sv.BudgetExceeded, match=r"delta 0\.001 was spent and 0\.0005 more would pass the cap of 0\.001"
+        sv.BudgetExceeded,
+        match=r"delta 0\.001 was spent and 0\.0005 more would pass the cap of 0\.001",
     ):
         sv.Client(made[2], state, NO_COINS).report(RECORD)
 
@@ -121,7 +132,8 @@ def test_damaged_accounts_and_states_without_one_are_refused() -> None:
         with pytest.raises(sv.InvalidInput, match="client state"):
             sv.ClientState.from_json(json.dumps({**good, "account": account}))
     with pytest.raises(sv.InvalidInput, match="client state"):
-        sv.ClientState.from_json(json.dumps({"rounds": {}, "memos": {}}))  # nobody knows what its plans cost
+        # nobody knows what its plans cost
+        sv.ClientState.from_json(json.dumps({"rounds": {}, "memos": {}}))
 
 
 class Yielding(System):

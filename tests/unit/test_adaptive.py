@@ -33,7 +33,12 @@ def test_nothing_that_fits_is_better(size: int, epsilon: float, target: str) -> 
 def test_the_choices_people_expect() -> None:
     assert sv.oracle("adaptive", size=2, epsilon=1.0).names[0] == "grr"
     assert sv.oracle("adaptive", size=16, epsilon=1.0).names[0] == "ss"
-    assert sv.oracle("adaptive", size=16, epsilon=1.0, bytes=1).names[0] in ("grr", "hr", "hrr", "olh")
+    assert sv.oracle("adaptive", size=16, epsilon=1.0, bytes=1).names[0] in (
+        "grr",
+        "hr",
+        "hrr",
+        "olh",
+    )
     assert sv.oracle("adaptive", size=4096, epsilon=1.0).names[0] == "olh"
     assert sv.oracle("adaptive", size=4096, epsilon=1.0, bytes=512).names[0] == "ss"
     assert sv.oracle("adaptive", size=1 << 64, epsilon=1.0).names[0] == "olh-seeded"
@@ -52,7 +57,14 @@ def test_bad_choices() -> None:
 
 @pytest.mark.parametrize(
     ("alias", "name"),
-    [("de", "grr"), ("k-rr", "grr"), ("ps", "grr"), ("k-rappor", "sue"), ("prr", "sue"), ("random-projection", "blh")],
+    [
+        ("de", "grr"),
+        ("k-rr", "grr"),
+        ("ps", "grr"),
+        ("k-rappor", "sue"),
+        ("prr", "sue"),
+        ("random-projection", "blh"),
+    ],
 )
 def test_aliases(alias: str, name: str) -> None:
     assert sv.oracle(alias, size=8, epsilon=1.0) == sv.oracle(name, size=8, epsilon=1.0)

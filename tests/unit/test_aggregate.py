@@ -1,4 +1,6 @@
-"""Aggregates merge by addition, survive bytes, stream, and refuse what is not theirs; bad batches change nothing."""
+"""Aggregates merge by addition, survive bytes, stream, and refuse what is not theirs; bad batches
+change nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean())
 
 
 def make(oracle: str = "grr") -> sv.Plan:
-    return sv.plan(SCHEMA, sv.Frequencies("y" if oracle == "rr" else "x", oracle=oracle), epsilon=1.0, people=1000)
+    return sv.plan(
+        SCHEMA,
+        sv.Frequencies("y" if oracle == "rr" else "x", oracle=oracle),
+        epsilon=1.0,
+        people=1000,
+    )
 
 
 def crowd(plan: sv.Plan, people: int = 600, seed: int = 1) -> sv.Reports:
@@ -94,7 +101,8 @@ def test_forged_bytes_with_a_good_checksum_are_refused() -> None:
             read = sv.Aggregate.from_bytes(plan, forged)
         except sv.SottovoceError:
             continue
-        assert read.people >= 0  # only the number of people can have changed, to another whole number
+        # only the number of people can have changed, to another whole number
+        assert read.people >= 0
         read.merge(read)
 
 
@@ -113,7 +121,11 @@ def test_a_table_stays_as_it_was_when_its_aggregate_grows() -> None:
 def test_single_reports_are_checked_too() -> None:
     plan = make()
     good = next(crowd(plan, 1).single(plan))
-    for wrong in (sv.Report(plan.id, 0, b""), sv.Report(plan.id, 1 << 40, b"\0"), sv.Report(plan.id, -1, good.payload)):
+    for wrong in (
+        sv.Report(plan.id, 0, b""),
+        sv.Report(plan.id, 1 << 40, b"\0"),
+        sv.Report(plan.id, -1, good.payload),
+    ):
         with pytest.raises(sv.CorruptReport):
             sv.Aggregate(plan).add(wrong)
         with pytest.raises(sv.CorruptReport):
@@ -190,7 +202,9 @@ def test_reports_of_an_arrow_table_that_is_not_ours() -> None:
         pa.table({"a": [1]}),
         table.replace_schema_metadata({}),
         table.drop(["cohort"]),
-        pa.table({"cohort": ["x"], "payload": ["y"]}).replace_schema_metadata(table.schema.metadata),
+        pa.table({"cohort": ["x"], "payload": ["y"]}).replace_schema_metadata(
+            table.schema.metadata
+        ),
     ):
         with pytest.raises(sv.CorruptReport):
             sv.Reports.from_arrow(wrong)
@@ -205,8 +219,12 @@ MANY_COHORTS = sv.Schema(**{f"x{place}": sv.Boolean() for place in range(12)})
 BOMBED = {
     "a table": make(),
     "kept reports": make("olh-seeded"),
-    "a tally": sv.plan(MANY_COHORTS, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=1000),
-    "joint": sv.plan(MANY_COHORTS, sv.Marginals(up_to=2, method="inp-em"), epsilon=1.0, people=1000),
+    "a tally": sv.plan(
+        MANY_COHORTS, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=1000
+    ),
+    "joint": sv.plan(
+        MANY_COHORTS, sv.Marginals(up_to=2, method="inp-em"), epsilon=1.0, people=1000
+    ),
 }
 
 
@@ -226,7 +244,9 @@ def test_an_aggregate_inflates_no_further_than_its_plan_allows(name: str) -> Non
 
 
 def test_equal_reports_are_read_back_if_they_are_known_to_be_that_many() -> None:
-    """Whoever sends one report over and over does not make a collector's own aggregate unreadable."""
+    """Whoever sends one report over and over does not make a collector's own aggregate
+    unreadable.
+    """
     plan = make("olh-seeded")
     one = crowd(plan, 1)
     total = sv.Aggregate(plan).add(sv.Reports.concat([one] * 40_000))

@@ -1,4 +1,6 @@
-"""Assigned coins: the collector's, signed; public, so private whoever draws them; and a report must use them."""
+"""Assigned coins: the collector's, signed; public, so private whoever draws them; and a report must
+use them.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,35 @@ from sottovoce.device.assignment import new_id
 from sottovoce.ground.entropy import Assigned, Entropy, Seeded, Stream, Tape, exact_law
 from sottovoce.ground.hashes import bucket, keyed_hash
 from sottovoce.oracles.thresholds import exceeds, log_ratio
-from sottovoce.protocol.encodings import Ask, Cells, Drawn, Extensions, Held, Padded, Parities, Window
+from sottovoce.protocol.encodings import (
+    Ask,
+    Cells,
+    Drawn,
+    Extensions,
+    Held,
+    Padded,
+    Parities,
+    Window,
+)
 from sottovoce.questions.itemsets.padding import padded_ask
 from tests.oracles import ENUMERABLE, SMALL, small
 
 KEY = bytes(range(32))
 NOW = 4_102_444_800  # the year 2100: until then nothing here has expired
 SCHEMA = sv.Schema(x=sv.Categorical(["a", "b", "c", "d", "e"]), yes=sv.Boolean())
-PUBLIC = ("olh", "blh", "olh-seeded", "olh-wide", "olh-sets", "hrr", "cms", "hcms", "o-rr", "o-rappor", "rappor")
+PUBLIC = (
+    "olh",
+    "blh",
+    "olh-seeded",
+    "olh-wide",
+    "olh-sets",
+    "hrr",
+    "cms",
+    "hcms",
+    "o-rr",
+    "o-rappor",
+    "rappor",
+)
 
 
 def made(oracle: str = "olh", *names: str, **options: Any) -> sv.Plan:
@@ -41,14 +64,21 @@ def assigned(plan: sv.Plan, number: int = 0) -> sv.Assignment:
 def test_a_report_uses_the_coins_it_was_given(oracle: str) -> None:
     plan = made(oracle, **SMALL.get(oracle, {}))
     given, other = assigned(plan, 1), assigned(plan, 2)
-    one, two = (sv.Client(plan, entropy=Seeded(seed), assignment=given).report({"x": "c"}) for seed in (1, 2))
+    one, two = (
+        sv.Client(plan, entropy=Seeded(seed), assignment=given).report({"x": "c"})
+        for seed in (1, 2)
+    )
     source: Any = plan.cohorts[0].asks[0].oracle
-    assert source.public_part(source.unpack(one.payload)) == source.public_part(source.unpack(two.payload))
+    assert source.public_part(source.unpack(one.payload)) == source.public_part(
+        source.unpack(two.payload)
+    )
     given.check(one, plan)
     given.check(two, plan)
     with pytest.raises(sv.BadAssignment, match="hashes are not those that were assigned"):
         _first_refusal(
-            other, [sv.Client(plan, assignment=assigned(plan, n)).report({"x": "c"}) for n in range(9)], plan
+            other,
+            [sv.Client(plan, assignment=assigned(plan, n)).report({"x": "c"}) for n in range(9)],
+            plan,
         )
 
 
@@ -59,7 +89,9 @@ def _first_refusal(given: sv.Assignment, reports: list[sv.Report], plan: sv.Plan
 
 @pytest.mark.parametrize("oracle", [name for name in ENUMERABLE if name in PUBLIC])
 def test_public_coins_tell_nothing_of_a_value(oracle: str) -> None:
-    """Their exact law is the same for every value, so that given them a report is as private as without."""
+    """Their exact law is the same for every value, so that given them a report is as private as
+    without.
+    """
     source: Any = small(oracle, 3, 1.0)
     laws = []
     for law in source.exact_channel():
@@ -68,7 +100,9 @@ def test_public_coins_tell_nothing_of_a_value(oracle: str) -> None:
             public[tuple(source.public_part(output))] += chance
         laws.append(public)
     assert laws[0] == laws[1] == laws[2]
-    given: dict[tuple[int, ...], list[dict[Any, Fraction]]] = defaultdict(lambda: [{} for _ in laws])
+    given: dict[tuple[int, ...], list[dict[Any, Fraction]]] = defaultdict(
+        lambda: [{} for _ in laws]
+    )
     for value, law in enumerate(source.exact_channel()):
         for output, chance in law.items():
             given[tuple(source.public_part(output))][value][output] = chance
@@ -102,16 +136,25 @@ class Settled(Entropy):
 
 
 def _asked(encoding: Any, name: str, **options: Any) -> Ask:
-    return Ask(encoding, sv.oracle(name, size=encoding.size, epsilon=EPSILON, **(SMALL.get(name, {}) | options)))
+    return Ask(
+        encoding,
+        sv.oracle(name, size=encoding.size, epsilon=EPSILON, **(SMALL.get(name, {}) | options)),
+    )
 
 
 def _asks() -> Iterator[tuple[str, Ask, list[Any]]]:
-    """Every encoding, with oracles that have public coins and with amplified ones; and all that it may read."""
+    """Every encoding, with oracles that have public coins and with amplified ones; and all that it
+    may read.
+    """
     for candidates in (None, SETS):
         for name in ("grr", "olh", "blh", "olh-seeded", "oue"):
             for length in (1, 3):
                 ask = padded_ask("basket", ITEMS, candidates, length, name, EPSILON)
-                yield f"padded to {length}, {name}, {candidates}", ask, [{"basket": held} for held in HELD]
+                yield (
+                    f"padded to {length}, {name}, {candidates}",
+                    ask,
+                    [{"basket": held} for held in HELD],
+                )
         for length in (1, 2):
             whole = _asked(Drawn("basket", ITEMS, candidates, length), "olh-sets", length=length)
             yield f"drawn {length}, {candidates}", whole, [{"basket": held} for held in HELD]
@@ -131,7 +174,9 @@ ASKS = list(_asks())
 
 
 def law_given(signature: bytes, ask: Ask, codes: Any) -> dict[Any, Fraction]:
-    """The exact chances of an ask's reports, from the drawing of an item to the last coin, given its public coins."""
+    """The exact chances of an ask's reports, from the drawing of an item to the last coin, given
+    its public coins.
+    """
 
     def report(entropy: Entropy) -> Any:
         settled = Settled(Stream(signature), entropy)
@@ -142,14 +187,18 @@ def law_given(signature: bytes, ask: Ask, codes: Any) -> dict[Any, Fraction]:
 
 def worst_of(laws: Sequence[dict[Any, Fraction]]) -> Fraction:
     """The largest ratio of one report's chances under two records."""
-    assert all(law.keys() == laws[0].keys() for law in laws), "a report that some record cannot have sent"
+    assert all(law.keys() == laws[0].keys() for law in laws), (
+        "a report that some record cannot have sent"
+    )
     return max(max(law[each] for law in laws) / min(law[each] for law in laws) for each in laws[0])
 
 
 @pytest.mark.parametrize(("ask", "codes"), [row[1:] for row in ASKS], ids=[row[0] for row in ASKS])
 def test_an_ask_is_private_given_any_public_coins(ask: Ask, codes: list[Any]) -> None:
     """Encoding and oracle together: for every two records, whatever the collector assigned."""
-    for number in range(2 if ask.oracle.names[0] in ("oue", "rappor") else SIGNATURES):  # two have many reports
+    for number in range(
+        2 if ask.oracle.names[0] in ("oue", "rappor") else SIGNATURES
+    ):  # two have many reports
         laws = [law_given(bytes([number]) * 32, ask, each) for each in codes]
         assert not exceeds(worst_of(laws), EPSILON)
         assert log_ratio(worst_of(laws)) <= ask.guarantee.lifetime + 1e-12
@@ -158,7 +207,9 @@ def test_an_ask_is_private_given_any_public_coins(ask: Ask, codes: list[Any]) ->
 
 
 def ground(ask: Ask, most: int) -> tuple[bytes, int]:
-    """What a collector can find by trying: a signature whose hash puts all padding into one bucket; and that one."""
+    """What a collector can find by trying: a signature whose hash puts all padding into one bucket;
+    and that one.
+    """
     padding, size = range(ask.encoding.count, ask.encoding.size), ask.oracle.buckets  # type: ignore[attr-defined]
     for number in count():
         assert number < most
@@ -170,16 +221,28 @@ def ground(ask: Ask, most: int) -> tuple[bytes, int]:
     raise AssertionError
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "found"), [("1", "1/100", 1.275), ("3", "1/10", 4.065)])
-def test_a_collector_that_grinds_signatures_breaks_a_delta(epsilon: str, delta: str, found: float) -> None:
-    """So assigned coins are not for plans with one: what should be rare is what a collector can choose."""
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "found"), [("1", "1/100", 1.275), ("3", "1/10", 4.065)]
+)
+def test_a_collector_that_grinds_signatures_breaks_a_delta(
+    epsilon: str, delta: str, found: float
+) -> None:
+    """So assigned coins are not for plans with one: what should be rare is what a collector can
+    choose.
+    """
     length, items = (6 if epsilon == "1" else 3), 60
     ask = padded_ask("basket", items, None, length, "olh-seeded", Decimal(epsilon), Fraction(delta))
     assert ask.guarantee.per_report <= float(epsilon)
     signature, shared = ground(ask, most=20_000)
     seed = Stream(signature).bits(64)
-    elsewhere = [item for item in range(items) if bucket(keyed_hash(seed, item), ask.oracle.buckets) != shared]  # type: ignore[attr-defined]
-    worst = worst_of([law_given(signature, ask, {"basket": held}) for held in ([], elsewhere[:length])])
+    elsewhere = [
+        item
+        for item in range(items)
+        if bucket(keyed_hash(seed, item), ask.oracle.buckets) != shared
+    ]  # type: ignore[attr-defined]
+    worst = worst_of(
+        [law_given(signature, ask, {"basket": held}) for held in ([], elsewhere[:length])]
+    )
     assert log_ratio(worst) == pytest.approx(found, abs=0.01)
     assert exceeds(worst, Decimal(epsilon))
 
@@ -220,8 +283,12 @@ def test_nothing_is_drawn_under_an_expired_assignment(rounds: tuple[int, ...]) -
     assert state.to_json() == before
 
 
-def test_a_memo_is_sent_again_after_its_assignment_has_expired(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="olh"), epsilon=1.0, people=1000, coin="assigned")
+def test_a_memo_is_sent_again_after_its_assignment_has_expired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = sv.plan(
+        SCHEMA, sv.Frequencies("x", oracle="olh"), epsilon=1.0, people=1000, coin="assigned"
+    )
     given = sv.Assignment.sign(KEY, plan.id, bytes(16), 1_700_000_000)
     state = sv.ClientState()
     monkeypatch.setattr("sottovoce.device.client.time", lambda: 1_600_000_000.0)
@@ -239,11 +306,16 @@ def test_oracles_without_public_coins_draw_none(oracle: str) -> None:
 
 
 def test_cohorts_are_assigned() -> None:
-    plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=1000, coin="assigned")
+    plan = sv.plan(
+        SCHEMA, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=1000, coin="assigned"
+    )
     record = {"x": "b", "yes": True}
     cohorts = {sv.Client(plan, assignment=assigned(plan)).report(record).cohort for _ in range(20)}
     assert len(cohorts) == 1
-    spread = {sv.Client(plan, assignment=assigned(plan, number)).report(record).cohort for number in range(60)}
+    spread = {
+        sv.Client(plan, assignment=assigned(plan, number)).report(record).cohort
+        for number in range(60)
+    }
     assert len(spread) > 5
     report = sv.Client(plan, assignment=assigned(plan)).report(record)
     wrong = sv.Report(plan.id, (report.cohort + 1) % len(plan.cohorts), report.payload)

@@ -21,7 +21,13 @@ TINY = speed.Size(people=500, many=500, values=16, sizes=(16,), repeats=2, sampl
 
 
 def row(**changes: object) -> Row:
-    fields = {"group": "olh", "what": "a case", "unit": "s", "measured": Timing(0.1, 0.2, 5), **changes}
+    fields = {
+        "group": "olh",
+        "what": "a case",
+        "unit": "s",
+        "measured": Timing(0.1, 0.2, 5),
+        **changes,
+    }
     return Row(**fields)  # type: ignore[arg-type]
 
 
@@ -53,7 +59,11 @@ def test_a_row_shows_its_target_and_ratios() -> None:
 
 
 def test_figures_have_fitting_units() -> None:
-    assert [shown(figure, "s") for figure in (540.0, 0.0123, 8.58e-6)] == ["540 s", "12.3 ms", "8.58 us"]
+    assert [shown(figure, "s") for figure in (540.0, 0.0123, 8.58e-6)] == [
+        "540 s",
+        "12.3 ms",
+        "8.58 us",
+    ]
     assert shown(15.14, "MiB") == "15.1 MiB"
     assert shown(0.0, "MiB") == "0 MiB"
 
@@ -96,7 +106,9 @@ def test_plain_numpy_computes_what_it_stands_for() -> None:
     assert q + (p - q) * dense == pytest.approx(heard, abs=1e-6)
     assert plain.em_iterations(heard, 1.0) <= 10_000
     seeds = np.arange(64, dtype=np.uint64)
-    counts = sum(plain.hashing_server(seeds, np.full(64, answer, np.uint64), 5, 4) for answer in range(4))
+    counts = sum(
+        plain.hashing_server(seeds, np.full(64, answer, np.uint64), 5, 4) for answer in range(4)
+    )
     assert counts.tolist() == [64] * 5  # every report supports each value under exactly one answer
 
 
@@ -117,7 +129,8 @@ def test_marginals_are_timed_down_to_the_last_table() -> None:
     rows = list(marginal_speed.marginals(None, {}, shape))
     assert {found.group for found in rows} == {"marginals"}
     assert [found.unit for found in rows[-2:]] == ["s", "MiB"]
-    assert all(found.limit is not None for found in rows)  # they hold for the default shape; here a start counts most
+    # they hold for the default shape; here a start counts most
+    assert all(found.limit is not None for found in rows)
 
 
 def test_what_is_popular_is_timed_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +138,18 @@ def test_what_is_popular_is_timed_in_a_process_of_its_own(monkeypatch: pytest.Mo
     monkeypatch.setattr(popular_speed, "CASES", few)
     rows = list(popular_speed.popular(None, {}, people=3000, baskets=2000))
     assert {found.group for found in rows} == {"popular"}
-    assert [(found.unit, found.limit) for found in rows] == [("s", 20.0), ("MiB", 2048.0), ("s", 5.0)]
+    assert [(found.unit, found.limit) for found in rows] == [
+        ("s", 20.0),
+        ("MiB", 2048.0),
+        ("s", 5.0),
+    ]
 
 
 def test_popular_values_are_measured_point_by_point(tmp_path: Path) -> None:
-    tasks = [popular.Task("values", "exponential-64", top, ("2", "4"), ("pem", "genie"), 1, 3000) for top in (16, 32)]
+    tasks = [
+        popular.Task("values", "exponential-64", top, ("2", "4"), ("pem", "genie"), 1, 3000)
+        for top in (16, 32)
+    ]
     out = tmp_path / "points.jsonl"
     said: list[str] = []
     popular.run(out, said.append, tmp_path, tasks)

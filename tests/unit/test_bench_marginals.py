@@ -1,4 +1,6 @@
-"""The grid of marginals goes on where it was, shares nothing it should not, and reports what its lines say."""
+"""The grid of marginals goes on where it was, shares nothing it should not, and reports what its
+lines say.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def test_the_coarse_grid_comes_first(tiny: Any) -> None:
     assert all(task.epsilon in COARSE_EPSILONS and task.run < 2 for task in tasks[:coarse])
     assert not any(task.epsilon in COARSE_EPSILONS and task.run < 2 for task in tasks[coarse:])
     keys = {(t.source, t.people, k, t.epsilon, m, t.run) for t in tasks for k, m in t.points}
-    assert len(keys) == 2 * 2 * 10 * 5 * 2 == sum(len(task.points) for task in tasks)  # k = 6 needs 15 attributes
+    # k = 6 needs 15 attributes
+    assert len(keys) == 2 * 2 * 10 * 5 * 2 == sum(len(task.points) for task in tasks)
     done = set(list(keys)[::3])
     left = {
         (task.source, task.people, k, task.epsilon, method, task.run)
@@ -67,12 +70,27 @@ def test_the_coarse_grid_comes_first(tiny: Any) -> None:
 
 
 def test_a_task_measures_what_compare_measures(tiny: Any) -> None:
-    task = Task("one", 512, 0, "1.0", ((3, "marg-ps"), (3, "auto"), (3, "inp-em"), (2, "fc"), (3, "fc")), "", True, 60)
+    task = Task(
+        "one",
+        512,
+        0,
+        "1.0",
+        ((3, "marg-ps"), (3, "auto"), (3, "inp-em"), (2, "fc"), (3, "fc")),
+        "",
+        True,
+        60,
+    )
     lines = work(task)
     assert json.loads(json.dumps(lines)) == lines
     for found, (k, method) in zip(lines, task.points, strict=True):
-        (row,) = compare_marginals(small(1), k, 512, ["1.0"], [method], 50, 1, marginals.SEED, coverage=True)
-        assert (found["sse"], found["tvd"], found.get("coverage")) == (row.sse, row.tvd, row.coverage)
+        (row,) = compare_marginals(
+            small(1), k, 512, ["1.0"], [method], 50, 1, marginals.SEED, coverage=True
+        )
+        assert (found["sse"], found["tvd"], found.get("coverage")) == (
+            row.sse,
+            row.tvd,
+            row.coverage,
+        )
         assert (found["method"], found["k"], found.get("chosen")) == (method, k, row.chosen)
     assert "does not fit" in lines[2]["reason"]
 
@@ -82,12 +100,16 @@ def test_equal_cohorts_are_simulated_once(tiny: Any, monkeypatch: pytest.MonkeyP
 
     calls = []
     heard = comparing.heard
-    monkeypatch.setattr(comparing, "heard", lambda *arguments: calls.append(arguments) or heard(*arguments))
+    monkeypatch.setattr(
+        comparing, "heard", lambda *arguments: calls.append(arguments) or heard(*arguments)
+    )
     work(Task("one", 512, 0, "1.0", ((2, "fc"), (3, "fc"), (3, "marg-ps")), "", False, 60))
     assert len(calls) == 2
 
 
-def test_a_point_that_fails_or_takes_too_long_is_marked(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_point_that_fails_or_takes_too_long_is_marked(
+    tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sottovoce.measure import marginals as comparing
 
     def broken(*_: Any) -> Any:
@@ -103,7 +125,13 @@ def test_a_point_that_fails_or_takes_too_long_is_marked(tiny: Any, monkeypatch: 
 
 def test_a_file_of_results_survives_interruptions(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    lines = [line(), line(run=1, sse=2.0), line(run=2, error="oh", sse=None), line(method="calm"), line(run=1, sse=3.0)]
+    lines = [
+        line(),
+        line(run=1, sse=2.0),
+        line(run=2, error="oh", sse=None),
+        line(method="calm"),
+        line(run=1, sse=3.0),
+    ]
     out.write_text("".join(json.dumps(each) + "\n" for each in lines) + '{"source": "one", "n"')
     assert prepared(out, ["calm"]) == {key_of(lines[0]), key_of(lines[1])}
     kept = read_lines(out)
@@ -118,7 +146,10 @@ def test_the_ratio_and_its_standard_error() -> None:
     assert ratio_of(np.array([1.0]), np.array([4.0])) == (0.25, inf)
     draws = np.random.default_rng(1)
     shared = draws.gamma(50, size=(4000, 5))
-    ours, base = shared * draws.gamma(80, 1 / 160, (4000, 5)), shared * draws.gamma(60, 1 / 60, (4000, 5))
+    ours, base = (
+        shared * draws.gamma(80, 1 / 160, (4000, 5)),
+        shared * draws.gamma(60, 1 / 60, (4000, 5)),
+    )
     pairs = [ratio_of(one, other) for one, other in zip(ours, base, strict=True)]
     ratios, spreads = np.array(pairs).T
     assert np.sqrt((spreads**2).mean()) == pytest.approx(ratios.std(), rel=0.06)
@@ -150,13 +181,23 @@ def test_points_that_fall_short_are_named() -> None:
     assert not points_of(wide, "auto", "calm")[0].falls_short
 
 
-def test_the_report_says_what_the_lines_say(tiny: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_says_what_the_lines_say(
+    tiny: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = []
     for source in ("one", "two"):
         for epsilon in (0.2, 1.0):
             for run in range(2):
                 for method, sse in (("auto", 0.25), ("calm", 1.0), ("uniform", 2.0)):
-                    lines.append(line(source=source, epsilon=epsilon, run=run, sse=sse * (1 + run / 10), method=method))
+                    lines.append(
+                        line(
+                            source=source,
+                            epsilon=epsilon,
+                            run=run,
+                            sse=sse * (1 + run / 10),
+                            method=method,
+                        )
+                    )
     lines.append(line(epsilon=2.0, coverage=0.80))
     out, page = tmp_path / "r.jsonl", tmp_path / "docs" / "marginals.md"
     out.write_text("".join(json.dumps(each) + "\n" for each in lines))
@@ -166,13 +207,22 @@ def test_the_report_says_what_the_lines_say(tiny: Any, tmp_path: Path, capsys: p
         assert marginals.main(["--report", str(out), "--docs", str(page)]) == 0
     printed = capsys.readouterr().out
     text = page.read_text()
-    for words in ("**0.250 ± 0.000** over 4 points", "| 2^16, 6, 3 | 0.25 [0.25] |", "No point lies above", "held out"):
+    for words in (
+        "**0.250 ± 0.000** over 4 points",
+        "| 2^16, 6, 3 | 0.25 [0.25] |",
+        "No point lies above",
+        "held out",
+    ):
         assert words in printed
         assert words in text
     assert "1 points lie outside 92% to 98%" in text
     assert text.startswith("# Marginals\n\nbefore\n")
     assert [text.count(mark) for mark in marks("bench.marginals")] == [1, 1]
-    for name in ("marginals-binary-65536.svg", "marginals-held-out-65536.svg", "marginals-coverage.svg"):
+    for name in (
+        "marginals-binary-65536.svg",
+        "marginals-held-out-65536.svg",
+        "marginals-coverage.svg",
+    ):
         assert f"(pictures/{name})" in text
         assert (page.parent / "pictures" / name).read_text().startswith("<svg")
 
@@ -195,11 +245,16 @@ def test_bad_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 def test_large_tables_are_not_asked_for() -> None:
     wide = Population.of({f"x{place}": np.arange(64) for place in range(16)})
     assert marginal_sources.orders(wide, (2, 3, 6)) == [2]
-    few = Population.of({f"x{place}": np.arange(64) % (50 if place < 3 else 3) for place in range(16)})
-    assert marginal_sources.orders(few, (3, 6, 8)) == [3]  # one set of three has 125,000 cells; k = 8 needs 32
+    few = Population.of(
+        {f"x{place}": np.arange(64) % (50 if place < 3 else 3) for place in range(16)}
+    )
+    # one set of three has 125,000 cells; k = 8 needs 32
+    assert marginal_sources.orders(few, (3, 6, 8)) == [3]
 
 
 def test_other_methods_stand_beside_the_base(tiny: Any) -> None:
     lines = [line(), line(method="calm", sse=2.0), line(method="am", sse=8.0)]
-    assert "| `am` | 1 | 4 | 4 (one, n = 2^16, k = 3, eps 0.2) |" in sentences(lines, "auto", "calm")
+    assert "| `am` | 1 | 4 | 4 (one, n = 2^16, k = 3, eps 0.2) |" in sentences(
+        lines, "auto", "calm"
+    )
     assert not any("`auto` |" in each for each in sentences(lines[:2], "auto", "calm"))

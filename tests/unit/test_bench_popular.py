@@ -12,8 +12,17 @@ from bench import popular
 from bench.page import marks
 
 
-def line(kind: str, source: str, top: int, method: str, epsilon: float, found: float, error: float) -> dict[str, Any]:
-    told = {"kind": kind, "source": source, "top": top, "method": method, "epsilon": epsilon, "found": found}
+def line(
+    kind: str, source: str, top: int, method: str, epsilon: float, found: float, error: float
+) -> dict[str, Any]:
+    told = {
+        "kind": kind,
+        "source": source,
+        "top": top,
+        "method": method,
+        "epsilon": epsilon,
+        "found": found,
+    }
     return told | {
         "f1": found / top,
         "f1_std": 0.1,

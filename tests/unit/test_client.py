@@ -1,4 +1,6 @@
-"""The device: it answers once, keeps a memo and never the answer, and stays silent in other rounds."""
+"""The device: it answers once, keeps a memo and never the answer,
+and stays silent in other rounds.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,11 @@ def test_the_state_never_holds_the_answer() -> None:
         sv.Client(plan(epsilon="0.01"), state, Seeded(4)).report({"x": value})
         states.append(json.loads(state.to_json()))
     assert set(states[0]) == {"rounds", "memos", "account"}
-    assert states[0]["account"]["spent"] == states[1]["account"]["spent"] == {"x": {"epsilon": 10_000_000, "delta": 0}}
+    assert (
+        states[0]["account"]["spent"]
+        == states[1]["account"]["spent"]
+        == {"x": {"epsilon": 10_000_000, "delta": 0}}
+    )
     memo = next(iter(states[0]["memos"].values()))
     assert memo == next(iter(states[1]["memos"].values()))  # at epsilon 0.01 these coins hide both
 
@@ -125,7 +131,9 @@ def test_a_device_answers_in_one_round_only() -> None:
 
 
 def test_a_series_gets_one_answer_of_a_device_however_many_plans_it_has() -> None:
-    """Twenty second rounds of one series, other shares, a first round that names an origin: one answer in all."""
+    """Twenty second rounds of one series, other shares, a first round that names an origin: one
+    answer in all.
+    """
     first = plan(rounds=(1, 1))
     seconds = [plan(after=first, people=1000 + extra) for extra in range(20)]
     state = sv.ClientState()
@@ -143,7 +151,12 @@ def test_a_series_gets_one_answer_of_a_device_however_many_plans_it_has() -> Non
     with pytest.raises(sv.NotInThisRound, match="another plan"):
         sv.Client(seconds[1], restored).report({"x": 1})
     body = json.loads(seconds[0].to_json())
-    for change in ({"shares": [1], "round": 0, "parent": None}, {"round": 0}, {"origin": "x"}, {"parent": None}):
+    for change in (
+        {"shares": [1], "round": 0, "parent": None},
+        {"round": 0},
+        {"origin": "x"},
+        {"parent": None},
+    ):
         with pytest.raises(sv.InvalidInput):
             sv.Plan.from_json(_written({**body, "series": {**body["series"], **change}}))
     other = _written({**body, "series": {**body["series"], "shares": [1, 2]}})
@@ -184,7 +197,9 @@ def test_devices_join_cohorts_by_their_weights() -> None:
     one, two = made.cohorts
     uneven = replace(made, cohorts=Listed([one, replace(two, weight=3)]))
     entropy = Seeded(2)
-    devices = [sv.Client(uneven, entropy=entropy).report({"x": 1, "y": True}).cohort for _ in range(4000)]
+    devices = [
+        sv.Client(uneven, entropy=entropy).report({"x": 1, "y": True}).cohort for _ in range(4000)
+    ]
     crowd = sv.simulate(uneven, {"x": [1] * 4000, "y": [True] * 4000}, seed=3).cohorts
     for drawn in (np.array(devices), crowd):
         error = (drawn.mean() - 0.75) / np.sqrt(0.75 * 0.25 / 4000)
@@ -214,7 +229,9 @@ def test_several_asks_and_several_cohorts_estimate_what_they_should() -> None:
             share = found.people / people
             assert share == (1 if split == "budget" else pytest.approx(0.5, abs=0.02))
             # a cohort is a sample of the crowd, so its own sampling counts too
-            spread = np.sqrt(found.variances + np.array(truth) * (1 - np.array(truth)) / found.people)
+            spread = np.sqrt(
+                found.variances + np.array(truth) * (1 - np.array(truth)) / found.people
+            )
             assert np.abs((found.values - truth) / spread).max() < z_limit(20)
 
 
@@ -230,7 +247,14 @@ def test_device_reports_estimate_like_simulated_ones() -> None:
 
 def test_damaged_states_are_refused() -> None:
     deep = "[" * 100_000
-    for text in ("", "{}", "[1]", '{"rounds": 3, "memos": {}}', '{"rounds": {}, "memos": {"a": [0, ["zz"]]}}', deep):
+    for text in (
+        "",
+        "{}",
+        "[1]",
+        '{"rounds": 3, "memos": {}}',
+        '{"rounds": {}, "memos": {"a": [0, ["zz"]]}}',
+        deep,
+    ):
         with pytest.raises(sv.InvalidInput, match="client state"):
             sv.ClientState.from_json(text)
     for memo in ((99, ["00"]), (0, []), (-1, ["00"])):
@@ -247,7 +271,9 @@ def test_bad_seeds_are_refused() -> None:
 
 
 def test_every_round_of_a_series_has_coins_of_its_own() -> None:
-    """Cohorts and answers of a later round are not those of the one before: what rounds add up to errs less."""
+    """Cohorts and answers of a later round are not those of the one before: what rounds add up to
+    errs less.
+    """
     schema = sv.Schema(x=sv.Boolean(), y=sv.Boolean())
     question = sv.Frequencies("x", "y", oracle="rr")
     first = sv.plan(schema, question, epsilon=1.0, people=4000, rounds=(1, 1))

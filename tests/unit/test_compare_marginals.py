@@ -1,4 +1,6 @@
-"""Populations are read as they are, and methods for marginals are measured against the people that were sampled."""
+"""Populations are read as they are, and methods for marginals are measured against the people that
+were sampled.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure import MarginalsComparison, Population, compare_marginals, ratio_spread, read_population
+from sottovoce.measure import (
+    MarginalsComparison,
+    Population,
+    compare_marginals,
+    ratio_spread,
+    read_population,
+)
 from sottovoce.measure.marginals import (
     coded,
     heard,
@@ -46,8 +54,17 @@ def people(rows: int = 3000, seed: int = 1) -> Population:
     )
 
 
-def rows_of(population: Population, methods: list[str], **changes: Any) -> list[MarginalsComparison]:
-    arguments: dict[str, Any] = {"k": 2, "people": 2000, "epsilons": ["1"], "queries": 4, "runs": 2, "seed": 1}
+def rows_of(
+    population: Population, methods: list[str], **changes: Any
+) -> list[MarginalsComparison]:
+    arguments: dict[str, Any] = {
+        "k": 2,
+        "people": 2000,
+        "epsilons": ["1"],
+        "queries": 4,
+        "runs": 2,
+        "seed": 1,
+    }
     return list(compare_marginals(population, methods=methods, **arguments | changes))
 
 
@@ -102,7 +119,9 @@ def test_quantile_bins_are_even_ordered_and_whole() -> None:
     assert (np.diff(column.codes[order]) >= 0).all()
 
 
-@pytest.mark.parametrize("values", [[0] * 95 + [1, 2, 3, 4, 5], [9] * 95 + [1, 2, 3, 4, 5], [0] * 50 + [1] * 50])
+@pytest.mark.parametrize(
+    "values", [[0] * 95 + [1, 2, 3, 4, 5], [9] * 95 + [1, 2, 3, 4, 5], [0] * 50 + [1] * 50]
+)
 def test_quantile_bins_of_one_frequent_value(values: list[int]) -> None:
     column = quantile_bins("x", np.array(values), 8)
     assert column.attribute.size >= 2
@@ -140,7 +159,13 @@ def test_the_richest_attributes_have_the_most_entropy() -> None:
 
 
 def test_csv_and_parquet_are_the_same_people(tmp_path: Path) -> None:
-    table = pa.table({"n": [1, 2, 1], "t": pa.array(["u", "v", "u"]).dictionary_encode(), "f": [True, False, True]})
+    table = pa.table(
+        {
+            "n": [1, 2, 1],
+            "t": pa.array(["u", "v", "u"]).dictionary_encode(),
+            "f": [True, False, True],
+        }
+    )
     pq.write_table(table, tmp_path / "p.parquet")
     (tmp_path / "p.csv").write_text("n,t,f\n1,u,true\n2,v,false\n1,u,true\n")
     one, other = (read_population(tmp_path / name) for name in ("p.parquet", "p.csv"))
@@ -154,7 +179,10 @@ def test_a_schema_says_what_a_table_means(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("age,code,more\n20,1,a\n90,2,b\n")
     schema = sv.Schema(age=sv.Ordinal(18, 97, bins=4), code=sv.Categorical(["2", "1"]))
     crowd = read_population(tmp_path / "p.csv", schema)
-    assert {name: column.codes.tolist() for name, column in crowd.columns.items()} == {"age": [0, 3], "code": [1, 0]}
+    assert {name: column.codes.tolist() for name, column in crowd.columns.items()} == {
+        "age": [0, 3],
+        "code": [1, 0],
+    }
     with pytest.raises(InvalidInput, match=r"'age'.*range"):
         read_population(tmp_path / "p.csv", sv.Schema(age=sv.Ordinal(18, 50)))
 
@@ -163,7 +191,12 @@ def test_the_top_items_are_those_of_the_most_rows(tmp_path: Path) -> None:
     baskets = [[5, 5, 5, 9], [9, 2], [2, 9, 7], [7], [], [3]]
     pq.write_table(pa.table({"items": baskets, "split": list(range(6))}), tmp_path / "p.parquet")
     crowd = read_population(tmp_path / "p.parquet", top=3)
-    assert list(crowd.columns) == ["items_9", "items_2", "items_7"]  # 3, 2 and 2 rows; five is in one row only
+    # 3, 2 and 2 rows; five is in one row only
+    assert list(crowd.columns) == [
+        "items_9",
+        "items_2",
+        "items_7",
+    ]
     assert crowd.columns["items_9"].codes.tolist() == [1, 1, 1, 0, 0, 0]
     assert isinstance(crowd.schema["items_2"], sv.Boolean)
 
@@ -198,7 +231,9 @@ def test_true_tables_are_counted_right() -> None:
 
 
 def test_people_are_drawn_with_replacement_and_by_the_seed() -> None:
-    one, again, other = (sampled(people(50), 5000, seed=4, run=run).columns["b"] for run in (0, 0, 1))
+    one, again, other = (
+        sampled(people(50), 5000, seed=4, run=run).columns["b"] for run in (0, 0, 1)
+    )
     assert one.tolist() == again.tolist() != other.tolist()
     assert len(one) == 5000
 
@@ -209,10 +244,15 @@ def test_queries_are_different_sets_in_order() -> None:
         drawn = random_queries(schema, k, 50, seed=1, run=0)
         assert len(set(drawn)) == 50
         assert all(list(each) == sorted(set(each)) and len(each) == k for each in drawn)
-        assert drawn == random_queries(schema, k, 50, seed=1, run=0) != random_queries(schema, k, 50, seed=1, run=1)
+        assert (
+            drawn
+            == random_queries(schema, k, 50, seed=1, run=0)
+            != random_queries(schema, k, 50, seed=1, run=1)
+        )
     assert len(random_queries(people().schema, 2, 50, seed=1, run=0)) == comb(5, 2)
     small = random_queries(people().schema, 2, 50, seed=1, run=0, most_cells=6)
-    assert len(small) == comb(4, 2)  # b has four values, so that its tables have eight cells or more
+    # b has four values, so that its tables have eight cells or more
+    assert len(small) == comb(4, 2)
     assert not any("b" in each for each in small)
 
 
@@ -227,7 +267,10 @@ def test_the_uniform_method_errs_as_computed_by_hand() -> None:
     squared, distances = [], []
     for run in range(2):
         crowd = sampled(population, 2000, 1, run)
-        tables = [true_table(crowd.columns, names, sizes) for names in random_queries(schema, 2, 3, 1, run)]
+        tables = [
+            true_table(crowd.columns, names, sizes)
+            for names in random_queries(schema, 2, 3, 1, run)
+        ]
         squared.append(np.mean([((table - 1 / len(table)) ** 2).sum() for table in tables]))
         distances.append(np.mean([abs(table - 1 / len(table)).sum() / 2 for table in tables]))
     assert row.sse == pytest.approx(np.mean(squared))
@@ -301,13 +344,19 @@ def test_tables_too_large_to_hold_are_refused() -> None:
 
 
 def _measured_over_theory(claimed_people: int) -> tuple[float, float]:
-    """(measured/claimed mean squared error, its spread) of one table that everybody reports by randomized response."""
+    """(measured/claimed mean squared error, its spread) of one table that everybody reports by
+    randomized response.
+    """
     population = people().richest(2)
     runs, crowd = 60, 3000
     (row,) = rows_of(population, ["marg-ps"], people=crowd, runs=runs, queries=1)
     made, _ = planned(coded(population.schema), 2, crowd, "1", "marg-ps")
     oracle = made.cohorts[0].asks[0].oracle
-    truth = sampled(population, crowd, 1, 0).asked([tuple(population.schema)], {"b": 4, "c": 3}).truth[0]
+    truth = (
+        sampled(population, crowd, 1, 0)
+        .asked([tuple(population.schema)], {"b": 4, "c": 3})
+        .truth[0]
+    )
     variances = oracle.all_variances(claimed_people, truth)
     assert row.sse is not None
     return row.sse / variances.sum(), ratio_spread(variances, runs)
@@ -321,19 +370,24 @@ def test_measured_error_is_that_of_the_oracle() -> None:
 
 
 def test_coverage_is_that_of_the_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One yes or no: its two cells lie inside their intervals together, so that runs are coins of chance 0.95."""
+    """One yes or no: its two cells lie inside their intervals together, so that runs are coins of
+    chance 0.95.
+    """
     population = Population.of({"a": np.arange(1000) % 3 == 0})
     runs = 300
     limit = z_limit(1) * sqrt(0.95 * 0.05 / runs)
 
     def inside() -> float:
-        (row,) = rows_of(population, ["marg-ps"], k=1, people=400, runs=runs, queries=1, coverage=True)
+        (row,) = rows_of(
+            population, ["marg-ps"], k=1, people=400, runs=runs, queries=1, coverage=True
+        )
         assert row.coverage is not None
         return row.coverage
 
     assert abs(inside() - 0.95) < limit
     honest = Table.interval
-    monkeypatch.setattr(Table, "interval", lambda table, level: honest(table, 0.8))  # the mutant: too narrow
+    # the mutant: too narrow
+    monkeypatch.setattr(Table, "interval", lambda table, level: honest(table, 0.8))
     assert abs(inside() - 0.95) > limit
 
 
@@ -344,7 +398,10 @@ def test_plans_with_the_same_cohorts_hear_the_same_crowd() -> None:
     one, two = (planned(schema, k, 1000, "1", "fc")[0] for k in (2, 3))
     assert one.id != two.id
     assert whispers_seed(one, 1, 0) == whispers_seed(two, 1, 0) != whispers_seed(one, 1, 1)
-    assert heard(one, crowd, 1, 0).cohort(0)[1][0].tolist() == heard(two, crowd, 1, 0).cohort(0)[1][0].tolist()
+    assert (
+        heard(one, crowd, 1, 0).cohort(0)[1][0].tolist()
+        == heard(two, crowd, 1, 0).cohort(0)[1][0].tolist()
+    )
 
 
 def test_view_sizes_come_from_the_plan() -> None:
@@ -356,4 +413,10 @@ def test_view_sizes_come_from_the_plan() -> None:
 def test_seconds_are_measured() -> None:
     population = people()
     crowd = sampled(population, 500, 1, 0).asked([("a", "d")], {"a": 2, "d": 2})
-    assert 0 < measured(planned(coded(population.schema), 2, 500, "1", "uniform")[0], crowd, 1, 0).seconds < 5
+    assert (
+        0
+        < measured(
+            planned(coded(population.schema), 2, 500, "1", "uniform")[0], crowd, 1, 0
+        ).seconds
+        < 5
+    )

@@ -1,4 +1,6 @@
-"""Popular values, method against method: judged as the thesis judges, against a truth that is exact."""
+"""Popular values, method against method: judged as the thesis judges, against a truth that is
+exact.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from scipy.stats import kstwobign, norm
 
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure import Baskets, Holdings, compare_heavyhitters, compare_itemsets, read_baskets, read_holdings
+from sottovoce.measure import (
+    Baskets,
+    Holdings,
+    compare_heavyhitters,
+    compare_itemsets,
+    read_baskets,
+    read_holdings,
+)
 from sottovoce.measure import top_itemsets as mined
 from sottovoce.measure.heavyhitters import GENIE, ValueCrowd, genie, largest
 from sottovoce.measure.popular import MethodChoice, score
@@ -52,7 +61,10 @@ def test_a_method_that_cannot_be_read(text: str) -> None:
 
 def test_options_of_a_method() -> None:
     choice = MethodChoice.parse("psfo:length=3:oracle=olh:flag=false")
-    assert (choice.method, choice.options) == ("psfo", {"length": 3, "oracle": "olh", "flag": False})
+    assert (choice.method, choice.options) == (
+        "psfo",
+        {"length": 3, "oracle": "olh", "flag": False},
+    )
 
 
 # -- values
@@ -60,7 +72,12 @@ def test_options_of_a_method() -> None:
 
 def test_values_are_cut_between_characters_and_added_up(tmp_path: Path) -> None:
     path = tmp_path / "words.parquet"
-    pq.write_table(pa.table({"word": ["naïve", "naïf", "na", "tea"], "n": pa.array([5, 2, 4, 1], pa.uint64())}), path)
+    pq.write_table(
+        pa.table(
+            {"word": ["naïve", "naïf", "na", "tea"], "n": pa.array([5, 2, 4, 1], pa.uint64())}
+        ),
+        path,
+    )
     held = read_holdings(path, "word", "n", bytes=3)
     assert dict(zip(held.values, held.counts.tolist(), strict=True)) == {"na": 11, "tea": 1}
 
@@ -85,7 +102,9 @@ def test_a_csv_of_values_and_one_of_numbers(tmp_path: Path) -> None:
         ({"value": "x", "count": "w", "bytes": 4}, "column 'w'"),
     ],
 )
-def test_a_table_of_values_that_does_not_fit(tmp_path: Path, options: dict[str, object], words: str) -> None:
+def test_a_table_of_values_that_does_not_fit(
+    tmp_path: Path, options: dict[str, object], words: str
+) -> None:
     path = tmp_path / "values.csv"
     path.write_text("x,n,w\n7,2,a\n300,1,b\n")
     with pytest.raises(InvalidInput, match=words) as wrong:
@@ -113,7 +132,9 @@ def test_sampled_people_follow_the_counts() -> None:
 
 
 def test_the_largest_of_many_normal_draws() -> None:
-    """P(largest <= x) = Phi(x)^M: its transform is uniform; with a wrong M it is not, by the same measure."""
+    """P(largest <= x) = Phi(x)^M: its transform is uniform; with a wrong M it is not, by the same
+    measure.
+    """
     many, runs = 1 << 40, 4000
     drawn = np.array([largest(np.random.default_rng(seed), many, 3) for seed in range(runs)])
     assert (np.diff(drawn, axis=1) < 0).all()
@@ -159,8 +180,12 @@ def test_rows_of_heavy_hitters() -> None:
     held = Holdings.of(sv.Text(bytes=2), ["ab", "cd", "ef", "gh"], [5, 3, 1, 1])
     done: list[int] = []
     methods = ["windows", "auto", GENIE]
-    rows = list(compare_heavyhitters(held, 2, ["2", "4"], methods, 2, 1, people=4000, progress=done.append))
-    assert [(row.epsilon, row.method) for row in rows] == [(e, m) for e in (2.0, 4.0) for m in methods]
+    rows = list(
+        compare_heavyhitters(held, 2, ["2", "4"], methods, 2, 1, people=4000, progress=done.append)
+    )
+    assert [(row.epsilon, row.method) for row in rows] == [
+        (e, m) for e in (2.0, 4.0) for m in methods
+    ]
     assert done[-1] == 12
     for row in rows:
         assert (row.found, row.f1, row.ncr, row.runs, row.people) == (2.0, 1.0, 1.0, 2, 4000)
@@ -172,7 +197,9 @@ def test_rows_of_heavy_hitters() -> None:
 
 
 def test_the_variance_is_that_of_everybodys_reports() -> None:
-    """Windows hear everybody about every value: the measured squared error is the oracle's; a third is rejected."""
+    """Windows hear everybody about every value: the measured squared error is the oracle's; a third
+    is rejected.
+    """
     held = Holdings.of(sv.Integer(16), range(40), [2000] * 40)
     (row,) = compare_heavyhitters(held, 40, ["4"], ["windows"], runs=5, seed=1)
     source = sv.oracle("olh", size=1 << 16, epsilon=4.0)
@@ -204,7 +231,10 @@ def test_what_does_not_fit_has_a_reason() -> None:
 
 def by_brute_force(rows: list[set[int]], top: int) -> list[int]:
     counts = Counter(
-        part for row in rows for size in range(1, len(row) + 1) for part in combinations(sorted(row), size)
+        part
+        for row in rows
+        for size in range(1, len(row) + 1)
+        for part in combinations(sorted(row), size)
     )
     return sorted(counts.values(), reverse=True)[:top]
 
@@ -250,7 +280,9 @@ def test_baskets_of_a_csv_and_of_lists_are_the_same(tmp_path: Path) -> None:
         ({"other": [[1], [1]]}, "is missing"),
     ],
 )
-def test_a_table_of_sets_that_does_not_fit(tmp_path: Path, table: dict[str, list[object]], words: str) -> None:
+def test_a_table_of_sets_that_does_not_fit(
+    tmp_path: Path, table: dict[str, list[object]], words: str
+) -> None:
     path = tmp_path / "sets.parquet"
     pq.write_table(pa.table(table), path)
     with pytest.raises(InvalidInput, match=words):
@@ -263,6 +295,8 @@ def test_rows_of_items_and_of_sets() -> None:
     assert row.reason is None
     assert row.found is not None
     assert row.found >= 1
-    (of_sets,) = compare_itemsets(held, 3, ["4"], ["svsm"], runs=1, seed=1, people=6000, of_sets=True)
+    (of_sets,) = compare_itemsets(
+        held, 3, ["4"], ["svsm"], runs=1, seed=1, people=6000, of_sets=True
+    )
     assert of_sets.reason is None
     assert of_sets.people == 6000

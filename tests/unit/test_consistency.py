@@ -32,14 +32,23 @@ def sums(table: Any, view: Any, own: Any) -> Any:
 
 
 def step_by_step(tables: list[Any], sizes: Any, views: Any, weights: Any) -> list[Any]:
-    """zhang2018calm, section 4.4 as it is written: one shared set after another, by size, from the total on."""
+    """zhang2018calm, section 4.4 as it is written: one shared set after another, by size, from the
+    total on.
+    """
     tables = [table + (1 - table.sum()) / table.size for table in tables]
-    shared = {own for view in views for count in range(1, len(view) + 1) for own in combinations(view, count)}
+    shared = {
+        own
+        for view in views
+        for count in range(1, len(view) + 1)
+        for own in combinations(view, count)
+    }
     for own in sorted(shared, key=len):
         holders = [number for number, view in enumerate(views) if set(own) <= set(view)]
         cells = np.prod([sizes[place] for place in own])
         counts = [tables[number].size / cells for number in holders]
-        shares = np.array([weights[number] / count for number, count in zip(holders, counts, strict=True)])
+        shares = np.array(
+            [weights[number] / count for number, count in zip(holders, counts, strict=True)]
+        )
         copies = [sums(tables[number], views[number], own) for number in holders]
         mean = sum(share * copy for share, copy in zip(shares / shares.sum(), copies, strict=True))
         for number, count, copy in zip(holders, counts, copies, strict=True):
@@ -73,12 +82,16 @@ def test_consistent_tables_are_left_alone() -> None:
 
 
 def test_the_weights_give_the_least_variance() -> None:
-    """One attribute in views of 2 x 2 and 2 x 8 cells with other group sizes: inverse variances, no other weights."""
+    """One attribute in views of 2 x 2 and 2 x 8 cells with other group sizes: inverse variances, no
+    other weights.
+    """
     sizes, views = (2, 2, 8), [(0, 1), (0, 2)]
     overlap = Overlap(sizes, views)
     draws = np.random.default_rng(4)
     cell_variance = np.array([0.02, 0.01])
-    noise = np.concatenate([draws.normal(0, 0.02**0.5, (4000, 4)), draws.normal(0, 0.01**0.5, (4000, 16))], axis=1)
+    noise = np.concatenate(
+        [draws.normal(0, 0.02**0.5, (4000, 4)), draws.normal(0, 0.01**0.5, (4000, 16))], axis=1
+    )
 
     def variance(weights: Any) -> float:
         done = overlap.agree(noise, weights)[:, overlap.slices[0]].reshape(-1, 2, 2)
@@ -112,7 +125,9 @@ def test_any_known_table_comes_from_the_shared_coefficients() -> None:
     shared = overlap.averages(cells, overlap.averager(WEIGHTS))
     table = overlap.unpack(cells)[4].reshape(3, 4, 2)  # over places 1, 3, 4
     np.testing.assert_allclose(overlap.table(shared, (1, 4)), table.sum(1).ravel(), atol=1e-12)
-    np.testing.assert_allclose(overlap.table(np.stack([shared, shared]), (3,))[1], table.sum((0, 2)), atol=1e-12)
+    np.testing.assert_allclose(
+        overlap.table(np.stack([shared, shared]), (3,))[1], table.sum((0, 2)), atol=1e-12
+    )
     assert overlap.knows((1, 4))
     assert not overlap.knows((0, 2))
 
@@ -126,7 +141,9 @@ def test_a_view_without_weight_says_nothing() -> None:
 
 def test_contrasts_invert() -> None:
     for size in (2, 3, 7):
-        np.testing.assert_allclose(contrasts(size) @ inverse_contrasts(size), np.eye(size), atol=1e-12)
+        np.testing.assert_allclose(
+            contrasts(size) @ inverse_contrasts(size), np.eye(size), atol=1e-12
+        )
 
 
 def test_many_projections_are_single_ones() -> None:

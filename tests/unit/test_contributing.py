@@ -1,4 +1,6 @@
-"""The examples of CONTRIBUTING.md, run as they stand: a method for marginals in a file, a question in a folder."""
+"""The examples of CONTRIBUTING.md, run as they stand: a method for marginals in a file, a question
+in a folder.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,21 @@ def test_a_marginal_method_is_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = sv.Schema(a=sv.Boolean(), b=sv.Categorical("xyz"))
     plan = sv.plan(schema, sv.Marginals(up_to=2, method="products"), epsilon=4, people=20_000)
     draws = np.random.default_rng(1)
-    crowd = {"a": draws.random(20_000) < 0.3, "b": draws.choice(list("xyz"), 20_000, p=[0.5, 0.3, 0.2])}
-    estimate = sv.Aggregate(sv.Plan.from_json(plan.text)).add(sv.simulate(plan, crowd, seed=1)).estimate()
+    crowd = {
+        "a": draws.random(20_000) < 0.3,
+        "b": draws.choice(list("xyz"), 20_000, p=[0.5, 0.3, 0.2]),
+    }
+    estimate = (
+        sv.Aggregate(sv.Plan.from_json(plan.text)).add(sv.simulate(plan, crowd, seed=1)).estimate()
+    )
     table = estimate.marginal("a", "b")
     of_a = [np.mean(crowd["a"] == label) for label in (False, True)]
     of_b = [np.mean(crowd["b"] == label) for label in "xyz"]
-    own = np.sqrt(estimate.fit.variances([(0, 1)])[0])  # the table's are wider: nobody was asked about the two together
+    # the table's are wider: nobody was asked about the two together
+    own = np.sqrt(estimate.fit.variances([(0, 1)])[0])
     scores = np.abs(table.values - np.outer(of_a, of_b).ravel()) / own
-    assert scores.max() < z_limit(len(scores)) < 10 * scores.max()  # a tenth of these errors would be found out
+    # a tenth of these errors would be found out
+    assert scores.max() < z_limit(len(scores)) < 10 * scores.max()
     assert np.all(own < table.std_error)
     assert table.never_asked == (("a", "b"),)
     assert estimate.marginal("a").never_asked == ()
@@ -61,5 +70,6 @@ def test_a_question_is_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     table = sv.Aggregate(again).add(sv.simulate(again, {"cups": cups}, seed=1)).estimate().table
     score = abs(table.values[0] - cups.mean()) / table.std_error[0]
     assert score < z_limit(1)
-    assert abs(table.values[0] - (cups.mean() + 1)) > 5 * table.std_error[0]  # it tells another mean apart
+    # it tells another mean apart
+    assert abs(table.values[0] - (cups.mean() + 1)) > 5 * table.std_error[0]
     assert "the mean of cups" in str(plan)

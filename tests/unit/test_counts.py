@@ -1,4 +1,6 @@
-"""Families and counts: ranks invert, tickets give the weights, devices and columns agree, integers merge."""
+"""Families and counts: ranks invert, tickets give the weights, devices and columns agree, integers
+merge.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.rules import oracle_by
 from sottovoce.protocol import question_forms
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families import FAMILIES, Block, Choices, Family, Listed, Signs, Subsets, Together
+from sottovoce.protocol.families import (
+    FAMILIES,
+    Block,
+    Choices,
+    Family,
+    Listed,
+    Signs,
+    Subsets,
+    Together,
+)
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
@@ -27,7 +38,12 @@ from sottovoce.questions.marginals.models.signs import sign_family
 from sottovoce.schema import Schema
 from tests.statistics import NO_COINS, chi_limit, chi_squared
 
-SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Categorical(range(4)), d=sv.Categorical(range(5)))
+SCHEMA = sv.Schema(
+    a=sv.Boolean(),
+    b=sv.Categorical(range(3)),
+    c=sv.Categorical(range(4)),
+    d=sv.Categorical(range(5)),
+)
 NAMES = ("a", "b", "c", "d")
 SIZES = (2, 3, 4, 5)
 
@@ -55,7 +71,16 @@ def signs(epsilon: Decimal) -> Family:
 def together(epsilon: Decimal) -> Family:
     part = float(epsilon) / 4
     return Together(
-        [Cohort((ask("a", "rr", part), ask("b", "grr", part), ask("d", "hr", part), ask("c", "oue", part)))]
+        [
+            Cohort(
+                (
+                    ask("a", "rr", part),
+                    ask("b", "grr", part),
+                    ask("d", "hr", part),
+                    ask("c", "oue", part),
+                )
+            )
+        ]
     )
 
 
@@ -93,7 +118,9 @@ class Asks(Question):
 
 
 # read with the others, in these tests alone
-question_forms.QUESTIONS += (question_forms.QuestionForm(Asks.kind, ("family",), f"{__name__}:Asks"),)
+question_forms.QUESTIONS += (
+    question_forms.QuestionForm(Asks.kind, ("family",), f"{__name__}:Asks"),
+)
 
 
 def plan_of(kind: str, epsilon: float = 2.0) -> Plan:
@@ -112,15 +139,21 @@ def reports_of(plan: Plan, count: int = 400, seed: int = 1) -> sv.Reports:
 # -- families
 
 
-@pytest.mark.parametrize(("weights", "order"), [((1, 1, 1, 1, 1), 3), ((3, 1, 7, 2), 2), ((2, 5), 1), ((4, 2, 3), 3)])
+@pytest.mark.parametrize(
+    ("weights", "order"), [((1, 1, 1, 1, 1), 3), ((3, 1, 7, 2), 2), ((2, 5), 1), ((4, 2, 3), 3)]
+)
 def test_ranks_and_choices_are_each_others_inverse(weights: tuple[int, ...], order: int) -> None:
     choices = Choices(weights, order)
     found = [choices.unrank(rank) for rank in range(choices.total)]
     assert len(set(found)) == choices.total
-    assert found == sorted(found, key=lambda one: [part for pair in zip(*one, strict=True) for part in pair])
+    assert found == sorted(
+        found, key=lambda one: [part for pair in zip(*one, strict=True) for part in pair]
+    )
     for rank, (members, digits) in enumerate(found):
         assert list(members) == sorted(set(members))
-        assert all(0 <= digit < weights[member] for member, digit in zip(members, digits, strict=True))
+        assert all(
+            0 <= digit < weights[member] for member, digit in zip(members, digits, strict=True)
+        )
         assert choices.rank(members, digits) == rank
     columns = choices.unrank_column(np.arange(choices.total))
     assert [tuple(row) for row in columns[0].tolist()] == [members for members, _ in found]
@@ -132,7 +165,9 @@ def test_ranks_and_choices_are_each_others_inverse(weights: tuple[int, ...], ord
 def test_every_ticket_has_its_cohort_and_every_cohort_its_weight(kind: str) -> None:
     cohorts = plan_of(kind).cohorts
     found = cohorts.at_column(np.arange(cohorts.weight))
-    assert np.bincount(found, minlength=len(cohorts)).tolist() == [cohort.weight for cohort in cohorts]
+    assert np.bincount(found, minlength=len(cohorts)).tolist() == [
+        cohort.weight for cohort in cohorts
+    ]
     assert [cohorts.at(ticket) for ticket in range(0, cohorts.weight, 7)] == found[::7].tolist()
     assert len(list(cohorts)) == len(cohorts)
     with pytest.raises((InvalidInput, IndexError)):
@@ -151,7 +186,9 @@ def test_a_sign_is_found_by_its_attributes_and_masks() -> None:
             encoding = family[index].asks[0].encoding
             assert encoding.attributes == tuple(NAMES[place] for place in row)
             ones = np.array(block.products)
-            assert encoding.products == tuple(tuple((ones[bit] * mask).tolist()) for bit in range(len(ones)))
+            assert encoding.products == tuple(
+                tuple((ones[bit] * mask).tolist()) for bit in range(len(ones))
+            )
 
 
 @each_family
@@ -187,7 +224,9 @@ def test_a_batch_encodes_what_its_cohorts_encode_one_by_one(kind: str) -> None:
             cohort = cohorts[int(column[row])]
             own = {name: int(codes[name][row]) for name in cohort.attributes}
             assert cohort.oracles == batch.oracles
-            assert [int(each[place]) for each in values] == [ask.encoding.encode(own, NO_COINS) for ask in cohort.asks]
+            assert [int(each[place]) for each in values] == [
+                ask.encoding.encode(own, NO_COINS) for ask in cohort.asks
+            ]
         seen += len(rows)
     assert seen == 300
 
@@ -197,13 +236,19 @@ OTHER = {"a": 0, "b": 0, "c": 1, "d": 4}
 
 
 def law_of(plan: Plan, record: Mapping[str, int]) -> dict[tuple[int, tuple[Any, ...]], float]:
-    """The chance of each (cohort, outputs) that one record can send, from all ways the coins can fall."""
+    """The chance of each (cohort, outputs) that one record can send, from all ways the coins can
+    fall.
+    """
     law: dict[tuple[int, tuple[Any, ...]], float] = {}
     for index, cohort in enumerate(plan.cohorts):
         ways: dict[tuple[Any, ...], float] = {(): cohort.weight / plan.cohorts.weight}
         for one in cohort.asks:
             chances = one.oracle.exact_channel()[one.encoding.encode(record, NO_COINS)]
-            ways = {(*key, out): share * float(p) for key, share in ways.items() for out, p in chances.items()}
+            ways = {
+                (*key, out): share * float(p)
+                for key, share in ways.items()
+                for out, p in chances.items()
+            }
         law.update({(index, key): share for key, share in ways.items()})
     return law
 
@@ -225,7 +270,11 @@ def test_a_device_and_a_simulated_crowd_have_the_same_law(kind: str) -> None:
     crowd = sv.simulate(plan, {name: [value] * 8000 for name, value in RECORD.items()}, seed=4)
     simulated = [read(report) for report in crowd.single(plan)]
     wrong = sv.simulate(plan, {name: [value] * 8000 for name, value in OTHER.items()}, seed=5)
-    for drawn, is_right in ((device, True), (simulated, True), ([read(each) for each in wrong.single(plan)], False)):
+    for drawn, is_right in (
+        (device, True),
+        (simulated, True),
+        ([read(each) for each in wrong.single(plan)], False),
+    ):
         statistic, degrees = chi_squared(outputs, expected, drawn)
         assert (statistic < chi_limit(degrees, 9)) is is_right
 
@@ -234,7 +283,12 @@ def test_a_device_and_a_simulated_crowd_have_the_same_law(kind: str) -> None:
 
 
 def test_families_choose_their_ledgers() -> None:
-    assert [type(counts_of(plan_of(kind).cohorts)).name for kind in KINDS] == ["states", "states", "tally", "joint"]
+    assert [type(counts_of(plan_of(kind).cohorts)).name for kind in KINDS] == [
+        "states",
+        "states",
+        "tally",
+        "joint",
+    ]
     assert {each.name for each in COUNTS} == {"states", "tally", "joint"}
 
 
@@ -246,7 +300,11 @@ def test_any_split_and_order_gives_the_same_bytes(kind: str) -> None:
     mixed = np.random.default_rng(9).permutation(len(reports))
     shuffled = sv.Reports(plan.id, reports.cohorts[mixed], reports.payload[mixed])
     a, b, c = (sv.Aggregate(plan).add(shuffled[start : start + 150]) for start in (0, 150, 300))
-    for merged in (a.merge(b).merge(c), c.merge(a.merge(b)), b.merge(sv.Aggregate(plan)).merge(c).merge(a)):
+    for merged in (
+        a.merge(b).merge(c),
+        c.merge(a.merge(b)),
+        b.merge(sv.Aggregate(plan)).merge(c).merge(a),
+    ):
         assert merged.to_bytes() == whole.to_bytes()
         assert merged.people == 400
     assert sv.Aggregate(plan).add(iter([shuffled[:7], shuffled[7:]])) == whole
@@ -374,17 +432,25 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
         sign_family(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
     )
     for family in families:
-        plan = Plan.write(alone, {"kind": Asks.kind, "family": ""}, Terms.of(1, 1000), family, Series(), "device")
+        plan = Plan.write(
+            alone, {"kind": Asks.kind, "family": ""}, Terms.of(1, 1000), family, Series(), "device"
+        )
         column = np.zeros(3, np.uint32)
-        whole = sv.Aggregate(plan).add(sv.Reports(plan.id, column, np.array([[0], [1], [1]], np.uint8)))
+        whole = sv.Aggregate(plan).add(
+            sv.Reports(plan.id, column, np.array([[0], [1], [1]], np.uint8))
+        )
         with pytest.raises(CorruptReport):
             whole.add(sv.Reports(plan.id, column, np.array([[0], [1], [2]], np.uint8)))
         assert whole.people == whole.counts.magnitude == 3
 
 
 def test_answers_of_several_cohorts_are_kept_together() -> None:
-    """Each cohort gets back its own reports, every person's answers in one row, however they came in."""
-    family = Together([Cohort((ask("a", "rr", 1.0), ask("b", "grr", 1.0))), Cohort((ask("b", "grr", 1.0),))])
+    """Each cohort gets back its own reports, every person's answers in one row, however they came
+    in.
+    """
+    family = Together(
+        [Cohort((ask("a", "rr", 1.0), ask("b", "grr", 1.0))), Cohort((ask("b", "grr", 1.0),))]
+    )
     wide, narrow = (cohort.bytes for cohort in family)
     draws = np.random.default_rng(5)
     cohorts = draws.integers(0, 2, 400).astype(np.uint32)

@@ -1,4 +1,6 @@
-"""Coverage: auto asks for every table at any number of people, and whatever was never asked says so everywhere."""
+"""Coverage: auto asks for every table at any number of people, and whatever was never asked says so
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,25 @@ SHAPES = {4: (2, 2, 3, 2), 6: (2, 2, 2, 4, 3, 2), 8: (2,) * 8}
 SIZES = (100, 200, 500, 2000, 5000)
 
 
-def workload(sizes: tuple[int, ...], order: int = 2, sets: tuple[Places, ...] | None = None) -> Workload:
+def workload(
+    sizes: tuple[int, ...], order: int = 2, sets: tuple[Places, ...] | None = None
+) -> Workload:
     return Workload(tuple("abcdefghijklmnopqrstuvwxyz"[: len(sizes)]), sizes, order, sets)
 
 
 def schema(sizes: tuple[int, ...]) -> sv.Schema:
-    return sv.Schema(**{name: sv.Categorical(range(size)) for name, size in zip("abcdefghij", sizes, strict=False)})
+    return sv.Schema(
+        **{
+            name: sv.Categorical(range(size))
+            for name, size in zip("abcdefghij", sizes, strict=False)
+        }
+    )
 
 
 def asked_by(plan: sv.Plan) -> set[frozenset[str]]:
-    """The pairs that some cohort of a plan is asked about together, by the attributes of its asks alone."""
+    """The pairs that some cohort of a plan is asked about together, by the attributes of its asks
+    alone.
+    """
     cohorts = [plan.cohorts[index] for index in range(len(plan.cohorts))]
     sets = [{name for ask in cohort.asks for name in ask.encoding.attributes} for cohort in cohorts]
     return {frozenset(pair) for own in sets for pair in combinations(own, 2)}
@@ -44,7 +55,12 @@ def women(people: int, seed: int) -> dict[str, NDArray[np.int64]]:
     draws = np.random.default_rng(seed)
     sex = draws.integers(0, 2, people)
     saved = (draws.random(people) < np.where(sex == 1, 0.75, 0.2)).astype(np.int64)
-    return {"a": sex, "b": saved, "c": draws.integers(0, 3, people), "d": draws.integers(0, 2, people)}
+    return {
+        "a": sex,
+        "b": saved,
+        "c": draws.integers(0, 3, people),
+        "d": draws.integers(0, 2, people),
+    }
 
 
 # -- auto
@@ -123,11 +139,15 @@ def test_views_are_completed() -> None:
 
 @pytest.mark.parametrize("chosen", METHODS, ids=lambda each: each.name)
 def test_every_method_states_the_shares_of_its_cohorts(chosen: object) -> None:
-    """Against the cohorts themselves: who is asked about a pair, counted one by one with their weights."""
+    """Against the cohorts themselves: who is asked about a pair, counted one by one with their
+    weights.
+    """
     from sottovoce.questions.marginals.method import Method
 
     assert isinstance(chosen, Method)
-    plan = sv.plan(schema((2, 3, 2, 4)), sv.Marginals(up_to=2, method=chosen.name), epsilon=1.0, people=3000)
+    plan = sv.plan(
+        schema((2, 3, 2, 4)), sv.Marginals(up_to=2, method=chosen.name), epsilon=1.0, people=3000
+    )
     assert isinstance(plan.question, sv.Marginals)
     coverage = plan.question.coverage(plan)
     pairs = [part for part in coverage.parts if len(part) == 2]
@@ -137,7 +157,10 @@ def test_every_method_states_the_shares_of_its_cohorts(chosen: object) -> None:
         if len(part) == 2
     }
     assert len(pairs) == 6
-    if chosen.name in ("uniform", "calm-binary"):  # asks and does not use it; asks for bits of attributes
+    if chosen.name in (
+        "uniform",
+        "calm-binary",
+    ):  # asks and does not use it; asks for bits of attributes
         assert all(share < 1 for share in told.values())
         return
     everybody = sum(cohort.weight for cohort in plan.cohorts)
@@ -161,9 +184,13 @@ def test_calm_keeps_the_papers_rule_and_says_what_it_leaves_out() -> None:
 
 
 def test_plans_say_what_is_reconstructed_and_what_few_people_leave_unheard() -> None:
-    plan = sv.plan(schema((2,) * 6), sv.Marginals(up_to=3, method="latent"), epsilon=1.0, people=5000)
+    plan = sv.plan(
+        schema((2,) * 6), sv.Marginals(up_to=3, method="latent"), epsilon=1.0, people=5000
+    )
     assert "Reconstructed: every table" in str(plan)
-    whole = sv.plan(schema((2,) * 6), sv.Marginals(up_to=3, method="inp-ht"), epsilon=1.0, people=5000)
+    whole = sv.plan(
+        schema((2,) * 6), sv.Marginals(up_to=3, method="inp-ht"), epsilon=1.0, people=5000
+    )
     assert "Reconstructed" not in str(whole)
     few = sv.plan(schema((2,) * 8), sv.Marginals(up_to=2, method="latent"), epsilon=0.5, people=40)
     assert "Few people" in str(few)
@@ -174,7 +201,9 @@ def test_the_expected_number_of_unheard_parts() -> None:
     coverage = Coverage(((0,), (1,), (0, 1)), (0.3, 0.2, 0.0))
     none = [(draws.random(7) >= share).all() for share in (0.3, 0.2) for _ in range(20_000)]
     # a mean of 20,000 draws each: standard error below 0.004
-    assert np.mean(none[:20_000]) + np.mean(none[20_000:]) == pytest.approx(coverage.unheard(7), abs=0.02)
+    assert np.mean(none[:20_000]) + np.mean(none[20_000:]) == pytest.approx(
+        coverage.unheard(7), abs=0.02
+    )
 
 
 def test_the_expected_number_of_unheard_coefficients() -> None:
@@ -233,7 +262,8 @@ def test_the_interval_of_a_pair_never_asked_is_not_that_of_independence(name: st
     truth = np.bincount(2 * people["a"] + people["b"], minlength=4) / 1300
     low, high = table.interval()
     assert ((low <= truth) & (truth <= high)).all()
-    # all that two attributes with these margins can hold: f between max(0, f_a + f_b - 1) and min(f_a, f_b)
+    # all that two attributes with these margins can hold: f between max(0, f_a + f_b - 1) and
+    # min(f_a, f_b)
     cells = table.values.reshape(2, 2)
     rows, columns = cells.sum(1), cells.sum(0)
     assert (high >= np.minimum.outer(rows, columns).ravel()).all()
@@ -242,8 +272,12 @@ def test_the_interval_of_a_pair_never_asked_is_not_that_of_independence(name: st
 
 @pytest.mark.parametrize("name", ["latent", "fourier", "am", "inp-ht", "efron-stein"])
 def test_a_cohort_that_turns_out_empty_is_marked(name: str) -> None:
-    """Three people cannot tell of six pairs: whatever nobody was heard on is marked, with a wide interval."""
-    plan = sv.plan(schema((2, 2, 2, 2)), sv.Marginals(up_to=2, method=name), epsilon=1.0, people=3000)
+    """Three people cannot tell of six pairs: whatever nobody was heard on is marked, with a wide
+    interval.
+    """
+    plan = sv.plan(
+        schema((2, 2, 2, 2)), sv.Marginals(up_to=2, method=name), epsilon=1.0, people=3000
+    )
     three = {name: column[:3] % 2 for name, column in women(3, 1).items()}
     found = estimate(sv.Aggregate(plan).add(sv.simulate(plan, three, seed=3)))
     unheard = [part for part in found.never_asked if len(part) == 2]
@@ -258,13 +292,19 @@ def test_a_cohort_that_turns_out_empty_is_marked(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def tied() -> sv.Aggregate:
-    """60 people, two attributes of eight values that are the same, and a third: 49 products of signs a pair."""
+    """60 people, two attributes of eight values that are the same, and a third: 49 products of
+    signs a pair.
+    """
     question = sv.Marginals(up_to=2, method="fourier")
     plan = sv.plan(schema((8, 8, 8)), question, epsilon=4.0, people=60)
-    assert "coefficients of attributes and pairs asked, nobody is expected to be heard on" in str(plan)
+    assert "coefficients of attributes and pairs asked, nobody is expected to be heard on" in str(
+        plan
+    )
     draws = np.random.default_rng(1)
     same = draws.integers(0, 8, 60)
-    return sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same, "c": draws.integers(0, 8, 60)}, seed=1))
+    return sv.Aggregate(plan).add(
+        sv.simulate(plan, {"a": same, "b": same, "c": draws.integers(0, 8, 60)}, seed=1)
+    )
 
 
 def test_a_pair_of_which_some_signs_were_never_told_is_marked(tied: sv.Aggregate) -> None:
@@ -278,7 +318,9 @@ def test_a_pair_of_which_some_signs_were_never_told_is_marked(tied: sv.Aggregate
     assert "partly heard: " in str(table)
     assert f"a x b ({share:.0%})" in str(table)
     assert {"attributes": ["a", "b"], "share": share} in table.to_json()["partly_heard"]
-    many = sv.plan(schema((8, 8)), sv.Marginals(up_to=2, method="fourier"), epsilon=2.0, people=2000)
+    many = sv.plan(
+        schema((8, 8)), sv.Marginals(up_to=2, method="fourier"), epsilon=2.0, people=2000
+    )
     columns = {name: np.arange(2000) % 8 for name in "ab"}
     whole = estimate(sv.Aggregate(many).add(sv.simulate(many, columns, seed=1))).marginal("a", "b")
     assert not whole.partly_heard
@@ -286,8 +328,12 @@ def test_a_pair_of_which_some_signs_were_never_told_is_marked(tied: sv.Aggregate
     assert "partly heard" not in str(whole)
 
 
-def test_the_interval_of_a_pair_widens_with_the_signs_that_were_never_told(tied: sv.Aggregate) -> None:
-    """Each of 49 products of signs adds its own unknown variance: u r^2 odds_a odds_b f^2 of a share u untold."""
+def test_the_interval_of_a_pair_widens_with_the_signs_that_were_never_told(
+    tied: sv.Aggregate,
+) -> None:
+    """Each of 49 products of signs adds its own unknown variance: u r^2 odds_a odds_b f^2 of a
+    share u untold.
+    """
     table = estimate(tied).marginal("a", "b")
     unheard = 1 - table.partly_heard["a", "b"]
     cells = table.values.reshape(8, 8)
@@ -297,10 +343,14 @@ def test_the_interval_of_a_pair_widens_with_the_signs_that_were_never_told(tied:
 
 
 def test_the_interval_of_a_pair_told_with_more_noise_than_any_tie_is_wide() -> None:
-    """Every product of signs is told, by about eight people each: shrinkage hides the tie, the interval must not."""
+    """Every product of signs is told, by about eight people each: shrinkage hides the tie, the
+    interval must not.
+    """
     plan = sv.plan(schema((8, 8)), sv.Marginals(up_to=2, method="fourier"), epsilon=1.0, people=400)
     same = np.random.default_rng(3).integers(0, 8, 400)
-    table = estimate(sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same}, seed=3))).marginal("a", "b")
+    table = estimate(
+        sv.Aggregate(plan).add(sv.simulate(plan, {"a": same, "b": same}, seed=3))
+    ).marginal("a", "b")
     assert not table.partly_heard
     low, high = (bound.reshape(8, 8).diagonal() for bound in table.interval())
     truth = np.bincount(same, minlength=8) / 400
@@ -308,7 +358,9 @@ def test_the_interval_of_a_pair_told_with_more_noise_than_any_tie_is_wide() -> N
 
 
 def twins(people: int, seed: int) -> sv.Aggregate:
-    """Two attributes that are one and the same, heard by too few people to tell of all that is asked of the two."""
+    """Two attributes that are one and the same, heard by too few people to tell of all that is
+    asked of the two.
+    """
     values = sv.Categorical(range(32))
     schema = sv.Schema(a=values, b=values, c=sv.Boolean())
     plan = sv.plan(schema, sv.Marginals(up_to=2, method="efron-stein"), epsilon=4, people=3000)
@@ -376,7 +428,8 @@ def test_associations_of_pairs_never_asked_have_no_figures(partial: sv.Aggregate
     assert told["p_value"] is told["cramers_v"] is told["adjusted"] is None
     assert told["is_asked"] is False
     assert "never asked" in str(unasked)
-    assert found["a", "c"].adjusted <= 2 * found["a", "c"].p_value + 1e-12  # corrected for the two that were tested
+    # corrected for the two that were tested
+    assert found["a", "c"].adjusted <= 2 * found["a", "c"].p_value + 1e-12
     with pytest.raises(sv.InvalidInput, match="'a' and 'b' were never asked together"):
         sv.associate(partial, ["a", "b"], null="asymptotic")
 
@@ -393,7 +446,9 @@ def test_a_tree_takes_pairs_never_asked_only_to_hold_together() -> None:
     strongest = max(whole.edges, key=lambda edge: edge.information)
     places = tuple(sorted("abcd".index(name) for name in (strongest.parent, strongest.child)))
     without = sv.dependency_tree(known(joint, 1e-9, unheard=[places]))
-    assert {strongest.parent, strongest.child} not in [{edge.parent, edge.child} for edge in without.edges]
+    assert {strongest.parent, strongest.child} not in [
+        {edge.parent, edge.child} for edge in without.edges
+    ]
     assert all(edge.is_asked for edge in without.edges)
     assert np.isnan(without.information(strongest.parent, strongest.child))
     alone = sv.dependency_tree(known(joint, 1e-9, unheard=[(0, 3), (1, 3), (2, 3)]))
@@ -404,6 +459,8 @@ def test_a_tree_takes_pairs_never_asked_only_to_hold_together() -> None:
     told = json.loads(json.dumps(alone.to_json(), allow_nan=False))
     assert [edge["information"] for edge in told["edges"] if not edge["is_asked"]] == [None]
     assert len(told["never_asked"]) == 3
-    assert alone.total == pytest.approx(sum(edge.information for edge in alone.edges if edge.is_asked))
+    assert alone.total == pytest.approx(
+        sum(edge.information for edge in alone.edges if edge.is_asked)
+    )
     assert alone.joint("a", "d").never_asked == (("a", "d"),)
     assert len(alone.sample(5, seed=1)) == 5

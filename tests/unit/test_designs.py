@@ -14,7 +14,9 @@ from sottovoce.questions.marginals.models.designs import cover, drawn, least_blo
 
 def is_cover(blocks: tuple[tuple[int, ...], ...], points: int, size: int, strength: int) -> bool:
     held = {own for block in blocks for own in combinations(block, strength)}
-    fits = all(block == tuple(sorted(set(block))) and len(block) == min(size, points) for block in blocks)
+    fits = all(
+        block == tuple(sorted(set(block))) and len(block) == min(size, points) for block in blocks
+    )
     return fits and held == set(combinations(range(points), strength))
 
 
@@ -29,7 +31,9 @@ def is_cover(blocks: tuple[tuple[int, ...], ...], points: int, size: int, streng
         (7, 2, 1, 4),
     ],
 )
-def test_known_designs_are_as_small_as_can_be(points: int, size: int, strength: int, blocks: int) -> None:
+def test_known_designs_are_as_small_as_can_be(
+    points: int, size: int, strength: int, blocks: int
+) -> None:
     found = cover(points, size, strength)
     assert found is not None
     assert is_cover(found, points, size, strength)
@@ -37,13 +41,20 @@ def test_known_designs_are_as_small_as_can_be(points: int, size: int, strength: 
 
 
 @pytest.mark.parametrize(
-    ("points", "size", "strength"), [(8, 5, 3), (9, 4, 3), (16, 6, 3), (10, 5, 4), (13, 4, 2), (32, 8, 2), (32, 12, 3)]
+    ("points", "size", "strength"),
+    [(8, 5, 3), (9, 4, 3), (16, 6, 3), (10, 5, 4), (13, 4, 2), (32, 8, 2), (32, 12, 3)],
 )
-def test_searched_designs_cover_in_less_than_twice_the_bound(points: int, size: int, strength: int) -> None:
+def test_searched_designs_cover_in_less_than_twice_the_bound(
+    points: int, size: int, strength: int
+) -> None:
     found = cover(points, size, strength, 500)
     assert found is not None
     assert is_cover(found, points, size, strength)
-    assert least_blocks(points, size, strength) <= len(found) <= 2 * least_blocks(points, size, strength) + 15
+    assert (
+        least_blocks(points, size, strength)
+        <= len(found)
+        <= 2 * least_blocks(points, size, strength) + 15
+    )
 
 
 def test_both_searches_cover(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,9 +85,12 @@ def test_impossible_designs_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "size", "count"), [(32, 3, 256), (32, 2, 65), (9, 4, 1), (16, 8, 60), (7, 3, 30), (32, 2, 16)]
+    ("points", "size", "count"),
+    [(32, 3, 256), (32, 2, 65), (9, 4, 1), (16, 8, 60), (7, 3, 30), (32, 2, 16)],
 )
-def test_random_views_hold_every_attribute_and_are_the_same_every_time(points: int, size: int, count: int) -> None:
+def test_random_views_hold_every_attribute_and_are_the_same_every_time(
+    points: int, size: int, count: int
+) -> None:
     views = drawn(points, size, count)
     assert len(set(views)) == len(views) == max(count, -(-points // size))
     assert {place for view in views for place in view} == set(range(points))

@@ -18,7 +18,10 @@ from tests import layers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-MODULES = ["sottovoce", *(module.name for module in pkgutil.walk_packages(sv.__path__, "sottovoce."))]
+MODULES = [
+    "sottovoce",
+    *(module.name for module in pkgutil.walk_packages(sv.__path__, "sottovoce.")),
+]
 KEYS = ("Guarantee:", "Assumes:", "Source:", "Checked:")
 
 
@@ -42,7 +45,11 @@ def test_the_guarantee_stands_on_the_class_and_in_the_table(kind: type) -> None:
     text = kind.__doc__ or ""
     lines = {key: re.search(rf"{key}\s+(.+)", text) for key in KEYS}
     assert all(lines.values()), kind
-    rows = [line for line in (DOCS / "guarantees.md").read_text().splitlines() if f"`{kind.__name__}`" in line]
+    rows = [
+        line
+        for line in (DOCS / "guarantees.md").read_text().splitlines()
+        if f"`{kind.__name__}`" in line
+    ]
     assert len(rows) == 1
     checked = lines["Checked:"]
     assert checked is not None
@@ -73,11 +80,17 @@ def test_oracles_methods_and_errata_are_documented() -> None:
     assert all(re.search(rf"^{number}\. ", errata, re.MULTILINE) for number in range(1, 22))
 
 
-SHOWN = [path for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))] if "```python" in path.read_text()]
+SHOWN = [
+    path
+    for path in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+    if "```python" in path.read_text()
+]
 
 
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.name)
-def test_python_in_the_documents_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_in_the_documents_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
     space: dict[str, object] = {}
@@ -86,7 +99,12 @@ def test_python_in_the_documents_runs(path: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_links_in_the_documents_lead_somewhere() -> None:
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.glob("*.md")]:
+    for path in [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *DOCS.glob("*.md"),
+    ]:
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
             if "://" not in link:
                 assert (path.parent / link).exists(), f"{path.name}: {link}"
@@ -106,7 +124,9 @@ def _rows(text: str) -> list[str]:
 
 @pytest.mark.parametrize("row", _rows((ROOT / "CONTRIBUTING.md").read_text()))
 def test_every_row_of_contributing_names_what_is_there(row: str) -> None:
-    """A folder or file to put it in; and files that hold the tuple, or the table, that they are said to hold."""
+    """A folder or file to put it in; and files that hold the tuple, or the table, that they are
+    said to hold.
+    """
     _, place, lines = (part.strip() for part in row.strip("|").split(" | "))
     source = ROOT / "src" / "sottovoce"
     for name in re.findall(r"`([\w/.]+)`", place):
@@ -115,7 +135,9 @@ def test_every_row_of_contributing_names_what_is_there(row: str) -> None:
     assert found
     for name, file in found:
         path = ROOT / file if file.startswith("clients/") else source / file
-        assert re.search(rf"^(const )?{name}\b.* = [({{]", path.read_text(), re.MULTILINE), f"{file}: {name}"
+        assert re.search(rf"^(const )?{name}\b.* = [({{]", path.read_text(), re.MULTILINE), (
+            f"{file}: {name}"
+        )
 
 
 def test_no_class_name_stands_for_two_things() -> None:
@@ -125,5 +147,9 @@ def test_no_class_name_stands_for_two_things() -> None:
 
 
 def test_files_stay_short() -> None:
-    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
+    for path in [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / "bench").rglob("*.py"),
+    ]:
         assert len(path.read_text().splitlines()) <= 500, path

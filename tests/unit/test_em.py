@@ -1,4 +1,6 @@
-"""Expectation maximization over answers kept together: its step, its start, its failures and its errors."""
+"""Expectation maximization over answers kept together: its step, its start, its failures and its
+errors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import sottovoce as sv
 from sottovoce.protocol.families import Together
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import em
-from sottovoce.questions.marginals.methods.em import Channel, EmFit, InputEM, SplitEM, climb, joint_law, unbiased
+from sottovoce.questions.marginals.methods.em import (
+    Channel,
+    EmFit,
+    InputEM,
+    SplitEM,
+    climb,
+    joint_law,
+    unbiased,
+)
 from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import chi_limit
 
@@ -22,19 +32,28 @@ each_method = pytest.mark.parametrize("name", list(METHODS))
 
 
 def schema_of(sizes: tuple[int, ...]) -> sv.Schema:
-    return sv.Schema(**{f"x{place}": sv.Categorical(range(size)) for place, size in enumerate(sizes)})
+    return sv.Schema(
+        **{f"x{place}": sv.Categorical(range(size)) for place, size in enumerate(sizes)}
+    )
 
 
 def people(sizes: tuple[int, ...], count: int, seed: int = 1) -> dict[str, np.ndarray]:
     """People whose attributes lean the same way."""
     draws = np.random.default_rng(seed)
     lean = draws.random(count)
-    columns = [np.minimum((0.5 * (lean + draws.random(count))) * size, size - 1).astype(int) for size in sizes]
+    columns = [
+        np.minimum((0.5 * (lean + draws.random(count))) * size, size - 1).astype(int)
+        for size in sizes
+    ]
     return {f"x{place}": column for place, column in enumerate(columns)}
 
 
-def fit_of(name: str, sizes: tuple[int, ...], order: int, epsilon: float, count: int, seed: int = 1) -> EmFit:
-    plan = sv.plan(schema_of(sizes), sv.Marginals(up_to=order, method=name), epsilon=epsilon, people=count)
+def fit_of(
+    name: str, sizes: tuple[int, ...], order: int, epsilon: float, count: int, seed: int = 1
+) -> EmFit:
+    plan = sv.plan(
+        schema_of(sizes), sv.Marginals(up_to=order, method=name), epsilon=epsilon, people=count
+    )
     reports = sv.simulate(plan, people(sizes, count), seed=seed)
     fit: EmFit = sv.Aggregate(plan).add(reports).estimate().fit  # type: ignore[attr-defined]
     return fit
@@ -50,7 +69,9 @@ def truth_of(sizes: tuple[int, ...], count: int, places: tuple[int, ...]) -> np.
 # -- the pieces
 
 
-@pytest.mark.parametrize(("name", "size"), [("grr", 2), ("grr", 5), ("rr", 2), ("hr", 2), ("hr", 5), ("hr", 8)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("grr", 2), ("grr", 5), ("rr", 2), ("hr", 2), ("hr", 5), ("hr", 8)]
+)
 def test_a_channel_is_its_oracles(name: str, size: int) -> None:
     oracle: Any = sv.oracle(name, size=size, epsilon=0.8)
     channel = Channel.of(oracle)
@@ -60,7 +81,10 @@ def test_a_channel_is_its_oracles(name: str, size: int) -> None:
 
 def channels_of(*sizes: int) -> list[Channel]:
     names = ["grr" if size < 5 else "hr" for size in sizes]
-    return [Channel.of(sv.oracle(name, size=size, epsilon=1.0)) for name, size in zip(names, sizes, strict=True)]  # type: ignore[arg-type]
+    return [
+        Channel.of(sv.oracle(name, size=size, epsilon=1.0))
+        for name, size in zip(names, sizes, strict=True)
+    ]  # type: ignore[arg-type]
 
 
 def test_answers_that_follow_the_law_exactly_give_back_the_table() -> None:
@@ -73,18 +97,24 @@ def test_answers_that_follow_the_law_exactly_give_back_the_table() -> None:
 
 
 def brute_step(heard: np.ndarray, laws: list[np.ndarray], guess: np.ndarray) -> np.ndarray:
-    """One step of EM, answer by answer: the posterior of each joint answer, averaged over the answers."""
+    """One step of EM, answer by answer: the posterior of each joint answer, averaged over the
+    answers.
+    """
     out = np.zeros_like(guess)
     for answer in product(*(range(law.shape[1]) for law in laws)):
         posterior = np.zeros_like(guess)
         for cell in product(*(range(size) for size in guess.shape)):
-            chance = np.prod([law[value, told] for law, value, told in zip(laws, cell, answer, strict=True)])
+            chance = np.prod(
+                [law[value, told] for law, value, told in zip(laws, cell, answer, strict=True)]
+            )
             posterior[cell] = guess[cell] * chance
         out += heard[answer] * posterior / posterior.sum()
     return out
 
 
-@pytest.mark.parametrize("copies", [1, 600])  # one matrix for all answers, or one after another along the axes
+@pytest.mark.parametrize(
+    "copies", [1, 600]
+)  # one matrix for all answers, or one after another along the axes
 def test_a_step_is_the_mean_posterior(copies: int) -> None:
     channels = channels_of(2, 5, 3)
     laws = [channel.law for channel in channels]
@@ -135,7 +165,10 @@ def test_answers_are_counted_together(name: str) -> None:
     fit: Any = sv.Aggregate(plan).add(reports).estimate().fit  # type: ignore[attr-defined]
     oracles = plan.cohorts[0].oracles
     parts = [slice(*each.indices(1 << 10)[:2]) for each in plan.cohorts[0].slices]
-    told = [[o.unpack(row[part].tobytes()) for o, part in zip(oracles, parts, strict=True)] for row in reports.payload]
+    told = [
+        [o.unpack(row[part].tobytes()) for o, part in zip(oracles, parts, strict=True)]
+        for row in reports.payload
+    ]
     for places in [(0,), (1, 2), (0, 1, 2)]:
         brute = np.zeros([fit._channels[place].law.shape[1] for place in places])
         for answers in told:
@@ -156,7 +189,9 @@ def test_the_guarantee_is_the_budget_and_by_enumeration_no_more(name: str) -> No
 
 
 def test_at_a_small_epsilon_pairs_stop_at_the_uniform_table() -> None:
-    """As cormode2018marginal, table 3, saw it: 120 of 120 pairs at d = 16 and epsilon 0.1, few at a larger one."""
+    """As cormode2018marginal, table 3, saw it: 120 of 120 pairs at d = 16 and epsilon 0.1, few at a
+    larger one.
+    """
     small = fit_of("inp-em", (2,) * 8, 2, 0.004, 4000)
     assert small.failures() == 28
     assert small.tables([(0, 1)])[0] == pytest.approx([0.25] * 4, abs=em.TOLERANCE)
@@ -177,9 +212,11 @@ def test_a_guess_that_never_moved_is_not_taken_for_exact(monkeypatch: pytest.Mon
 
 @each_method
 def test_estimates_have_the_error_of_maximum_likelihood(name: str) -> None:
-    """n times the squared distance in the metric of the answers' Fisher information is chi-squared, 3 a pair and crowd.
+    """n times the squared distance in the metric of the answers' Fisher information is chi-squared,
+    3 a pair and crowd.
 
-    The people are drawn anew for every crowd, from a table within the simplex; a wrong channel is told apart.
+    The people are drawn anew for every crowd, from a table within the simplex; a wrong channel is
+    told apart.
     """
     sizes, count, crowds = (2, 2), 20_000, 20
     truth = np.array([0.35, 0.15, 0.2, 0.3])
@@ -204,7 +241,9 @@ def test_estimates_have_the_error_of_maximum_likelihood(name: str) -> None:
 
 @each_method
 def test_errors_are_as_large_as_stated(name: str) -> None:
-    """Mean squared error over mean stated variance of six pairs in ten crowds: a ratio near 1, and never far above."""
+    """Mean squared error over mean stated variance of six pairs in ten crowds: a ratio near 1, and
+    never far above.
+    """
     sizes, count = (2, 3, 2, 4), 8000
     sets = list(combinations(range(4), 2))
     squared, stated = 0.0, 0.0
@@ -212,10 +251,13 @@ def test_errors_are_as_large_as_stated(name: str) -> None:
         fit = fit_of(name, sizes, 2, 4.0, count, seed)
         assert fit.errors == "parametric bootstrap"
         tables, variances = fit.tables(sets), fit.variances(sets)
-        squared += sum(float(((t - truth_of(sizes, count, s)) ** 2).sum()) for t, s in zip(tables, sets, strict=True))
+        squared += sum(
+            float(((t - truth_of(sizes, count, s)) ** 2).sum())
+            for t, s in zip(tables, sets, strict=True)
+        )
         stated += sum(float(each.sum()) for each in variances)
-    # some 30 degrees of freedom a crowd leave 0.08 to chance; the rest is the bootstrap's, whose truths lie nearer to
-    # the edge of the simplex, where EM errs less
+    # some 30 degrees of freedom a crowd leave 0.08 to chance; the rest is the bootstrap's, whose
+    # truths lie nearer to the edge of the simplex, where EM errs less
     assert 0.6 < squared / stated < 1.5
     assert squared / (stated / 2) > 1.5
 
@@ -236,13 +278,17 @@ def test_tables_of_any_set(name: str) -> None:
     assert np.array_equal(again.variances([(0, 3)])[0], fit.variances([(0, 3)])[0])
     one_by_one = [again.tables([places])[0] for places in [(0, 1), (0, 3), (1, 3)]]
     at_once = fit_of(name, sizes, 2, 4.0, 3000).tables([(0, 1), (0, 3), (1, 3)])
-    assert all(one == pytest.approx(two, abs=1e-12) for one, two in zip(one_by_one, at_once, strict=True))
+    assert all(
+        one == pytest.approx(two, abs=1e-12) for one, two in zip(one_by_one, at_once, strict=True)
+    )
 
 
 @each_method
 @pytest.mark.parametrize(("epsilon", "count"), [(0.5, 4000), (8.0, 4000)])
 def test_predictions_are_of_the_right_size(name: str, epsilon: float, count: int) -> None:
-    """Within a factor of 4 of what crowds show: a typical table is not this one, and EM has no formula."""
+    """Within a factor of 4 of what crowds show: a typical table is not this one, and EM has no
+    formula.
+    """
     sizes = (2, 2, 3, 2, 2)
     work = Workload.of(schema_of(sizes), None, 2)
     fits = [fit_of(name, sizes, 2, epsilon, count, seed) for seed in range(3)]
@@ -271,7 +317,9 @@ def test_what_does_not_fit_is_refused() -> None:
     for method in (pairs, many):
         assert "5,000 values" in (method.refuse(work((2, 5000), 2), Terms(Decimal(1), 100)) or "")
         assert "epsilon/2" in (method.refuse(work((2, 2), 2), Terms(Decimal("1e-30"), 100)) or "")
-    assert "joint answers" in (many.refuse(work((1000, 1000, 1000), 3), Terms(Decimal(1), 100)) or "")
+    assert "joint answers" in (
+        many.refuse(work((1000, 1000, 1000), 3), Terms(Decimal(1), 100)) or ""
+    )
     with pytest.raises(sv.InvalidInput, match="grr or hr"):
         many.oracles(work((2, 2), 2), Decimal(1), {"oracles": ["grr", "oue"]})
 

@@ -1,4 +1,5 @@
-"""Where the papers are wrong: the printed form fails, the corrected one holds. Numbers are those of docs/errata.md.
+"""Where the papers are wrong: the printed form fails, the corrected one holds. Numbers are those of
+docs/errata.md.
 
 8 and 15 are in test_likelihood.py and test_postprocess.py, 10 in tests/exact/test_laplace.py.
 """
@@ -31,7 +32,11 @@ def test_14_half_sums_at_epsilon_one_and_sixteen_cells() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_14_grr_beats_oue_for_half_sums_up_to_six_e_plus_two(epsilon: float) -> None:
     odds = math.exp(epsilon)
-    wins = [size for size in range(4, 200, 2) if half_sum("grr", size, epsilon) < half_sum("oue", size, epsilon)]
+    wins = [
+        size
+        for size in range(4, 200, 2)
+        if half_sum("grr", size, epsilon) < half_sum("oue", size, epsilon)
+    ]
     assert max(wins) == max(size for size in range(4, 200, 2) if size < 6 * odds + 2)
     printed = max(size for size in range(4, 200, 2) if size < 3 * odds + 2)
     assert max(wins) > printed  # the rule for single cells stops too early
@@ -58,7 +63,9 @@ SUMMED = [
 
 @pytest.mark.parametrize(("name", "options"), SUMMED)
 def test_14_half_sums_measured(name: str, options: dict[str, int]) -> None:
-    """Nobody holds the eight values summed; the spread over runs is the stated one, and not the sum of the cells'."""
+    """Nobody holds the eight values summed; the spread over runs is the stated one, and not the sum
+    of the cells'.
+    """
     oracle = sv.oracle(name, size=16, epsilon=1.0, **options)
     people, runs = 4000, 600
     sums = []
@@ -75,7 +82,9 @@ def test_14_half_sums_measured(name: str, options: dict[str, int]) -> None:
 
 
 def test_17_the_inverse_transform_needs_no_further_scaling() -> None:
-    """cell = 2^-k sum over a of (-1)^<a, cell> c_a with c_0 = 1; the printed 2^-d would flatten every table."""
+    """cell = 2^-k sum over a of (-1)^<a, cell> c_a with c_0 = 1; the printed 2^-d would flatten
+    every table.
+    """
     people = {"a": [0, 1, 1, 1] * 5000, "b": [0, 0, 1, 1] * 5000}
     schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean())
     plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=8.0, people=20_000)
@@ -89,12 +98,16 @@ def test_17_the_inverse_transform_needs_no_further_scaling() -> None:
 
 
 def test_18_the_sampling_belongs_into_the_bound() -> None:
-    """Theorem 4.2: sigma^2 = 1/(p_s (2 p_r - 1)^2) - 1; without it the bound is wrong by fifteen orders."""
+    """Theorem 4.2: sigma^2 = 1/(p_s (2 p_r - 1)^2) - 1; without it the bound is wrong by fifteen
+    orders.
+    """
     people, sampled, reach = 20_000, 0.01, 0.15
     odds = math.exp(6.0)
     truthful = odds / (1 + odds)
     gap = 2 * truthful - 1
-    printed = 2 * math.exp(-people * reach**2 * sampled * gap / (2 * truthful * (2 * (1 - truthful) / gap + reach / 3)))
+    printed = 2 * math.exp(
+        -people * reach**2 * sampled * gap / (2 * truthful * (2 * (1 - truthful) / gap + reach / 3))
+    )
     assert printed < 1e-17
     draws = np.random.default_rng(18)
     runs = 4000
@@ -109,7 +122,9 @@ def test_18_the_sampling_belongs_into_the_bound() -> None:
 
 
 def test_21_one_cell_alone_is_noisier_than_the_plotted_table() -> None:
-    """At epsilon 0.2 with 2^16 people and 16 views of two attributes; figure 4 plots 0.0041 for a table of three."""
+    """At epsilon 0.2 with 2^16 people and 16 views of two attributes; figure 4 plots 0.0041 for a
+    table of three.
+    """
     view = sv.oracle("grr", size=4, epsilon=0.2)
     assert view.variance(2**16 // 16) == pytest.approx(0.016, abs=0.001)
     assert view.variance(2**16 // 16) > 3 * 0.0041
@@ -133,7 +148,9 @@ def test_20_eta_is_a_probability() -> None:
 
 
 def test_20_the_left_side_of_eq_18_is_h_times_p() -> None:
-    """With the expected reports in place of counted ones, H p^T = z gives the frequencies back exactly."""
+    """With the expected reports in place of counted ones, H p^T = z gives the frequencies back
+    exactly.
+    """
     oracle = sv.oracle("o-rr", size=6, epsilon=1.0, cohorts=16, buckets=3)
     assert isinstance(oracle, OpenRandomizedResponse)
     frequencies = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
@@ -143,17 +160,31 @@ def test_20_the_left_side_of_eq_18_is_h_times_p() -> None:
         frequencies @ design.matrix()  # the printed order does not even fit
 
 
-SAVED = [(0.5, 8, 0.25), (1.0, 8, 0.20), (1.0, 16, 0.15), (1.0, 32, 0.07), (2.0, 32, 0.14), (3.0, 64, 0.16)]
+SAVED = [
+    (0.5, 8, 0.25),
+    (1.0, 8, 0.20),
+    (1.0, 16, 0.15),
+    (1.0, 32, 0.07),
+    (2.0, 32, 0.14),
+    (3.0, 64, 0.16),
+]
 
 
 @pytest.mark.parametrize(("epsilon", "size", "saved"), SAVED)
-def test_subset_selection_beats_the_better_of_grr_and_oue(epsilon: float, size: int, saved: float) -> None:
-    errors = {name: sv.oracle(name, size=size, epsilon=epsilon).variance(1, 1 / size) for name in ("grr", "oue", "ss")}
+def test_subset_selection_beats_the_better_of_grr_and_oue(
+    epsilon: float, size: int, saved: float
+) -> None:
+    errors = {
+        name: sv.oracle(name, size=size, epsilon=epsilon).variance(1, 1 / size)
+        for name in ("grr", "oue", "ss")
+    }
     assert 1 - errors["ss"] / min(errors["grr"], errors["oue"]) == pytest.approx(saved, abs=0.012)
 
 
 def test_hash_bits_are_the_best_whole_ones() -> None:
-    bits = [sv.oracle("olh", size=64, epsilon=epsilon).hash_bits for epsilon in (0.5, 1.0, 2.0, 4.0)]
+    bits = [
+        sv.oracle("olh", size=64, epsilon=epsilon).hash_bits for epsilon in (0.5, 1.0, 2.0, 4.0)
+    ]
     assert bits == [1, 2, 3, 6]
     for epsilon in (0.5, 0.65, 1.0, 1.5, 2.0, 4.0):
         odds = math.exp(epsilon)

@@ -53,14 +53,20 @@ def test_rows_frames_and_text() -> None:
     assert np.allclose(frame["frequency"], found.values)
     assert "50,000 people, unbiased" in str(found)
     assert found.total([0, 1]) == pytest.approx(found.values[:2].sum())
-    for wrong in (lambda: found.interval(1.5), lambda: found.total([99]), lambda: found.threshold(0)):
+    for wrong in (
+        lambda: found.interval(1.5),
+        lambda: found.total([99]),
+        lambda: found.threshold(0),
+    ):
         with pytest.raises(sv.InvalidInput):
             wrong()
 
 
 def test_an_estimate_of_one_table_speaks_for_it() -> None:
     plan = sv.plan(SCHEMA, sv.Frequencies("x"), epsilon=1.0, people=100)
-    estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": np.arange(100) % 32}, seed=1)).estimate()
+    estimate = (
+        sv.Aggregate(plan).add(sv.simulate(plan, {"x": np.arange(100) % 32}, seed=1)).estimate()
+    )
     assert estimate.is_unbiased
     assert estimate.people == 100
     assert np.array_equal(estimate.values, estimate.marginal("x").values)
@@ -73,7 +79,9 @@ def test_an_estimate_of_one_table_speaks_for_it() -> None:
         sv.Aggregate(plan).add(sv.simulate(plan, {"x": [1]}, seed=1)).estimate(colour="red")
 
 
-@pytest.mark.parametrize("oracle", ["olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor", "adaptive"])
+@pytest.mark.parametrize(
+    "oracle", ["olh-seeded", "cms", "hcms", "rappor", "o-rr", "o-rappor", "adaptive"]
+)
 def test_open_alphabets_are_asked_by_candidates(oracle: str) -> None:
     words = ["piano", "forte", "mezzo", "dolce", "largo"]
     people = 40_000
@@ -132,13 +140,19 @@ def test_people_of_several_tables_are_counted_once() -> None:
     schema = sv.Schema(x=sv.Boolean(), y=sv.Boolean())
     for split in ("people", "budget"):
         plan = sv.plan(schema, sv.Frequencies("x", "y", split=split), epsilon=1.0, people=100)
-        estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [True] * 100, "y": [False] * 100}, seed=1)).estimate()
+        estimate = (
+            sv.Aggregate(plan)
+            .add(sv.simulate(plan, {"x": [True] * 100, "y": [False] * 100}, seed=1))
+            .estimate()
+        )
         assert estimate.people == 100
 
 
 def test_summing_to_one_over_some_values_is_marked() -> None:
     plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="oue"), epsilon=1.0, people=PEOPLE)
-    total = sv.Aggregate(plan).add(sv.simulate(plan, {"x": zipf_people(32, PEOPLE, seed=1)}, seed=1))
+    total = sv.Aggregate(plan).add(
+        sv.simulate(plan, {"x": zipf_people(32, PEOPLE, seed=1)}, seed=1)
+    )
     assert sv.postprocess(total.estimate(), "norm").is_unbiased
     some = total.estimate(candidates=[1, 2]).marginal("x")
     assert some.is_unbiased
@@ -148,7 +162,9 @@ def test_summing_to_one_over_some_values_is_marked() -> None:
 
 @pytest.mark.parametrize("oracle", ["cms", "hcms"])
 def test_sketches_count_collisions_in_thresholds_and_intervals(oracle: str) -> None:
-    """Two heavy words in a small sketch: absent words stay below the threshold, and their intervals hold zero."""
+    """Two heavy words in a small sketch: absent words stay below the threshold, and their intervals
+    hold zero.
+    """
     absent = [f"word {number}" for number in range(200)]
     flagged = held = 0
     runs = 10
@@ -164,14 +180,17 @@ def test_sketches_count_collisions_in_thresholds_and_intervals(oracle: str) -> N
         truth = 0.6**2 + 0.4**2
         spread = plan.cohorts[0].asks[0].oracle.spread(total.cohort(0)[1][0])  # type: ignore[attr-defined]
         assert abs(spread - truth) < 0.25
-    # collisions are not normal (16 functions: a few coincide or none), so this asks for the order, not the digit
+    # collisions are not normal (16 functions: a few coincide or none), so this asks for the order,
+    # not the digit
     assert flagged / runs < 6  # without the term: more than 50
     assert held / (runs * len(absent)) > 0.9  # without the term: 0.76
 
 
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 def test_the_spread_of_a_sketch_is_unbiased(name: str) -> None:
-    """The sum of squared frequencies from the table alone; a report paired with itself would add width/(c^2 n_j)."""
+    """The sum of squared frequencies from the table alone; a report paired with itself would add
+    width/(c^2 n_j).
+    """
     size, people, runs, side = 64, 20_000, 20, 64
     values = np.concatenate([np.zeros(people // 2, int), np.arange(people // 2) % size])
     truth = float(((np.bincount(values, minlength=size) / people) ** 2).sum())
@@ -200,16 +219,20 @@ def test_sketch_variances_are_those_measured_over_salts() -> None:
         reported += variances / runs
     exact = oracle.all_variances(people, truth)
     others = slice(1, None)
-    limit = z_limit(1) * np.sqrt(2 / runs)  # values share the heavy one's collisions, so they count as one
+    # values share the heavy one's collisions, so they count as one
+    limit = z_limit(1) * np.sqrt(2 / runs)
     assert abs(squares[others].mean() / exact[others].mean() - 1) < limit
     assert abs(reported[others].mean() / exact[others].mean() - 1) < 0.1
     plain = oracle.noise(people).variance(truth)
-    assert squares[others].mean() / plain[others].mean() > 1 + limit  # without the term it would be told apart
+    # without the term it would be told apart
+    assert squares[others].mean() / plain[others].mean() > 1 + limit
 
 
 def test_the_threshold_of_cohorts_is_that_of_their_noise() -> None:
     plan = sv.plan(SCHEMA, sv.Frequencies("x", oracle="o-rr"), epsilon=1.0, people=PEOPLE)
-    total = sv.Aggregate(plan).add(sv.simulate(plan, {"x": zipf_people(32, PEOPLE, seed=1)}, seed=1))
+    total = sv.Aggregate(plan).add(
+        sv.simulate(plan, {"x": zipf_people(32, PEOPLE, seed=1)}, seed=1)
+    )
     found = total.estimate().marginal("x")
     assert found.threshold(0.05) == pytest.approx(2.955 * float(found.std_error.mean()), rel=0.05)
 
@@ -228,7 +251,10 @@ def test_plots_are_written_without_a_network(tmp_path: Path, kind: str) -> None:
 
 def _counted(oracle: str, people: int = 4000, size: int = 6, seed: int = 1) -> sv.Table:
     plan = sv.plan(
-        sv.Schema(x=sv.Categorical(range(size))), sv.Frequencies("x", oracle=oracle), epsilon=1.0, people=people
+        sv.Schema(x=sv.Categorical(range(size))),
+        sv.Frequencies("x", oracle=oracle),
+        epsilon=1.0,
+        people=people,
     )
     values = np.arange(people) % size
     return sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=seed)).estimate().table

@@ -59,7 +59,10 @@ def test_a_block_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         draft.write_bytes("half")  # type: ignore[arg-type]
     assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
     assert path.read_text() == "old"
-    with pytest.raises(InvalidInput, match="must lie in a folder that exists"), replacing(tmp_path / "no" / "x"):
+    with (
+        pytest.raises(InvalidInput, match="must lie in a folder that exists"),
+        replacing(tmp_path / "no" / "x"),
+    ):
         pass
 
 
@@ -70,13 +73,17 @@ def test_formulas_are_defused(text: str) -> None:
     assert csv_cell(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("cell", ["tea", "", "a=b", "-5", "+5", "-0.01", "-1e-05", -5, -0.01, True, None])
+@pytest.mark.parametrize(
+    "cell", ["tea", "", "a=b", "-5", "+5", "-0.01", "-1e-05", -5, -0.01, True, None]
+)
 def test_numbers_and_plain_words_stay(cell: object) -> None:
     assert csv_cell(cell) == cell
 
 
 def test_heads_and_cells_of_every_csv_are_defused_and_text_is_quoted() -> None:
-    """Quoted, because a spreadsheet that separates by ; would find a formula in the middle of a word."""
+    """Quoted, because a spreadsheet that separates by ; would find a formula in the middle of a
+    word.
+    """
     out = io.StringIO()
     write_csv(out, [["=name", "share"], ["@x", -0.25], ["a;=1+1", 1e-7]])
     assert out.getvalue() == '"\'=name","share"\r\n"\'@x",-0.25\r\n"a;=1+1",1e-07\r\n'

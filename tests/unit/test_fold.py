@@ -1,4 +1,6 @@
-"""Folding: reports are checked once, weights repeat them, aggregates absorb each other, and support adds up."""
+"""Folding: reports are checked once, weights repeat them, aggregates absorb each other, and support
+adds up.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from sottovoce.oracles.shape import Shape
 from tests.unit.test_counts import each_family, plan_of, reports_of
 from tests.vectors.aggregates import plans
 
-KEPT = ("heavy-hitters/spm", "heavy-hitters/hash", "heavy-hitters/pem", "frequencies/olh-seeded", "top-items")
+KEPT = (
+    "heavy-hitters/spm",
+    "heavy-hitters/hash",
+    "heavy-hitters/pem",
+    "frequencies/olh-seeded",
+    "top-items",
+)
 
 
 def rows(reports: sv.Reports, places: Any) -> sv.Reports:
@@ -35,7 +43,10 @@ def weights_repeat_reports(plan: sv.Plan, reports: sv.Reports) -> None:
         assert weighted.cohort_people(index) == repeated.cohort_people(index)
         for ask, oracle in enumerate(plan.cohorts[index].oracles):
             some = np.arange(min(oracle.size, 5))
-            assert weighted.support(index, ask, some).tolist() == repeated.support(index, ask, some).tolist()
+            assert (
+                weighted.support(index, ask, some).tolist()
+                == repeated.support(index, ask, some).tolist()
+            )
 
 
 @each_family
@@ -51,7 +62,9 @@ def test_a_weight_repeats_a_report_that_is_kept(name: str) -> None:
 
 
 @each_family
-def test_counts_that_ignore_weights_are_told_apart(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_that_ignore_weights_are_told_apart(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = plan_of(kind)
     own = type(sv.Aggregate(plan).counts)
     add: Callable[..., None] = own.add
@@ -112,7 +125,11 @@ def test_support_adds_up_over_parts(kind: str) -> None:
     for index in {*reports.cohorts[:10].tolist(), len(plan.cohorts) - 1}:
         cohort = plan.cohorts[index]
         own = reports.payload[reports.cohorts == index]
-        assert whole.cohort_people(index) == sum(part.cohort_people(index) for part in parts) == len(own)
+        assert (
+            whole.cohort_people(index)
+            == sum(part.cohort_people(index) for part in parts)
+            == len(own)
+        )
         for ask, (oracle, place) in enumerate(zip(cohort.oracles, cohort.slices, strict=True)):
             brute = oracle.support(np.ascontiguousarray(own[:, place]), np.arange(oracle.size))
             assert whole.support(index, ask).tolist() == brute.tolist()
@@ -126,7 +143,9 @@ def test_support_adds_up_over_parts(kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["she", "hcms", "o-rr", "oue", "olh-seeded"])
 def test_frequencies_are_the_estimates_of_the_oracle(name: str) -> None:
-    plan, columns = next((plan, columns) for each, plan, columns in plans() if each == f"frequencies/{name}")
+    plan, columns = next(
+        (plan, columns) for each, plan, columns in plans() if each == f"frequencies/{name}"
+    )
     whole = fold(plan, sv.simulate(plan, columns, seed=2))
     made = plan.cohorts[0].oracles[0].estimate(whole.cohort(0)[1][0], whole.people)
     for one, two in zip(whole.frequencies(0), made, strict=True):
@@ -167,7 +186,14 @@ def test_bad_reports_change_nothing(kind: str) -> None:
 def test_weights_are_whole_numbers_that_leave_room() -> None:
     plan = plan_of("listed")
     reports = reports_of(plan, 4)
-    for wrong in ([1, 2, 3], [0.5] * 4, [True] * 4, [[1]] * 4, [MOST_WEIGHT, 0, 0, 1], [1 << 62] * 4):
+    for wrong in (
+        [1, 2, 3],
+        [0.5] * 4,
+        [True] * 4,
+        [[1]] * 4,
+        [MOST_WEIGHT, 0, 0, 1],
+        [1 << 62] * 4,
+    ):
         with pytest.raises(InvalidInput, match="weights"):
             fold(plan, reports, wrong)
     full = fold(plan, reports, [MOST_WEIGHT, 0, 0, 0])
@@ -182,7 +208,9 @@ def test_weights_are_whole_numbers_that_leave_room() -> None:
 
 
 def test_large_weights_stay_exact_in_every_oracle() -> None:
-    """A report with the largest weight supports what it supports, times the weight: no sum leaves its integers."""
+    """A report with the largest weight supports what it supports, times the weight: no sum leaves
+    its integers.
+    """
     for name, plan, columns in plans():
         if not name.startswith("frequencies/") or name.endswith("budget"):
             continue
@@ -202,17 +230,23 @@ def test_nothing_is_estimated_from_weights_that_cancel() -> None:
         with pytest.raises(InvalidInput, match="no reports yet"):
             fold(plan, reports, [weight] * len(reports)).estimate()
     twice = fold(plan, reports, [2] * len(reports)).estimate().marginal("x")
-    assert twice.values.tolist() == fold(plan, reports).estimate().marginal("x").values.tolist(), name
+    assert twice.values.tolist() == fold(plan, reports).estimate().marginal("x").values.tolist(), (
+        name
+    )
 
 
 @pytest.mark.parametrize("method", ["pem", "windows", "hash", "spm"])
 def test_heavy_hitters_are_found_in_weighted_reports(method: str) -> None:
     """Reports of weight 2 and of weight 0 give what the first ones give if they are sent twice."""
-    plan, columns = next((plan, columns) for each, plan, columns in plans() if each == f"heavy-hitters/{method}")
+    plan, columns = next(
+        (plan, columns) for each, plan, columns in plans() if each == f"heavy-hitters/{method}"
+    )
     reports = sv.simulate(plan, columns, seed=2)
     weights = np.where(np.arange(len(reports)) < 300, 2, 0)
     sent = sv.Aggregate(plan).add([reports[:300], reports[:300]])
-    (one,), (two,) = (list(each.estimate().tables.values()) for each in (fold(plan, reports, weights), sent))
+    (one,), (two,) = (
+        list(each.estimate().tables.values()) for each in (fold(plan, reports, weights), sent)
+    )
     assert one.labels == two.labels
     assert one.values.tobytes() == two.values.tobytes()
     if method == "spm":

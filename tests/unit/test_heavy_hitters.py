@@ -1,4 +1,6 @@
-"""Heavy hitters by windows and by prefixes: kernels against brute force, answers, rules, bad input."""
+"""Heavy hitters by windows and by prefixes: kernels against brute force, answers, rules,
+bad input.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def crowd(counts: dict[Any, int]) -> dict[str, Any]:
     return {"x": np.repeat(np.array(list(counts), object), list(counts.values()))}
 
 
-def found(question: sv.HeavyHitters, attribute: Any, table: dict[str, Any], epsilon: float, seed: int = 1) -> Any:
+def found(
+    question: sv.HeavyHitters, attribute: Any, table: dict[str, Any], epsilon: float, seed: int = 1
+) -> Any:
     people = len(table["x"])
     plan = sv.plan(sv.Schema(x=attribute), question, epsilon=epsilon, people=people)
     return sv.simulate_rounds(plan, table, seed)
@@ -58,7 +62,9 @@ def test_a_windows_scores_are_what_its_reports_support() -> None:
     state = source.accumulate(source.empty(), payload)
     scores = decode_window(state, 10, 500)
     outputs = [source.unpack(row.tobytes()) for row in payload]
-    support = [sum(source.supports(output, value) for output in outputs) for value in range(1 << 10)]
+    support = [
+        sum(source.supports(output, value) for output in outputs) for value in range(1 << 10)
+    ]
     assert scores.tolist() == [source.buckets * count - 500 for count in support]
 
 
@@ -73,41 +79,59 @@ def test_candidates_go_on_by_the_best_of_their_block() -> None:
         assert [block[place] for place in suffixes[row]] == best[row].tolist()
     longer = append_bits(words, suffixes[:, 0], 7)
     assert to_numbers(longer) == [
-        number << 7 | int(place) for number, place in zip((3, 5, 1 << 70), suffixes[:, 0], strict=True)
+        number << 7 | int(place)
+        for number, place in zip((3, 5, 1 << 70), suffixes[:, 0], strict=True)
     ]
 
 
 def test_what_is_chosen_is_taken_out_of_the_cells_it_shares() -> None:
-    """A ghost shares one of two windows' cells with a strong value: alone it looks strong, peeled it is nothing."""
+    """A ghost shares one of two windows' cells with a strong value: alone it looks strong, peeled
+    it is nothing.
+    """
     method = sv.HeavyHitters("x", top=2)._method(sv.Schema(x=sv.Integer(bits=30)))
     windows = method.windows  # type: ignore[attr-defined]
     oracles = [sv.oracle("olh", size=window.size, epsilon=1.0) for window in windows]
     tables = Tables(windows, oracles, [np.zeros(0, np.int64)] * 2, [500, 500])  # type: ignore[arg-type]
     strong, ghost, other = 0b111 << 6, 0b111 << 6 | 5, 77 << 6
     words = to_words([strong, ghost, other])
-    rows, totals = peel(tables, Candidates(words, np.array([[400.0, 420], [400, -10], [150, 150]])), 3)
+    rows, totals = peel(
+        tables, Candidates(words, np.array([[400.0, 420], [400, -10], [150, 150]])), 3
+    )
     assert rows.tolist() == [0, 2, 1]
     assert totals[2] == pytest.approx(400 - 10 - 820 / 2)
 
 
 def test_ghosts_of_strong_values_do_not_crowd_out_weaker_ones() -> None:
-    """Whatever shares a window with a strong value looks strong itself, until that value is taken out."""
+    """Whatever shares a window with a strong value looks strong itself, until that value is taken
+    out.
+    """
     draws = np.random.default_rng(8)
     values = draws.integers(0, 1 << 40, 30, dtype=np.uint64)
-    counts = np.repeat([3000, 900], [22, 8])  # the weaker stand 13 standard deviations above nothing
+    # the weaker stand 13 standard deviations above nothing
+    counts = np.repeat([3000, 900], [22, 8])
     table = {"x": np.repeat(values, counts)}
     hits = 0
     for seed in range(3):
-        answer = found(sv.HeavyHitters("x", top=30, width=22), sv.Integer(bits=40), table, epsilon=4.0, seed=seed)
+        answer = found(
+            sv.HeavyHitters("x", top=30, width=22),
+            sv.Integer(bits=40),
+            table,
+            epsilon=4.0,
+            seed=seed,
+        )
         hits += len(set(answer.table.labels) & set(values.tolist()))
     assert hits >= 89
 
 
-@pytest.mark.parametrize(("bits", "width"), [(12, 24), (22, None), (30, 16), (64, 20), (128, 20), (77, None)])
+@pytest.mark.parametrize(
+    ("bits", "width"), [(12, 24), (22, None), (30, 16), (64, 20), (128, 20), (77, None)]
+)
 def test_windows_find_what_was_planted(bits: int, width: int | None) -> None:
     values = [(7 * (1 << bits) // 11) % (1 << bits), (1 << bits) - 1, 0]
     table = crowd({values[0]: 6000, values[1]: 4000, values[2]: 3000, 1: 2, 2: 1})
-    answer = found(sv.HeavyHitters("x", top=3, width=width), sv.Integer(bits=bits), table, epsilon=3.0)
+    answer = found(
+        sv.HeavyHitters("x", top=3, width=width), sv.Integer(bits=bits), table, epsilon=3.0
+    )
     assert answer.table.labels == values
     assert answer.significant().all()
     truth = np.array([6000, 4000, 3000]) / 13_003
@@ -117,21 +141,30 @@ def test_windows_find_what_was_planted(bits: int, width: int | None) -> None:
 
 def test_text_and_alphabets_and_short_words() -> None:
     words = {"the": 3000, "of": 2000, "cat": 1200, "sentence": 1500, "": 900}
-    plain = found(sv.HeavyHitters("x", top=5, width=18), sv.Text(bytes=8), crowd(words), epsilon=3.0)
+    plain = found(
+        sv.HeavyHitters("x", top=5, width=18), sv.Text(bytes=8), crowd(words), epsilon=3.0
+    )
     assert set(plain.table.labels) == set(words)
     letters = sv.Text(bytes=8, alphabet="abcdefghijklmnopqrstuvwxyz")
-    assert set(found(sv.HeavyHitters("x", top=5, width=18), letters, crowd(words), epsilon=3.0).table.labels) == set(
-        words
-    )
+    assert set(
+        found(
+            sv.HeavyHitters("x", top=5, width=18), letters, crowd(words), epsilon=3.0
+        ).table.labels
+    ) == set(words)
 
 
 def test_an_alphabet_lowers_the_threshold_that_a_plan_states() -> None:
     def stated(attribute: Any) -> float:
-        plan = sv.plan(sv.Schema(x=attribute), sv.HeavyHitters("x", top=16), epsilon=1.0, people=10**6)
+        plan = sv.plan(
+            sv.Schema(x=attribute), sv.HeavyHitters("x", top=16), epsilon=1.0, people=10**6
+        )
         assert "with about an even chance if" in str(plan)
         return float(plan.question._method(plan.schema).threshold(plan))  # type: ignore[attr-defined]
 
-    plain, letters = stated(sv.Text(bytes=6)), stated(sv.Text(bytes=6, alphabet="abcdefghijklmnopqrstuvwxyz"))
+    plain, letters = (
+        stated(sv.Text(bytes=6)),
+        stated(sv.Text(bytes=6, alphabet="abcdefghijklmnopqrstuvwxyz")),
+    )
     assert letters < 0.9 * plain
     source = sv.oracle("olh", size=1 << 24, epsilon=1.0)
     spellings = sv.Text(bytes=6).spellings
@@ -141,7 +174,12 @@ def test_an_alphabet_lowers_the_threshold_that_a_plan_states() -> None:
 def test_a_list_given_afterwards_finds_what_was_too_rare() -> None:
     values = {1000 + place: 120 for place in range(20)} | {5: 4000}
     table = crowd({**values, **{1 << 30 | place: 1 for place in range(14_000)}})
-    plan = sv.plan(sv.Schema(x=sv.Integer(bits=64)), sv.HeavyHitters("x", top=21, width=20), epsilon=4.0, people=20_400)
+    plan = sv.plan(
+        sv.Schema(x=sv.Integer(bits=64)),
+        sv.HeavyHitters("x", top=21, width=20),
+        epsilon=4.0,
+        people=20_400,
+    )
     aggregate = sv.Aggregate(plan).add(sv.simulate(plan, table, seed=2))
     without = set(aggregate.estimate().table.labels) & set(values)
     listed = [*range(1000, 1040), 5]
@@ -159,13 +197,17 @@ def test_a_list_given_afterwards_finds_what_was_too_rare() -> None:
 
 def test_above_a_frequency() -> None:
     table = crowd({7: 5000, 9: 3000, 11: 500})
-    answer = found(sv.HeavyHitters("x", above=0.2, width=18), sv.Integer(bits=32), table, epsilon=3.0)
+    answer = found(
+        sv.HeavyHitters("x", above=0.2, width=18), sv.Integer(bits=32), table, epsilon=3.0
+    )
     assert answer.table.labels == [7, 9]
     assert answer.notes == ()
 
 
 def test_fewer_than_asked_for_is_said() -> None:
-    answer = found(sv.HeavyHitters("x", top=40), sv.Integer(bits=4), crowd({3: 500, 5: 400}), epsilon=2.0)
+    answer = found(
+        sv.HeavyHitters("x", top=40), sv.Integer(bits=4), crowd({3: 500, 5: 400}), epsilon=2.0
+    )
     assert len(answer.table.labels) == 16
     assert answer.notes == ("only 16 of the 40 values asked for were found",)
     assert "only 16 of the 40" in str(answer)
@@ -173,7 +215,12 @@ def test_fewer_than_asked_for_is_said() -> None:
 
 def test_parts_of_a_crowd_add_up() -> None:
     table = crowd({7: 3000, 9: 2000, 1 << 29: 1000})
-    plan = sv.plan(sv.Schema(x=sv.Integer(bits=30)), sv.HeavyHitters("x", top=3, width=20), epsilon=2.0, people=6000)
+    plan = sv.plan(
+        sv.Schema(x=sv.Integer(bits=30)),
+        sv.HeavyHitters("x", top=3, width=20),
+        epsilon=2.0,
+        people=6000,
+    )
     reports = sv.simulate(plan, table, seed=3)
     whole = sv.Aggregate(plan).add(reports)
     half = sv.Aggregate(plan).add(reports[: len(reports) // 2])
@@ -211,10 +258,14 @@ def test_prefixes_are_extended_by_what_the_reports_support() -> None:
     state = source.accumulate(source.empty(), source.simulate(words, 4))
     seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
     starts = [value >> 6 for value in values] + [1234]
-    parents, suffixes, scores = extend_wide(seeds, answers, to_words(starts), 6, source.hash_bits, 64 * 4)
+    parents, suffixes, scores = extend_wide(
+        seeds, answers, to_words(starts), 6, source.hash_bits, 64 * 4
+    )
     assert len(scores) == 256
     assert (np.diff(scores) <= 0).all()
-    longer = to_words([starts[parent] << 6 | int(end) for parent, end in zip(parents, suffixes, strict=True)])
+    longer = to_words(
+        [starts[parent] << 6 | int(end) for parent, end in zip(parents, suffixes, strict=True)]
+    )
     assert scores.tolist() == (source.buckets * source.support_of(state, longer) - 300).tolist()
 
 
@@ -240,7 +291,9 @@ def test_prefix_methods_find_what_was_planted(method: str, scramble: bool) -> No
 def test_a_larger_budget_means_fewer_groups() -> None:
     def groups(**budget: Any) -> int:
         question = sv.HeavyHitters("x", top=16, method="pem", **budget)
-        return len(sv.plan(sv.Schema(x=sv.Integer(bits=64)), question, epsilon=1.0, people=10**6).cohorts)
+        return len(
+            sv.plan(sv.Schema(x=sv.Integer(bits=64)), question, epsilon=1.0, people=10**6).cohorts
+        )
 
     assert groups() == groups(queries=1 << 20) == 5  # as in the thesis's evaluation
     assert groups(queries=1 << 24) < 5 < groups(queries=1 << 16)
@@ -256,12 +309,19 @@ def test_more_must_hold_a_value_to_find_it_more_surely_and_with_more_groups() ->
 
     for options in ({}, {"method": "pem"}, {"method": "tree-hist"}):
         assert stated(0.1, **options) < stated(0.5, **options) < stated(0.9, **options)
-    assert stated(0.5) < stated(0.5, method="pem") < stated(0.5, method="tree-hist") < stated(0.5, method="pem1")
+    assert (
+        stated(0.5)
+        < stated(0.5, method="pem")
+        < stated(0.5, method="tree-hist")
+        < stated(0.5, method="pem1")
+    )
     # one round: the corrected threshold of the thesis, which 16 of all values pass by noise alone
     whole = sv.HeavyHitters("x", top=16, method="pem", lengths=[20])
     plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), whole, epsilon=1.0, people=10**6)
     alone = plan.question._method(plan.schema).threshold(plan)  # type: ignore[attr-defined]
-    assert alone == pytest.approx(sensitivity(plan.cohorts[0].asks[0].oracle.std_error(1), 2.0**20, 10**6, 16))
+    assert alone == pytest.approx(
+        sensitivity(plan.cohorts[0].asks[0].oracle.std_error(1), 2.0**20, 10**6, 16)
+    )
 
 
 @pytest.mark.parametrize("method", ["windows", "pem", "pem1", "tree-hist"])
@@ -303,10 +363,14 @@ def test_a_plan_is_read_back_and_keeps_its_promise(method: str) -> None:
 )
 def test_questions_that_make_no_sense_are_refused(options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InvalidInput, match=rule):
-        sv.plan(sv.Schema(x=sv.Text(bytes=6)), sv.HeavyHitters("x", **options), epsilon=1.0, people=1000)
+        sv.plan(
+            sv.Schema(x=sv.Text(bytes=6)), sv.HeavyHitters("x", **options), epsilon=1.0, people=1000
+        )
 
 
-@pytest.mark.parametrize("attribute", [sv.Boolean(), sv.Integer(bits=1), sv.Categorical(["a", "b", "c"])])
+@pytest.mark.parametrize(
+    "attribute", [sv.Boolean(), sv.Integer(bits=1), sv.Categorical(["a", "b", "c"])]
+)
 def test_attributes_of_few_values_are_asked_too(attribute: Any) -> None:
     labels = list(attribute.labels())[:2]
     table = {"x": np.array([labels[0]] * 300 + [labels[1]] * 700, object)}
@@ -316,13 +380,20 @@ def test_attributes_of_few_values_are_asked_too(attribute: Any) -> None:
 
 def test_attributes_that_make_no_sense_are_refused() -> None:
     schema = sv.Schema(x=sv.Items([1, 2]), y=sv.Text(bytes=17), z=sv.Text(bytes=4, sensitive=False))
-    for name, rule in (("x", "TopItems"), ("y", "128 bits"), ("z", "public"), ("w", "not in the schema")):
+    for name, rule in (
+        ("x", "TopItems"),
+        ("y", "128 bits"),
+        ("z", "public"),
+        ("w", "not in the schema"),
+    ):
         with pytest.raises(InvalidInput, match=rule):
             sv.plan(schema, sv.HeavyHitters(name, top=3), epsilon=1.0, people=1000)
 
 
 def test_nobody_and_too_few() -> None:
-    plan = sv.plan(sv.Schema(x=sv.Integer(bits=64)), sv.HeavyHitters("x", top=3), epsilon=1.0, people=1000)
+    plan = sv.plan(
+        sv.Schema(x=sv.Integer(bits=64)), sv.HeavyHitters("x", top=3), epsilon=1.0, people=1000
+    )
     with pytest.raises(InvalidInput, match="no reports yet"):
         sv.Aggregate(plan).estimate()
     reports = sv.simulate(plan, {"x": [1]}, seed=1)
@@ -375,8 +446,12 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("epsilon", "bits", "digits", "one", "two"), TABLE)
-def test_the_first_column_of_the_threshold_table(epsilon: int, bits: int, digits: int, one: float, two: float) -> None:
-    """The corrected form gives it within the table's own search for it; as printed it is off by a factor of n."""
+def test_the_first_column_of_the_threshold_table(
+    epsilon: int, bits: int, digits: int, one: float, two: float
+) -> None:
+    """The corrected form gives it within the table's own search for it; as printed it is off by a
+    factor of n.
+    """
     people = 10.0**digits
     right = sensitivity(deviation(epsilon), 2.0**bits, people)
     assert 0 <= one / right - 1 < 3.5e-3 or right == pytest.approx(one, rel=1e-3)
@@ -394,5 +469,7 @@ def test_the_second_column_of_the_threshold_table_follows_for_no_number_of_value
         errors = []
         for epsilon, bits, digits, _, two in TABLE:
             fresh = bits - (first + -(-(bits - first) // 2))
-            errors.append(sensitivity(deviation(epsilon), top * 2.0**fresh - top, 10.0**digits / 2) / two - 1)
+            errors.append(
+                sensitivity(deviation(epsilon), top * 2.0**fresh - top, 10.0**digits / 2) / two - 1
+            )
         assert max(map(abs, errors)) > 0.03, top

@@ -1,4 +1,6 @@
-"""The older ways to find heavy hitters: what they find, how honest their estimates are, what they refuse."""
+"""The older ways to find heavy hitters: what they find, how honest their estimates are, what they
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ ONE_ROUND = [
 ]
 
 
-def crowd(planted: dict[Any, float], rest: list[Any], people: int = PEOPLE, seed: int = 1) -> list[Any]:
+def crowd(
+    planted: dict[Any, float], rest: list[Any], people: int = PEOPLE, seed: int = 1
+) -> list[Any]:
     """People of whom exact shares hold what is planted, and the others what they like."""
     column = [value for value, share in planted.items() for _ in range(round(share * people))]
     draws = np.random.default_rng(seed)
@@ -56,7 +60,9 @@ def words() -> dict[str, Any]:
     return {"x": np.array(crowd(WORDS, rest), object)}
 
 
-def found_by(schema: sv.Schema, table: dict[str, Any], epsilon: float = 4.0, seed: int = 5, **options: Any) -> Findings:
+def found_by(
+    schema: sv.Schema, table: dict[str, Any], epsilon: float = 4.0, seed: int = 5, **options: Any
+) -> Findings:
     question = sv.HeavyHitters("x", **{"top": 4, **options})
     plan = sv.plan(schema, question, epsilon=epsilon, people=len(table["x"]))
     assert sv.Plan.from_json(plan.to_json()) == plan
@@ -75,7 +81,9 @@ def errors(found: Findings, truth: dict[Any, float]) -> list[float]:
 
 
 @pytest.mark.parametrize(("method", "options"), ONE_ROUND)
-def test_planted_numbers_are_found_and_counted_honestly(method: str, options: dict[str, Any]) -> None:
+def test_planted_numbers_are_found_and_counted_honestly(
+    method: str, options: dict[str, Any]
+) -> None:
     found = found_by(NUMBERS, numbers(), method=method, **options)
     assert set(found.table.labels) == set(PLANTED)
     off = errors(found, PLANTED)
@@ -106,7 +114,11 @@ def test_all_above_a_frequency(method: str) -> None:
 def test_errors_of_repeated_crowds_have_the_variance_stated() -> None:
     """The whole values of one crowd, whispered again and again: errors are standard normal."""
     table = numbers(20_000)
-    off = [e for seed in range(12) for e in errors(found_by(NUMBERS, table, method="hash", seed=seed), PLANTED)]
+    off = [
+        e
+        for seed in range(12)
+        for e in errors(found_by(NUMBERS, table, method="hash", seed=seed), PLANTED)
+    ]
     assert len(off) > 30
     # sum of squares of n standard normals: n, with a deviation of sqrt(2 n)
     assert abs(sum(e**2 for e in off) - len(off)) < z_limit(1) * sqrt(2 * len(off))
@@ -118,7 +130,9 @@ def test_nobody_in_a_cohort_is_said(method: str, options: dict[str, Any]) -> Non
     question = sv.HeavyHitters("x", top=4, method=method, **options)
     plan = sv.plan(sv.Schema(x=sv.Integer(bits=48)), question, epsilon=1.0, people=2)
     heard = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [1]}, seed=1))
-    with pytest.raises(InvalidInput, match=r"nobody who tells .* was heard yet; more people are needed"):
+    with pytest.raises(
+        InvalidInput, match=r"nobody who tells .* was heard yet; more people are needed"
+    ):
         heard.estimate()
     with pytest.raises(InvalidInput, match="no reports yet"):
         sv.Aggregate(plan).estimate()
@@ -137,7 +151,9 @@ def test_few_people_give_an_answer_that_marks_nothing(method: str) -> None:
 def test_any_number_of_bits(method: str, bits: int) -> None:
     values = [(1 << bits) - 1, 1]
     column = np.array(values * 8_000, object)
-    found = found_by(sv.Schema(x=sv.Integer(bits=bits)), {"x": column}, epsilon=8.0, method=method, top=16)
+    found = found_by(
+        sv.Schema(x=sv.Integer(bits=bits)), {"x": column}, epsilon=8.0, method=method, top=16
+    )
     assert set(found.table.labels[:2]) == set(values)
 
 
@@ -157,7 +173,10 @@ def test_pairs_are_counted_as_one_by_one() -> None:
     shapes = (one.width, one.hash_bits), (other.width, other.hash_bits)
     both, first, second = count_pairs(payloads, shapes, patterns)
     said = [
-        [[source.supports(source.unpack(row.tobytes()), int(value)) for value in values] for row in payload]
+        [
+            [source.supports(source.unpack(row.tobytes()), int(value)) for value in values]
+            for row in payload
+        ]
         for source, payload, values in zip((one, other), payloads, patterns, strict=True)
     ]
     a, b = (np.array(each, np.int64) for each in said)
@@ -190,12 +209,21 @@ def test_the_frequency_of_a_pair_is_unbiased() -> None:
     estimated = method._joint(plan, (0, 1), told[0, 1], patterns)
     source = plan.cohorts[0].asks[1].oracle
     p, q, gap = source.p, source.q, source.gap
-    squares = q * (1 - q) / gap**2, p * (1 - p) / gap**2 + 1  # of a centred answer, for another pattern or one's own
+    # of a centred answer, for another pattern or one's own
+    squares = (
+        q * (1 - q) / gap**2,
+        p * (1 - p) / gap**2 + 1,
+    )
     off = []
     for a, b in product(range(3), repeat=2):
-        holds = (people >> 12 == patterns[0][a]).astype(int), (people & 0xFFF == patterns[1][b]).astype(int)
+        holds = (
+            (people >> 12 == patterns[0][a]).astype(int),
+            (people & 0xFFF == patterns[1][b]).astype(int),
+        )
         truth = (holds[0] * holds[1]).mean()
-        variance = (np.array(squares)[holds[0]] * np.array(squares)[holds[1]] - holds[0] * holds[1]).mean()
+        variance = (
+            np.array(squares)[holds[0]] * np.array(squares)[holds[1]] - holds[0] * holds[1]
+        ).mean()
         off.append((estimated[a, b] - truth) / sqrt(variance / len(people)))
     assert max(map(abs, off)) < z_limit(len(off))
     # without the correction for chance support the estimate would be far off
@@ -212,7 +240,9 @@ def brute(sizes: list[int], pairs: dict[tuple[int, int], Any]) -> dict[tuple[int
 def test_joins_come_in_the_order_of_their_weakest_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(4)
     sizes = [3, 4, 5]
-    pairs = {(i, j): draws.normal(size=(sizes[i], sizes[j])) for i in range(3) for j in range(i + 1, 3)}
+    pairs = {
+        (i, j): draws.normal(size=(sizes[i], sizes[j])) for i in range(3) for j in range(i + 1, 3)
+    }
     expected = sorted(brute(sizes, pairs).items(), key=lambda item: -item[1])
     picks, weakest, dropped = joined(sizes, pairs)
     assert len(picks) == 60
@@ -239,7 +269,11 @@ def test_segments_are_as_long_as_can_be_enumerated() -> None:
     def lengths(bits: int, **options: Any) -> list[int]:
         question = sv.HeavyHitters("x", top=4, method="spm", split="people", **options)
         plan = sv.plan(sv.Schema(x=sv.Integer(bits=bits)), question, epsilon=1.0, people=100)
-        asks = {ask.encoding.to_json()["start"]: ask.encoding for cohort in plan.cohorts[1:] for ask in cohort.asks}
+        asks = {
+            ask.encoding.to_json()["start"]: ask.encoding
+            for cohort in plan.cohorts[1:]
+            for ask in cohort.asks
+        }
         assert sum(encoding.fresh for encoding in asks.values()) == bits
         return [asks[start].fresh for start in sorted(asks)]
 
@@ -252,7 +286,9 @@ def test_segments_are_as_long_as_can_be_enumerated() -> None:
 
 def test_channels_are_a_power_of_two_above_the_paper_s() -> None:
     for top, channels in ((1, 1), (2, 4), (4, 8), (16, 64), (32, 256)):
-        plan = sv.plan(NUMBERS, sv.HeavyHitters("x", top=top, method="hash"), epsilon=1.0, people=100)
+        plan = sv.plan(
+            NUMBERS, sv.HeavyHitters("x", top=top, method="hash"), epsilon=1.0, people=100
+        )
         assert plan.cohorts[0].asks[1].encoding.size == channels << 8
         assert channels >= top**1.5 > channels / 4 or top == 1
 
@@ -284,7 +320,9 @@ def test_strict_channels_hold_values_of_their_own() -> None:
         (sv.Text(bytes=3, alphabet="abcde"), (3, 6), False, False),  # three bits, but five letters
     ],
 )
-def test_what_a_prefix_may_be(attribute: Any, place: tuple[int, int], is_complete: bool, is_possible: bool) -> None:
+def test_what_a_prefix_may_be(
+    attribute: Any, place: tuple[int, int], is_complete: bool, is_possible: bool
+) -> None:
     target = Target("x", attribute, 4, None)
     assert complete(target, place) == is_complete
     assert possible(target, place) == is_possible
@@ -301,13 +339,17 @@ def test_a_trie_finds_planted_numbers() -> None:
 
 
 def test_what_rounds_add_up_to_has_the_variance_stated() -> None:
-    """Every batch tosses its own coins: if rounds shared theirs, errors would add up instead of averaging out."""
+    """Every batch tosses its own coins: if rounds shared theirs, errors would add up instead of
+    averaging out.
+    """
     off: list[float] = []
     shares = {f"{first:08b}": 1 / 16 for first in range(16)}
     column = np.arange(20_000) % 16 << 8 | 5
     for seed in range(4):
         schema = sv.Schema(x=sv.Integer(bits=16))
-        found = found_by(schema, {"x": column}, epsilon=2.0, seed=seed, method="priv-trie", batches=16, top=16)
+        found = found_by(
+            schema, {"x": column}, epsilon=2.0, seed=seed, method="priv-trie", batches=16, top=16
+        )
         steps = [step for step in found.steps if step.label in shares]
         off += [(step.frequency - shares[step.label]) / step.std_error for step in steps]
     assert len(off) > 40
@@ -326,7 +368,9 @@ def test_a_trie_shows_the_way_to_its_words() -> None:
             assert parent.length < step.length
             assert step.label.rstrip("…").startswith(parent.label.rstrip("…"))
     assert {"a…", "al…", "alma"} <= {step.label for step in found.steps}
-    assert {step.length for step in found.steps if step.label == "bea"} == {4 * 5}  # it ends at its fourth character
+    assert {step.length for step in found.steps if step.label == "bea"} == {
+        4 * 5
+    }  # it ends at its fourth character
 
 
 def test_nobody_answers_two_rounds() -> None:
@@ -381,7 +425,10 @@ def test_a_trie_that_grows_too_wide_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(trie, "LEAST_GROWN", 1)
     found = found_by(NUMBERS, numbers(), method="priv-trie", batches=6, top=1)
-    assert any(note.startswith("more prefixes of 8") and "only the 2 surest" in note for note in found.notes)
+    assert any(
+        note.startswith("more prefixes of 8") and "only the 2 surest" in note
+        for note in found.notes
+    )
     assert found.table.labels == [0xBEEF12]
 
 
@@ -398,7 +445,9 @@ def test_batches_are_not_too_small() -> None:
 # -- lists
 
 
-@pytest.mark.parametrize(("method", "options"), [("o-rr", {}), ("rappor", {}), ("rappor", {"decoder": "nnls"})])
+@pytest.mark.parametrize(
+    ("method", "options"), [("o-rr", {}), ("rappor", {}), ("rappor", {"decoder": "nnls"})]
+)
 def test_a_list_of_candidates_is_decoded(method: str, options: dict[str, Any]) -> None:
     schema = sv.Schema(x=sv.Text(bytes=8, longer="cut"))
     rest = [f"name{number}" for number in range(12)]
@@ -415,7 +464,11 @@ def test_a_list_of_candidates_is_decoded(method: str, options: dict[str, Any]) -
         assert max(map(abs, off)) < z_limit(len(off))
     else:
         assert not found.is_unbiased
-    assert [label for label in found.table.labels if label in WORDS][:3] == ["alma", "bea", "celeste"]
+    assert [label for label in found.table.labels if label in WORDS][:3] == [
+        "alma",
+        "bea",
+        "celeste",
+    ]
     assert found.significant()[:3].all()
     with pytest.raises(InvalidInput, match=f"candidates are required for {method}"):
         heard.estimate()
@@ -441,7 +494,11 @@ def test_a_list_of_candidates_is_decoded(method: str, options: dict[str, Any]) -
         ("hash", {"split": 1}, r"split \(1\) must be one of"),
         ("hash", {"strict": "yes"}, r"strict \(yes\) must be true or false"),
         ("priv-trie", {"batches": 0}, r"batches \(0\) must lie between 1 and 1024"),
-        ("priv-trie", {"batches": 101}, r"people \(100\) must be at least one for each of 101 batches"),
+        (
+            "priv-trie",
+            {"batches": 101},
+            r"people \(100\) must be at least one for each of 101 batches",
+        ),
         ("priv-trie", {"factor": "-1"}, r"factor \(-1\) must be greater than 0"),
         ("priv-trie", {"factor": "much"}, r"factor \(much\) must be a number"),
         ("priv-trie", {"known": 3}, "known must be what the round before found"),
@@ -452,7 +509,9 @@ def test_a_list_of_candidates_is_decoded(method: str, options: dict[str, Any]) -
 )
 def test_bad_options_are_refused(method: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        sv.plan(NUMBERS, sv.HeavyHitters("x", top=4, method=method, **options), epsilon=1.0, people=100)
+        sv.plan(
+            NUMBERS, sv.HeavyHitters("x", top=4, method=method, **options), epsilon=1.0, people=100
+        )
 
 
 @pytest.mark.parametrize(
@@ -467,7 +526,12 @@ def test_bad_options_are_refused(method: str, options: dict[str, Any], message: 
 )
 def test_attributes_that_do_not_fit_are_refused(method: str, attribute: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        sv.plan(sv.Schema(x=attribute), sv.HeavyHitters("x", top=4, method=method), epsilon=1.0, people=100)
+        sv.plan(
+            sv.Schema(x=attribute),
+            sv.HeavyHitters("x", top=4, method=method),
+            epsilon=1.0,
+            people=100,
+        )
 
 
 @pytest.mark.parametrize("method", ["spm", "hash", "priv-trie"])
@@ -483,4 +547,6 @@ def test_a_plan_says_what_it_asks(method: str) -> None:
     plan = sv.plan(NUMBERS, sv.HeavyHitters("x", top=4, method=method), epsilon=1.0, people=10_000)
     said = str(plan)
     assert f"Method: {method}" in said
-    assert {"spm": "Segments of 12, 12 bits", "hash": "8 channels", "priv-trie": "12 batches"}.get(method, "") in said
+    assert {"spm": "Segments of 12, 12 bits", "hash": "8 channels", "priv-trie": "12 batches"}.get(
+        method, ""
+    ) in said

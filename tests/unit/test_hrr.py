@@ -1,4 +1,6 @@
-"""Hadamard coefficients through randomized response, and sums of cells for every oracle, by brute force."""
+"""Hadamard coefficients through randomized response, and sums of cells for every oracle, by brute
+force.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def test_orders_and_fields() -> None:
     assert [hrr(size).order for size in (2, 3, 4, 5, 8, 9)] == [2, 4, 4, 8, 8, 16]
     assert [hrr(size).bits for size in (2, 3, 4, 5, 8, 9)] == [1, 3, 3, 4, 4, 5]
     assert hrr(2).worst_ratio == pytest.approx(math.e)
-    assert hrr(2).exact_q == 1 - hrr(2).exact_p  # two values are told by the only coefficient: randomized response
+    # two values are told by the only coefficient: randomized response
+    assert hrr(2).exact_q == 1 - hrr(2).exact_p
     assert hrr(4).exact_q == hrr(4).exact_p * Fraction(1, 3) + (1 - hrr(4).exact_p) * Fraction(2, 3)
     with pytest.raises(sv.CorruptReport, match="coefficient"):
         hrr(4).unpack(bytes([3]))  # there are three coefficients beside the constant one
@@ -52,7 +55,9 @@ def test_sums_have_the_variance_of_the_channel(name: str, size: int) -> None:
         noise = oracle.sum_noise(1, count)
         for members in combinations(range(size), count):
             inside = np.isin(np.arange(size), members)
-            assert person_variances(oracle, members) == pytest.approx(noise.variance(inside), abs=1e-9)
+            assert person_variances(oracle, members) == pytest.approx(
+                noise.variance(inside), abs=1e-9
+            )
     assert oracle.sum_noise(7, 1).floor == pytest.approx(oracle.noise(7).floor)
     assert oracle.sum_noise(7, 1).slope == pytest.approx(oracle.noise(7).slope)
     wrong = size // 2 * oracle.noise(1).floor  # cells as if they were independent
@@ -85,7 +90,9 @@ def test_oracles_of_cohorts_state_sums_inside_and_outside(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["hcms", "cms"])
 def test_sums_from_a_sketch_spread_as_stated_over_salts(name: str) -> None:
-    """Narrow rows, so that collisions matter: with and without the people of the sum, and not as independent cells."""
+    """Narrow rows, so that collisions matter: with and without the people of the sum, and not as
+    independent cells.
+    """
     runs, people, size, count = 500, 400, 12, 6
     shares = np.array([0.4, 0.2, 0.1, 0.1, 0.05, 0.05, 0.02, 0.02, 0.02, 0.02, 0.01, 0.01])
     values = np.repeat(np.arange(size), (shares * people).round().astype(int))

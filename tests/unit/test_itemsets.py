@@ -29,7 +29,14 @@ QUESTIONS: list[Question] = [
     sv.TopItems("basket", top=4, method="psfo", length=12, delta="0.0001"),
     sv.TopItems("basket", top=4, method="psfo", length=3, oracle="grr"),
     sv.TopItems("basket", top=4, method="ldpminer"),
-    sv.TopItems("basket", top=4, method="ldpminer", first_oracle="olh", first_length=1, second_oracle="adaptive"),
+    sv.TopItems(
+        "basket",
+        top=4,
+        method="ldpminer",
+        first_oracle="olh",
+        first_length=1,
+        second_oracle="adaptive",
+    ),
     sv.TopItems("basket", top=4, method="ldpminer", split="budget", first_length=3),
     sv.TopItems("basket", top=4, method="svim"),
     sv.TopItems("basket", top=30, method="svim"),
@@ -52,7 +59,9 @@ def baskets(people: int, seed: int = 1) -> list[list[int]]:
 TABLE = {"basket": baskets(6000)}
 
 
-def walk(question: Question, table: Any = TABLE, epsilon: float = 3.0) -> tuple[list[sv.Plan], sv.Findings]:
+def walk(
+    question: Question, table: Any = TABLE, epsilon: float = 3.0
+) -> tuple[list[sv.Plan], sv.Findings]:
     """All plans of a question, and the last estimate."""
     plans = [sv.plan(SCHEMA, question, epsilon=epsilon, people=6000)]
     while True:
@@ -108,7 +117,11 @@ def test_the_rounds_of_each_method() -> None:
     assert shares(sv.TopItems("basket", top=4, method="svim")) == (50, 10, 40)
     assert shares(sv.TopItems("basket", top=4, method="ldpminer")) == (10, 40, 50)
     assert shares(sv.TopItems("basket", top=4, method="ldpminer", first_length=1)) == (50, 50)
-    assert shares(sv.TopItems("basket", top=20, method="svim")) == (10, 90)  # every item is a candidate
+    # every item is a candidate
+    assert shares(sv.TopItems("basket", top=20, method="svim")) == (
+        10,
+        90,
+    )
     assert shares(sv.TopItemsets("basket", top=4, method="svsm")) == (50, 10, 40, 20, 80)
     assert shares(sv.TopItems("basket", top=4, method="svim", shares=[1, 1, 2])) == (1, 1, 2)
 
@@ -161,10 +174,14 @@ def test_auto_whispers_whole_sets() -> None:
     while plan is not None:
         assert plan.question.method == "wheel"  # type: ignore[attr-defined]
         kinds.append(type(plan.cohorts[0].asks[0].encoding))
-        alone = [report for _ in range(60) if (report := _report(plan, list(range(20)))) is not None]
+        alone = [
+            report for _ in range(60) if (report := _report(plan, list(range(20)))) is not None
+        ]
         assert len(alone) > 0 or plan.series.shares[plan.series.number] < 10
         assert sv.Aggregate(plan).add(alone).people == len(alone)
-        plan = sv.next_plan(plan, sv.Aggregate(plan).add(sv.simulate(plan, TABLE, seed=3)).estimate())
+        plan = sv.next_plan(
+            plan, sv.Aggregate(plan).add(sv.simulate(plan, TABLE, seed=3)).estimate()
+        )
     assert kinds[:3] == [Held, Drawn, Held]
     assert len(kinds) == 4
 
@@ -187,10 +204,13 @@ def test_the_adaptive_choice_is_where_the_two_variances_cross(epsilon: str, leng
 def test_variances_5_1_and_5_2(length: int) -> None:
     odds, people, count = exp(1.0), 1000, 60
     direct = padded_ask("basket", count, None, length, "grr", Decimal(1))
-    assert rare_error(direct, people) ** 2 == pytest.approx((odds * length + count - 1) / (odds - 1) ** 2 / people)
+    assert rare_error(direct, people) ** 2 == pytest.approx(
+        (odds * length + count - 1) / (odds - 1) ** 2 / people
+    )
     hashed = padded_ask("basket", count, None, length, "olh", Decimal(1))
     ideal = 4 * length**2 * odds / (odds - 1) ** 2 / people
-    assert ideal <= rare_error(hashed, people) ** 2 <= 1.01 * ideal  # a hash to 4 values, not to e + 1
+    # a hash to 4 values, not to e + 1
+    assert ideal <= rare_error(hashed, people) ** 2 <= 1.01 * ideal
 
 
 def test_whole_sets_err_less_than_samples() -> None:
@@ -237,13 +257,21 @@ def test_sizes() -> None:
 def test_the_variance_of_the_update_factor_is_that_of_noisy_sizes() -> None:
     shares, variance = np.array([0.2, 0.3, 0.25, 0.15, 0.06, 0.04]), 1e-5
     draws = np.random.default_rng(3)
-    noisy = [Sizes(shares + draws.normal(0, variance**0.5, 6), variance).update_factor(2) for _ in range(4000)]
+    noisy = [
+        Sizes(shares + draws.normal(0, variance**0.5, 6), variance).update_factor(2)
+        for _ in range(4000)
+    ]
     assert Sizes(shares, variance).update_variance(2) == pytest.approx(np.var(noisy), rel=0.1)
 
 
 def test_what_is_known_survives_json() -> None:
     known = Known(
-        ((1,), (2, 3)), Sizes(np.array([0.5, 0.5]), 0.1), 2, (ItemsHeard((4,), 0.25, 1e-3, 0.5),), 1.5, ("a note",)
+        ((1,), (2, 3)),
+        Sizes(np.array([0.5, 0.5]), 0.1),
+        2,
+        (ItemsHeard((4,), 0.25, 1e-3, 0.5),),
+        1.5,
+        ("a note",),
     )
     text = json.dumps(known.to_json())
     assert Known.from_json(json.loads(text)).to_json() == known.to_json()
@@ -294,7 +322,9 @@ def test_bad_attributes_and_people_are_refused() -> None:
 
 
 def test_empty_and_repeated_sets_are_fine() -> None:
-    plan = sv.plan(SCHEMA, sv.TopItems("basket", top=2, method="psfo", length=2), epsilon=2.0, people=4000)
+    plan = sv.plan(
+        SCHEMA, sv.TopItems("basket", top=2, method="psfo", length=2), epsilon=2.0, people=4000
+    )
     reports = sv.simulate(plan, {"basket": [[], [1, 1, 2, 1]] * 2000}, seed=1)
     table = sv.Aggregate(plan).add(reports).estimate().table
     assert set(table.labels) == {1, 2}
@@ -316,7 +346,12 @@ def test_no_significant_size_is_told() -> None:
 
 
 def test_sets_that_nobody_could_build_end_the_rounds_early() -> None:
-    plan = sv.plan(sv.Schema(basket=sv.Items(["a", "b"])), sv.TopItemsets("basket", top=4), epsilon=6.0, people=20_000)
+    plan = sv.plan(
+        sv.Schema(basket=sv.Items(["a", "b"])),
+        sv.TopItemsets("basket", top=4),
+        epsilon=6.0,
+        people=20_000,
+    )
     found = sv.simulate_rounds(plan, {"basket": [["a"]] * 20_000}, seed=2)
     assert found.table.labels[0] == ("a",)
 
@@ -328,9 +363,17 @@ def test_rules_between_what_was_found() -> None:
     _, found = walk(sv.TopItemsets("basket", top=8, method="svsm"))
     rules = found.rules()  # type: ignore[attr-defined]
     named = {(rule.given, rule.then): rule for rule in sv.rules(found)}
-    assert [rule.confidence.value for rule in rules] == sorted((r.confidence.value for r in rules), reverse=True)
+    assert [rule.confidence.value for rule in rules] == sorted(
+        (r.confidence.value for r in rules), reverse=True
+    )
     rule = named[((0,), (3,))]
-    table = dict(zip(found.table.labels, zip(found.table.values, found.table.std_error, strict=True), strict=True))
+    table = dict(
+        zip(
+            found.table.labels,
+            zip(found.table.values, found.table.std_error, strict=True),
+            strict=True,
+        )
+    )
     (both, both_error), (one, one_error), (other, _) = table[(0, 3)], table[(0,)], table[(3,)]
     assert rule.support.value == both
     assert rule.confidence.value == pytest.approx(both / one)

@@ -1,4 +1,6 @@
-"""The joint fit: its objective against a general optimizer and against calm's, its two solvers against each other."""
+"""The joint fit: its objective against a general optimizer and against calm's, its two solvers
+against each other.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SIZES = (2, 3, 2)
 VIEWS = [(0, 1), (1, 2), (0, 2)]
 
 
-def views_of(seed: int, noise: float, sizes: Any = SIZES, views: Any = VIEWS) -> tuple[Overlap, Any, Any]:
+def views_of(
+    seed: int, noise: float, sizes: Any = SIZES, views: Any = VIEWS
+) -> tuple[Overlap, Any, Any]:
     """An overlap, noisy tables of its views in a row, and the views' weights."""
     draws = np.random.default_rng(seed)
     truth = draws.dirichlet(np.full(prod(sizes), 0.5))
@@ -32,7 +36,9 @@ def views_of(seed: int, noise: float, sizes: Any = SIZES, views: Any = VIEWS) ->
 
 
 def objective(overlap: Overlap, cells: Any, weights: Any, fitted: Any) -> float:
-    """The sum over views of ||M_A x - y_A||^2 / Var_A; what contradicts a total of one is the same for all x."""
+    """The sum over views of ||M_A x - y_A||^2 / Var_A; what contradicts a total of one is the same
+    for all x.
+    """
     centred = overlap.tables(_with_total_one(overlap.coefficients(cells), overlap))
     return float((weights[overlap.owner] * (fitted - centred) ** 2).sum())
 
@@ -42,7 +48,9 @@ def _with_total_one(coefficients: Any, overlap: Overlap) -> Any:
 
 
 def sums(overlap: Overlap, table: Any) -> Any:
-    return overlap.pack([np.bincount(cell_map(overlap.sizes, view), table) for view in overlap.views])
+    return overlap.pack(
+        [np.bincount(cell_map(overlap.sizes, view), table) for view in overlap.views]
+    )
 
 
 def fitted(overlap: Overlap, cells: Any, weights: Any) -> Any:
@@ -51,7 +59,9 @@ def fitted(overlap: Overlap, cells: Any, weights: Any) -> Any:
 
 
 def reference(overlap: Overlap, cells: Any, weights: Any, entropy: float) -> Any:
-    """The least objective / 2 plus ``entropy`` times relative entropy over the simplex, by a general optimizer."""
+    """The least objective / 2 plus ``entropy`` times relative entropy over the simplex, by a
+    general optimizer.
+    """
     count = prod(overlap.sizes)
 
     def loss(x: Any) -> float:
@@ -124,12 +134,18 @@ def test_the_stop_is_a_small_part_of_a_standard_error() -> None:
     sets = [own for own in overlap.starts if own]
     halves = Halves(SIZES, sets)
     table, eta = solve(halves, source.targets[0, 1:], source.variances[1:])
-    slope = halves.means(table.reshape(halves.flat)) - source.targets[0, 1:] + source.variances[1:] * eta
+    slope = (
+        halves.means(table.reshape(halves.flat))
+        - source.targets[0, 1:]
+        + source.variances[1:] * eta
+    )
     assert np.abs(slope / np.sqrt(source.variances[1:])).max() < joint_module.ENOUGH
 
 
 def people(count: int, seed: int) -> tuple[sv.Schema, dict[str, Any]]:
-    schema = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean(), d=sv.Boolean())
+    schema = sv.Schema(
+        a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean(), d=sv.Boolean()
+    )
     draws = np.random.default_rng(seed)
     first = draws.random(count) < 0.3
     return schema, {
@@ -151,7 +167,9 @@ def test_the_joint_table_is_kept_and_answers_agree_with_it() -> None:
     assert estimate.marginal("a", "b", "c").is_reconstructed
 
 
-def test_without_room_for_the_joint_each_table_is_fitted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_for_the_joint_each_table_is_fitted_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     schema, table = people(4000, 2)
     plan = sv.plan(schema, sv.Marginals(up_to=2, method="joint"), epsilon=1.0, people=4000)
     aggregate = sv.Aggregate(plan).add(sv.simulate(plan, table, seed=2))
@@ -160,4 +178,6 @@ def test_without_room_for_the_joint_each_table_is_fitted_by_itself(monkeypatch: 
     apart = aggregate.estimate()
     assert apart.fit.joint is None
     assert apart.marginal("a", "c").values.sum() == pytest.approx(1)
-    np.testing.assert_allclose(apart.marginal("a", "c").values, whole.values, atol=3 * whole.std_error.max())
+    np.testing.assert_allclose(
+        apart.marginal("a", "c").values, whole.values, atol=3 * whole.std_error.max()
+    )

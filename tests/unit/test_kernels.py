@@ -21,7 +21,9 @@ def hadamard(order: int) -> np.ndarray:
 def test_the_transform_is_the_matrix(size: int) -> None:
     cells = np.random.default_rng(size).integers(-1000, 1000, size)
     places = np.unique(np.random.default_rng(1).integers(0, size, 20))
-    signs = 1 - 2 * (np.bitwise_count(places[:, None] & np.arange(size)[None, :]).astype(np.int64) & 1)
+    signs = 1 - 2 * (
+        np.bitwise_count(places[:, None] & np.arange(size)[None, :]).astype(np.int64) & 1
+    )
     assert np.array_equal(walsh_hadamard(cells)[places], signs @ cells)
 
 
@@ -53,7 +55,9 @@ def test_columns_are_counted_to_the_last_row(rows: int, width: int) -> None:
 @pytest.mark.parametrize("width", [1, 7, 8, 13, 33, 57, 63, 64])
 @pytest.mark.parametrize("offset", [0, 1, 7, 8, 11])
 def test_fields_survive_wherever_they_lie(width: int, offset: int) -> None:
-    values = np.random.default_rng(width).integers(0, 1 << width, 50, dtype=np.uint64, endpoint=False)
+    values = np.random.default_rng(width).integers(
+        0, 1 << width, 50, dtype=np.uint64, endpoint=False
+    )
     payload = np.zeros((50, (offset + width + 7) // 8), np.uint8)
     write_field(payload, offset, width, values)
     assert np.array_equal(read_field(payload, offset, width), values)
@@ -62,8 +66,12 @@ def test_fields_survive_wherever_they_lie(width: int, offset: int) -> None:
 
 
 def test_hashes_that_meet_in_one_bit_follow_the_device() -> None:
-    """Bloom filters with more hashes than buckets: simulated reports follow the device's channel."""
-    oracle = sv.oracle("o-rappor", size=3, epsilon=3.0, cohorts=2, buckets=3, hashes=3, alphabet="open")
+    """Bloom filters with more hashes than buckets:
+    simulated reports follow the device's channel.
+    """
+    oracle = sv.oracle(
+        "o-rappor", size=3, epsilon=3.0, cohorts=2, buckets=3, hashes=3, alphabet="open"
+    )
     assert any(len(set(oracle.places(cohort, 1))) < 3 for cohort in range(2))  # type: ignore[attr-defined]
     packed = oracle.simulate(np.ones(300_000, int), seed=1)
     drawn = [oracle.unpack(bytes([row])) for row in packed[:, 0].tolist()]

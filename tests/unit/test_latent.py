@@ -1,4 +1,6 @@
-"""The parts behind the latent method: contrasts, the potential's gradient, evidence, maximum entropy, the fit."""
+"""The parts behind the latent method: contrasts, the potential's gradient, evidence, maximum
+entropy, the fit.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ def some_moments(seed: int, people: float = 100.0) -> Moments:
     information = draws.random((count, count)) * people
     information = information + information.T
     sums = draws.normal(size=(count, count)) * np.sqrt(information)
-    return Moments(space, (draws.normal(size=count) * 9, np.full(count, people)), (sums + sums.T, information), None)
+    return Moments(
+        space,
+        (draws.normal(size=count) * 9, np.full(count, people)),
+        (sums + sums.T, information),
+        None,
+    )
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
@@ -61,7 +68,10 @@ def test_the_potentials_gradient_is_its_own(ridge: float) -> None:
     for place in range(0, point.size - (4 if ridge else 0), 7):
         step = np.zeros(point.size)
         step[place] = 1e-5
-        slope = (potential(point + step, *arguments, gradient) - potential(point - step, *arguments, gradient)) / 2e-5
+        slope = (
+            potential(point + step, *arguments, gradient)
+            - potential(point - step, *arguments, gradient)
+        ) / 2e-5
         assert own[place] == pytest.approx(slope, rel=1e-5, abs=1e-5)
 
 
@@ -87,7 +97,9 @@ def test_maximum_entropy_against_a_general_optimiser() -> None:
     variances = np.full(targets.shape, 1e-3)
     found = maximum_entropy(known.values, targets, variances)
     for row in range(3):
-        assert np.allclose(found[row], dual_optimum(known.values, targets[row], variances[row]), atol=1e-5)
+        assert np.allclose(
+            found[row], dual_optimum(known.values, targets[row], variances[row]), atol=1e-5
+        )
 
 
 def test_cell_variances_against_differences() -> None:
@@ -138,7 +150,9 @@ def test_singles_are_shrunk_toward_their_mean() -> None:
     seen = truth + 0.2 * draws.normal(size=30)
     information = np.full(30, 25.0)
     pair = np.zeros((30, 30))
-    mean, variance = shrunk_singles(Moments(space, (seen * information, information), (pair, pair), None))
+    mean, variance = shrunk_singles(
+        Moments(space, (seen * information, information), (pair, pair), None)
+    )
     assert ((mean * np.sqrt(2) - truth) ** 2).sum() < 0.5 * ((seen - truth) ** 2).sum()
     assert (variance < 1 / 25 / 2).all()
 
@@ -147,12 +161,16 @@ def crowd(people: int, seed: int, attributes: int = 8) -> dict[str, NDArray[np.i
     """People of two hidden kinds."""
     draws = np.random.default_rng(seed)
     kind = draws.random(people) < 0.4
-    chances = np.where(kind[:, None], draws.uniform(0.5, 0.9, attributes), draws.uniform(0.05, 0.4, attributes))
+    chances = np.where(
+        kind[:, None], draws.uniform(0.5, 0.9, attributes), draws.uniform(0.05, 0.4, attributes)
+    )
     values = (draws.random((people, attributes)) < chances).astype(np.int64)
     return {f"a{place}": values[:, place] for place in range(attributes)}
 
 
-def squared_error(method: str, people: dict[str, NDArray[np.int64]], order: int, seed: int, epsilon: float) -> float:
+def squared_error(
+    method: str, people: dict[str, NDArray[np.int64]], order: int, seed: int, epsilon: float
+) -> float:
     schema = sv.Schema(**{name: sv.Boolean() for name in people})
     count = len(people["a0"])
     plan = sv.plan(schema, sv.Marginals(up_to=order, method=method), epsilon=epsilon, people=count)
@@ -170,9 +188,13 @@ def squared_error(method: str, people: dict[str, NDArray[np.int64]], order: int,
 
 @pytest.mark.parametrize("epsilon", [0.4, 0.8, 1.2, 2.0, 4.0])
 def test_classes_find_hidden_kinds(epsilon: float) -> None:
-    """Less error than shrinking toward independence, which knows of no kinds, and far less than raw coefficients."""
+    """Less error than shrinking toward independence, which knows of no kinds, and far less than raw
+    coefficients.
+    """
     people = crowd(40_000, 9)
-    latent, fourier, raw = (squared_error(method, people, 3, 3, epsilon) for method in ("latent", "fourier", "inp-ht"))
+    latent, fourier, raw = (
+        squared_error(method, people, 3, 3, epsilon) for method in ("latent", "fourier", "inp-ht")
+    )
     assert latent < 1.1 * fourier
     assert latent < 0.5 * raw
 
@@ -185,7 +207,12 @@ def test_three_way_structure_is_seen() -> None:
     people = {f"a{place}": values[:, place] for place in range(6)}
     schema = sv.Schema(**{name: sv.Boolean() for name in people})
     plan = sv.plan(schema, sv.Marginals(up_to=3, method="latent"), epsilon=2.0, people=60_000)
-    table = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=2)).estimate().marginal("a0", "a1", "a2")
+    table = (
+        sv.Aggregate(plan)
+        .add(sv.simulate(plan, people, seed=2))
+        .estimate()
+        .marginal("a0", "a1", "a2")
+    )
     even = np.array([0, 3, 5, 6])
     assert table.values[even].sum() > 0.95
     assert table.is_reconstructed

@@ -26,7 +26,9 @@ from sottovoce.results.estimate import PureLaw
 Floats = NDArray[np.float64]
 
 
-def table_of(support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str) -> sv.Table:
+def table_of(
+    support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str
+) -> sv.Table:
     counts = np.asarray(support, np.int64)
     values = (counts / people - q) / (p - q)
     noise = Noise(q * (1 - q) / (people * (p - q) ** 2), (1 - p - q) / (people * (p - q)))
@@ -70,11 +72,24 @@ def normal_distance(table: sv.Table, f: Floats) -> float:
     return float(((f - table.values) ** 2 / table.noise.variance(f)).sum())
 
 
-CROWDS = ([70, 25, 5], [400, 300, 200, 100, 0], [50, 50, 50, 50], [900, 10, 20, 30, 25, 15], [1, 0, 0])
+CROWDS = (
+    [70, 25, 5],
+    [400, 300, 200, 100, 0],
+    [50, 50, 50, 50],
+    [900, 10, 20, 30, 25, 15],
+    [1, 0, 0],
+)
 DIRECT = [direct(crowd, epsilon) for crowd in CROWDS for epsilon in (0.5, 1.0, 3.0)]
 UNARY = [
     table_of(support, 200, p, q, "bits")
-    for support in ([150, 60, 60, 40], [20, 30, 90, 10, 10], [0, 0, 1], [200, 200, 190], [90, 90], [80] * 5)
+    for support in (
+        [150, 60, 60, 40],
+        [20, 30, 90, 10, 10],
+        [0, 0, 1],
+        [200, 200, 190],
+        [90, 90],
+        [80] * 5,
+    )
     for p, q in ((0.5, 0.27), (0.62, 0.38), (0.5, 0.01))
 ]
 
@@ -91,20 +106,25 @@ def test_water_filling_is_the_optimizers_maximum(table: sv.Table) -> None:
 
 
 def meets_the_conditions(table: sv.Table, f: Floats) -> bool:
-    """Karush, Kuhn and Tucker: the gradient is one number where f > 0, and no larger where f = 0."""
+    """Karush, Kuhn and Tucker: the gradient is one number where f > 0,
+    and no larger where f = 0.
+    """
     law = table.law
     assert law
     gradient = law.support / (law.q + (law.p - law.q) * f)
     level = gradient[f > 0].mean()
     is_level = np.allclose(gradient[f > 0], level, rtol=1e-9)
-    return bool(abs(f.sum() - 1) < 1e-9 and is_level and np.all(gradient[f == 0] <= level * (1 + 1e-9)))
+    return bool(
+        abs(f.sum() - 1) < 1e-9 and is_level and np.all(gradient[f == 0] <= level * (1 + 1e-9))
+    )
 
 
 def test_water_filling_meets_the_conditions_and_a_wrong_level_does_not() -> None:
     for table in DIRECT:
         assert meets_the_conditions(table, maximum_likelihood(table))
     noisy = direct([400, 300, 200, 100, 20], 1.0)
-    assert not meets_the_conditions(noisy, norm_sub(noisy.values))  # the nearest point is not the likeliest one
+    # the nearest point is not the likeliest one
+    assert not meets_the_conditions(noisy, norm_sub(noisy.values))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +166,9 @@ def test_em_is_the_brute_force_em(table: sv.Table, iterations: int) -> None:
 
 @pytest.mark.parametrize("table", DIRECT)
 def test_em_ends_at_the_maximum(table: sv.Table) -> None:
-    np.testing.assert_allclose(expectation_maximization(table), maximum_likelihood(table), atol=1e-3)
+    np.testing.assert_allclose(
+        expectation_maximization(table), maximum_likelihood(table), atol=1e-3
+    )
 
 
 def test_em_never_loses_likelihood_and_stays_below_the_maximum(large_table: sv.Table) -> None:
@@ -182,7 +204,9 @@ def test_composite_likelihood_is_the_optimizers_maximum(table: sv.Table) -> None
     st.lists(st.integers(0, 500), min_size=2, max_size=40),
     st.sampled_from([(0.5, 0.27), (0.62, 0.38), (0.5, 1e-4), (0.51, 0.49)]),
 )
-def test_composite_likelihood_meets_the_conditions(support: list[int], chances: tuple[float, float]) -> None:
+def test_composite_likelihood_meets_the_conditions(
+    support: list[int], chances: tuple[float, float]
+) -> None:
     table = table_of(support, 500, *chances, "bits")
     p, q = chances
     f = composite_likelihood(table)
@@ -234,7 +258,11 @@ def corrected_mle_apx(table: sv.Table, p: float, q: float) -> Floats:
     """The errata's formulas, with the thesis's iteration over D0: the slow path."""
     kept = np.ones(table.values.size, bool)
     while True:
-        x = (p - q) * (1 - table.values[kept].sum()) / ((p - q) * (1 - p - q) + kept.sum() * q * (1 - q))
+        x = (
+            (p - q)
+            * (1 - table.values[kept].sum())
+            / ((p - q) * (1 - p - q) + kept.sum() * q * (1 - q))
+        )
         f = (q * (1 - q) * x + table.values * (p - q)) / ((p - q) * (1 - (1 - p - q) * x))
         f = np.where(kept, f, 0.0)
         if f.min() >= 0:
@@ -268,14 +296,18 @@ def test_mle_apx_is_nearest_in_the_noises_own_measure(p: float, q: float) -> Non
     random = np.random.default_rng(12)
     for _ in range(5):
         holders = random.multinomial(300, random.dirichlet(np.full(6, 0.5)))
-        table = table_of(random.binomial(holders, p) + random.binomial(300 - holders, q), 300, p, q, "other")
+        table = table_of(
+            random.binomial(holders, p) + random.binomial(300 - holders, q), 300, p, q, "other"
+        )
         repaired = mle_apx(table)
         reached = normal_distance(table, repaired)
         found = least(lambda f, table=table: normal_distance(table, f), 6)  # type: ignore[misc]
         np.testing.assert_allclose(repaired, found, atol=1e-4)
         for point in random.dirichlet(np.ones(6), 200):
             for step in (1.0, 0.1, 0.001):
-                assert normal_distance(table, repaired + step * (point - repaired)) >= reached - 1e-9
+                assert (
+                    normal_distance(table, repaired + step * (point - repaired)) >= reached - 1e-9
+                )
 
 
 def test_mle_apx_with_level_noise_is_norm_sub() -> None:
@@ -286,7 +318,9 @@ def test_mle_apx_with_level_noise_is_norm_sub() -> None:
 
 def test_mle_apx_refuses_estimates_its_noise_cannot_give() -> None:
     values = np.array([-3.0, -4.0])
-    with pytest.raises(sv.InvalidInput, match=r"largest estimate \(-3\) must lie where the noise has a positive"):
+    with pytest.raises(
+        sv.InvalidInput, match=r"largest estimate \(-3\) must lie where the noise has a positive"
+    ):
         mle_apx(sv.Table(("x",), "ab", values, np.full(2, 0.01), 100, Noise(0.01, 0.01)))
     with pytest.raises(sv.InvalidInput, match=r"noise floor \(0.0\) must be greater than 0"):
         mle_apx(sv.Table(("x",), "ab", values, np.full(2, 0.01), 100, Noise(0.0, 0.01)))
@@ -306,7 +340,10 @@ def test_mle_apx_refuses_estimates_its_noise_cannot_give() -> None:
 )
 def test_counts_of_other_reports_are_refused(method: str, table: sv.Table) -> None:
     assert table.law
-    with pytest.raises(sv.InvalidInput, match=f"needs a table with the counts of .* those of '{table.law.encoding}'"):
+    with pytest.raises(
+        sv.InvalidInput,
+        match=f"needs a table with the counts of .* those of '{table.law.encoding}'",
+    ):
         sv.postprocess(table, method)
 
 

@@ -1,4 +1,6 @@
-"""The linear methods for marginals piece by piece: sums against brute force, refusals, empty cohorts, larger sets."""
+"""The linear methods for marginals piece by piece: sums against brute force, refusals, empty
+cohorts, larger sets.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from sottovoce.questions.marginals.methods.subsets import PER_TABLE, Views
 from sottovoce.questions.marginals.workload import Workload
 
 ONE = Decimal(1)
-SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean(), d=sv.Boolean())
+SCHEMA = sv.Schema(
+    a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean(), d=sv.Boolean()
+)
 SIZES = (2, 3, 2, 2)
 
 
@@ -41,8 +45,15 @@ def crowd(people: int, seed: int = 1) -> tuple[dict[str, np.ndarray], np.ndarray
     return {"a": a, "b": np.array(["x", "y", "z"])[b], "c": c, "d": d}, joint
 
 
-def estimated(name: str, people: int, epsilon: float, order: int = 2, **question: object) -> sv.MarginalEstimate:
-    plan = sv.plan(SCHEMA, sv.Marginals(order, method=name, **question), epsilon=epsilon, people=max(people, 100))  # type: ignore[arg-type]
+def estimated(
+    name: str, people: int, epsilon: float, order: int = 2, **question: object
+) -> sv.MarginalEstimate:
+    plan = sv.plan(
+        SCHEMA,
+        sv.Marginals(order, method=name, **question),
+        epsilon=epsilon,
+        people=max(people, 100),
+    )  # type: ignore[arg-type]
     plan = sv.Plan.from_json(plan.to_json(), id=plan.id)
     made = sv.Aggregate(plan).add(sv.simulate(plan, crowd(people)[0], seed=3)).estimate()
     assert isinstance(made, sv.MarginalEstimate)
@@ -66,7 +77,13 @@ def test_the_rule_of_the_papers() -> None:
     family = Subsets(SCHEMA, ("a", "b", "c", "d"), 3, CALM_RULE, ONE, oracle_by)
     assert {each.names[0]: size for size, each in family._oracles.items()} == {"grr": 8, "oue": 12}
     assert Subsets.from_json(family.to_json(), SCHEMA) == family
-    assert method("fc").cohorts(SCHEMA, Workload(tuple("abcd"), SIZES, 2), ONE, {})[0].oracles[0].names[0] == "oue"
+    assert (
+        method("fc")
+        .cohorts(SCHEMA, Workload(tuple("abcd"), SIZES, 2), ONE, {})[0]
+        .oracles[0]
+        .names[0]
+        == "oue"
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +97,12 @@ def test_the_rule_of_the_papers() -> None:
         ("marg-ps", bits(32, 3), 4_000, "4,960 tables and 4,000 people"),
         ("am", bits(32, 8), 1 << 40, "10,518,300 tables, more than 65,536"),
         ("marg-rr", Workload(("x", "y"), (1000, 1000), 2), 10_000, "at most 65,536"),
-        ("marg-ht", Workload(("x", "y", "z"), (1000, 1000, 1000), 3), 10_000, "1,000,000,000 cells"),
+        (
+            "marg-ht",
+            Workload(("x", "y", "z"), (1000, 1000, 1000), 3),
+            10_000,
+            "1,000,000,000 cells",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(name: str, work: Workload, people: int, words: str) -> None:
@@ -160,13 +182,18 @@ def test_larger_sets_are_the_maximum_entropy_of_the_tables(chosen: Method) -> No
     assert not table.is_unbiased
     assert "bootstrap" in table.errors
     triple = joint.sum(axis=3)
-    pairs = [((0, 1), triple.sum(2).ravel()), ((0, 2), triple.sum(1).ravel()), ((1, 2), triple.sum(0).ravel())]
+    pairs = [
+        ((0, 1), triple.sum(2).ravel()),
+        ((0, 2), triple.sum(1).ravel()),
+        ((1, 2), triple.sum(0).ravel()),
+    ]
     expected = proportional_fit((2, 3, 2), pairs).ravel()
     assert (np.abs(table.values - expected) < 6 * table.std_error + 1e-4).all()
     assert table.values.min() >= 0
     assert table.values.sum() == pytest.approx(1)
     assert 0 < table.std_error.max() < 0.02
-    assert np.array_equal(table.variances, estimate.marginal("a", "b", "c").variances)  # drawn once, or alike
+    # drawn once, or alike
+    assert np.array_equal(table.variances, estimate.marginal("a", "b", "c").variances)
 
 
 def test_a_workload_that_is_listed_asks_for_nothing_else() -> None:
@@ -179,7 +206,9 @@ def test_a_workload_that_is_listed_asks_for_nothing_else() -> None:
     apart = estimate.marginal("a", "c")  # nobody was asked: independent, and far from sure
     assert apart.is_reconstructed
     assert np.allclose(
-        apart.values, np.outer(*(np.clip(estimate.marginal(n).values, 0, 1) for n in "ac")).ravel(), atol=0.02
+        apart.values,
+        np.outer(*(np.clip(estimate.marginal(n).values, 0, 1) for n in "ac")).ravel(),
+        atol=0.02,
     )
     assert apart.std_error.min() > 0.2
 

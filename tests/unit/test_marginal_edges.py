@@ -1,4 +1,6 @@
-"""Marginals at their edges: large attributes, few people, edited plans, questions that were never asked."""
+"""Marginals at their edges: large attributes, few people, edited plans, questions that were never
+asked.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ def test_a_large_attribute_is_planned_without_its_matrix() -> None:
 
 def test_a_table_nobody_could_hold_is_refused_at_once() -> None:
     with pytest.raises(sv.InvalidInput, match="a table of 200,000,002 cells"):
-        sv.plan(sv.Schema(a=sv.Ordinal(0, 10**8), b=sv.Boolean()), sv.Marginals(up_to=2), epsilon=1.0, people=1000)
+        sv.plan(
+            sv.Schema(a=sv.Ordinal(0, 10**8), b=sv.Boolean()),
+            sv.Marginals(up_to=2),
+            epsilon=1.0,
+            people=1000,
+        )
 
 
 def test_many_categories_are_asked_what_a_report_can_name() -> None:
@@ -49,7 +56,14 @@ def test_many_categories_are_asked_what_a_report_can_name() -> None:
         **{f"b{place}": sv.Boolean() for place in range(12)},
         **{f"c{place}": sv.Categorical(range(60)) for place in range(8)},
     )
-    assert len(sv.plan(mixed, sv.Marginals(up_to=3, method="latent"), epsilon=2.0, people=10**7).cohorts) < 1 << 32
+    assert (
+        len(
+            sv.plan(
+                mixed, sv.Marginals(up_to=3, method="latent"), epsilon=2.0, people=10**7
+            ).cohorts
+        )
+        < 1 << 32
+    )
 
 
 def test_a_handful_of_people() -> None:
@@ -57,11 +71,21 @@ def test_a_handful_of_people() -> None:
     assert not method(chosen(plan)).is_baseline
 
 
-@pytest.mark.parametrize(("sizes", "people", "epsilon"), [((20,) * 6, 60_000, "0.5"), ((50,) * 4, 2000, "0.3")])
-def test_what_stops_at_its_start_is_never_chosen(sizes: tuple[int, ...], people: int, epsilon: str) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "people", "epsilon"), [((20,) * 6, 60_000, "0.5"), ((50,) * 4, 2000, "0.3")]
+)
+def test_what_stops_at_its_start_is_never_chosen(
+    sizes: tuple[int, ...], people: int, epsilon: str
+) -> None:
     work = Workload(tuple(f"c{place}" for place in range(len(sizes))), sizes, 2)
-    assert best(work, Terms(Decimal(epsilon), people)).method.name not in ("uniform", "inp-em", "em")
-    schema = sv.Schema(**{name: sv.Categorical(range(size)) for name, size in zip(work.names, sizes, strict=True)})
+    assert best(work, Terms(Decimal(epsilon), people)).method.name not in (
+        "uniform",
+        "inp-em",
+        "em",
+    )
+    schema = sv.Schema(
+        **{name: sv.Categorical(range(size)) for name, size in zip(work.names, sizes, strict=True)}
+    )
     advice = advise(schema, sv.Marginals(up_to=2), epsilon=epsilon, people=people, error=0.01)
     assert advice.epsilon_needed.method not in ("uniform", "inp-em", "em")
 
@@ -69,7 +93,11 @@ def test_what_stops_at_its_start_is_never_chosen(sizes: tuple[int, ...], people:
 @pytest.mark.parametrize("name", ["marg-ps", "inp-ht", "latent", "efron-stein"])
 def test_edited_plans_are_refused(name: str) -> None:
     plan = sv.plan(booleans(4), sv.Marginals(up_to=2, method=name), epsilon=1.0, people=1000)
-    for path, value in ((("cohorts", "epsilon"), "a"), (("cohorts", "epsilon"), "2"), (("question", "up_to"), 3)):
+    for path, value in (
+        (("cohorts", "epsilon"), "a"),
+        (("cohorts", "epsilon"), "2"),
+        (("question", "up_to"), 3),
+    ):
         body: Any = json.loads(plan.to_json())
         part = body
         for key in path[:-1]:
@@ -85,7 +113,11 @@ def tied(people: int) -> dict[str, NDArray[np.int64]]:
     """The second attribute is nearly the first."""
     draws = np.random.default_rng(1)
     first = draws.integers(0, 2, people)
-    return {"b0": first, "b1": first ^ (draws.random(people) < 0.05), "b2": draws.integers(0, 2, people)}
+    return {
+        "b0": first,
+        "b1": first ^ (draws.random(people) < 0.05),
+        "b2": draws.integers(0, 2, people),
+    }
 
 
 @pytest.mark.parametrize("name", ["marg-ps", "inp-ht", "efron-stein"])
@@ -117,7 +149,8 @@ def test_names_in_a_list_and_lists_too_long() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"attributes": 5}, {"workload": [1, 2]}, {"workload": ["b0", "b1"]}, {"method": ["latent"]}]
+    "asked",
+    [{"attributes": 5}, {"workload": [1, 2]}, {"workload": ["b0", "b1"]}, {"method": ["latent"]}],
 )
 def test_wrong_types_are_named(asked: dict[str, Any]) -> None:
     with pytest.raises(sv.InvalidInput):
@@ -132,18 +165,24 @@ def test_one_person_has_correlations_only_of_what_she_was_asked() -> None:
     pairs = list(combinations(plan.schema, 2))
     correlations = found.correlations()
     assert sum(found.is_asked(*pair) for pair in pairs) == 1
-    assert all(np.isfinite(correlations.loc[one, two]) == found.is_asked(one, two) for one, two in pairs)
+    assert all(
+        np.isfinite(correlations.loc[one, two]) == found.is_asked(one, two) for one, two in pairs
+    )
 
 
 @pytest.mark.parametrize("name", ["latent", "fourier"])
 def test_intervals_of_skewed_categories(name: str) -> None:
-    """Few frequent values and many rare ones, tied by a hidden kind: cells are covered about as often as promised."""
+    """Few frequent values and many rare ones, tied by a hidden kind: cells are covered about as
+    often as promised.
+    """
     draws = np.random.default_rng(2)
     count, size = 30_000, 10
     chances = 1 / np.arange(1, size + 1) ** 2
     shared = draws.choice(size, count, p=chances / chances.sum())
     people = {
-        f"c{place}": np.where(draws.random(count) < 0.5, shared, draws.choice(size, count, p=chances / chances.sum()))
+        f"c{place}": np.where(
+            draws.random(count) < 0.5, shared, draws.choice(size, count, p=chances / chances.sum())
+        )
         for place in range(3)
     }
     schema = sv.Schema(**{key: sv.Categorical(range(size)) for key in people})

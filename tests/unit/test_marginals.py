@@ -1,4 +1,6 @@
-"""The marginals question: what it takes and refuses, what its answers say of themselves, what the planner says."""
+"""The marginals question: what it takes and refuses, what its answers say of themselves, what the
+planner says.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ CROWD = crowd()
 
 
 def estimate(name: str, up_to: int = 2, epsilon: float = 2.0, **more: Any) -> sv.MarginalEstimate:
-    plan = sv.plan(SCHEMA, sv.Marginals(up_to=up_to, method=name, **more), epsilon=epsilon, people=PEOPLE)
+    plan = sv.plan(
+        SCHEMA, sv.Marginals(up_to=up_to, method=name, **more), epsilon=epsilon, people=PEOPLE
+    )
     found = sv.Aggregate(plan).add(sv.simulate(plan, CROWD, seed=2)).estimate()
     assert isinstance(found, sv.MarginalEstimate)
     return found
@@ -83,7 +87,11 @@ def test_a_plan_that_was_read_back_gives_the_same_tables(name: str) -> None:
     again = sv.Plan.from_json(plan.to_json(), id=plan.id)
     reports = sv.simulate(plan, CROWD, seed=3)
     assert sv.simulate(again, CROWD, seed=3) == reports
-    halves = sv.Aggregate(again).add(reports[: PEOPLE // 2]).merge(sv.Aggregate(again).add(reports[PEOPLE // 2 :]))
+    halves = (
+        sv.Aggregate(again)
+        .add(reports[: PEOPLE // 2])
+        .merge(sv.Aggregate(again).add(reports[PEOPLE // 2 :]))
+    )
     whole = sv.Aggregate(plan).add(reports)
     assert sv.Aggregate.from_bytes(plan, halves.to_bytes()) == whole
     one, two = (each.estimate().marginal("a0", "a3").values for each in (whole, halves))
@@ -173,7 +181,9 @@ def test_a_table_that_cannot_be_made() -> None:
 
 
 def test_a_plan_for_some_attributes_refuses_the_others() -> None:
-    plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, attributes=["a0", "a2"]), epsilon=1.0, people=PEOPLE)
+    plan = sv.plan(
+        SCHEMA, sv.Marginals(up_to=2, attributes=["a0", "a2"]), epsilon=1.0, people=PEOPLE
+    )
     found = sv.Aggregate(plan).add(sv.simulate(plan, CROWD, seed=1)).estimate()
     assert found.marginal("a2", "a0").attributes == ("a2", "a0")
     with pytest.raises(sv.InvalidInput, match="'a1' is not in the plan"):
@@ -186,7 +196,9 @@ def test_correlations_and_lists_of_tables() -> None:
     assert list(frame.columns) == list(NAMES)
     assert np.allclose(np.diag(frame), 1)
     exact = truth("a0", "a2").reshape(2, 2)
-    phi = (exact[0, 0] * exact[1, 1] - exact[0, 1] * exact[1, 0]) / math.sqrt(exact.sum(0).prod() * exact.sum(1).prod())
+    phi = (exact[0, 0] * exact[1, 1] - exact[0, 1] * exact[1, 0]) / math.sqrt(
+        exact.sum(0).prod() * exact.sum(1).prod()
+    )
     assert frame.loc["a0", "a2"] == pytest.approx(phi, abs=0.1)
     tables = found.marginals(2)
     assert set(tables) == set(combinations(NAMES, 2))
@@ -196,7 +208,9 @@ def test_correlations_and_lists_of_tables() -> None:
 
 def test_a_workload_steers_the_plan() -> None:
     sets = [("a0", "a1"), ("a2", "a3")]
-    plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, workload=sets, method="am"), epsilon=1.0, people=PEOPLE)
+    plan = sv.plan(
+        SCHEMA, sv.Marginals(up_to=2, workload=sets, method="am"), epsilon=1.0, people=PEOPLE
+    )
     assert len(plan.cohorts) == 2
     assert sv.Plan.from_json(plan.to_json()) == plan
 
@@ -206,7 +220,9 @@ def test_the_plan_holds_the_method_that_was_chosen() -> None:
     question = plan.question
     assert isinstance(question, sv.Marginals)
     work = question.work(SCHEMA)
-    best = next(each for each in ranking(work, Terms(Decimal(1), PEOPLE)) if not each.method.is_baseline)
+    best = next(
+        each for each in ranking(work, Terms(Decimal(1), PEOPLE)) if not each.method.is_baseline
+    )
     assert question.method == best.method.name
     assert "Predicted squared error" in str(plan)
 
@@ -215,7 +231,9 @@ def work_of(attributes: int, order: int) -> Workload:
     return Workload(tuple(f"b{place}" for place in range(attributes)), (2,) * attributes, order)
 
 
-@pytest.mark.parametrize(("attributes", "order"), [(8, 2), (8, 3), (8, 4), (12, 2), (16, 2), (16, 3)])
+@pytest.mark.parametrize(
+    ("attributes", "order"), [(8, 2), (8, 3), (8, 4), (12, 2), (16, 2), (16, 3)]
+)
 def test_inp_ht_is_the_best_of_its_family(attributes: int, order: int) -> None:
     """cormode2018marginal's finding at e^epsilon = 3 for k up to d/2, by our predictions."""
     epsilon = Decimal(str(math.log(3)))
@@ -225,7 +243,9 @@ def test_inp_ht_is_the_best_of_its_family(attributes: int, order: int) -> None:
     for name in six:
         chosen = method(name)
         if chosen.refuse(work, Terms(epsilon, 2**18)) is None:
-            errors[name] = chosen.predict(work, Terms(epsilon, 2**18), chosen.settle(work, Terms(epsilon, 2**18)))
+            errors[name] = chosen.predict(
+                work, Terms(epsilon, 2**18), chosen.settle(work, Terms(epsilon, 2**18))
+            )
     assert min(errors, key=lambda name: errors[name]) == "inp-ht"
 
 
@@ -245,11 +265,15 @@ FACTORS = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_predictions_are_of_the_right_size(name: str) -> None:
-    """The mean over crowds of the measured error, beside the planner's figure for crowds of a typical kind."""
+    """The mean over crowds of the measured error, beside the planner's figure for crowds of a
+    typical kind.
+    """
     epsilon = Decimal(1)
     chosen = method(name)
     work = Workload.of(SCHEMA, None, 2)
-    predicted = chosen.predict(work, Terms(epsilon, PEOPLE), chosen.settle(work, Terms(epsilon, PEOPLE)))
+    predicted = chosen.predict(
+        work, Terms(epsilon, PEOPLE), chosen.settle(work, Terms(epsilon, PEOPLE))
+    )
     plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method=name), epsilon=1.0, people=PEOPLE)
     sets = list(combinations(NAMES, 2))
     measured = []
@@ -259,7 +283,9 @@ def test_predictions_are_of_the_right_size(name: str) -> None:
         assert isinstance(found, sv.MarginalEstimate)
         for names, values in zip(sets, found.values_of(sets), strict=True):
             cells = people[names[0]] * SCHEMA[names[1]].size + people[names[1]]
-            measured.append(((values - np.bincount(cells, minlength=len(values)) / PEOPLE) ** 2).sum())
+            measured.append(
+                ((values - np.bincount(cells, minlength=len(values)) / PEOPLE) ** 2).sum()
+            )
     ratio = float(np.mean(measured)) / predicted
     factor = FACTORS.get(name, 1.6)
     assert 1 / factor < ratio < factor

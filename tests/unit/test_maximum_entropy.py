@@ -11,7 +11,12 @@ from scipy.optimize import minimize
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing import maximum_entropy
-from sottovoce.postprocessing.maximum_entropy import cell_map, maximal, proportional_fit, proportional_fits
+from sottovoce.postprocessing.maximum_entropy import (
+    cell_map,
+    maximal,
+    proportional_fit,
+    proportional_fits,
+)
 
 
 def sums(table: Any, axes: tuple[int, ...]) -> Any:
@@ -23,7 +28,9 @@ def joint(shape: tuple[int, ...], seed: int) -> Any:
 
 
 def brute_force(shape: tuple[int, ...], constraints: list[Any], start: Any) -> Any:
-    """The least relative entropy to ``start`` by a general optimizer with linear equality constraints."""
+    """The least relative entropy to ``start`` by a general optimizer with linear equality
+    constraints.
+    """
     rows, wanted = [], []
     for axes, table in constraints:
         cells = cell_map(shape, axes)
@@ -59,13 +66,17 @@ def brute_force(shape: tuple[int, ...], constraints: list[Any], start: Any) -> A
         ((2, 2, 2, 2), [(0, 1, 2), (2, 3), (0, 3)]),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # of scipy before 1.15
+@pytest.mark.filterwarnings(
+    "ignore:Values in x were outside bounds:RuntimeWarning"
+)  # of scipy before 1.15
 @pytest.mark.parametrize("from_uniform", [True, False])
 def test_equals_a_general_optimizer(shape: Any, sets: Any, from_uniform: bool) -> None:
     truth = joint(shape, 1)
     constraints = [(axes, sums(truth, axes)) for axes in sets]
     start = np.full(shape, 1 / np.prod(shape)) if from_uniform else joint(shape, 2)
-    fitted = proportional_fit(shape, constraints, None if from_uniform else start, rounds=2000, tolerance=1e-10)
+    fitted = proportional_fit(
+        shape, constraints, None if from_uniform else start, rounds=2000, tolerance=1e-10
+    )
     for axes, table in constraints:
         np.testing.assert_allclose(sums(fitted, axes), table, atol=1e-9)
     np.testing.assert_allclose(fitted, brute_force(shape, constraints, start), atol=2e-5)
@@ -73,7 +84,9 @@ def test_equals_a_general_optimizer(shape: Any, sets: Any, from_uniform: bool) -
 
 def test_independent_attributes_give_their_product() -> None:
     one, two = np.array([0.1, 0.9]), np.array([0.2, 0.3, 0.5])
-    np.testing.assert_allclose(proportional_fit((2, 3), [((0,), one), ((1,), two)]), np.outer(one, two), atol=1e-9)
+    np.testing.assert_allclose(
+        proportional_fit((2, 3), [((0,), one), ((1,), two)]), np.outer(one, two), atol=1e-9
+    )
 
 
 def test_nothing_known_is_uniform_and_everything_known_is_kept() -> None:
@@ -100,18 +113,27 @@ def test_negative_cells_and_other_totals_are_repaired() -> None:
 def test_slightly_inconsistent_constraints_are_met_within_their_contradiction() -> None:
     truth = joint((2,) * 5, 4)
     draws = np.random.default_rng(5)
-    constraints = [(axes, sums(truth, axes) + draws.normal(0, 1e-3, (2, 2))) for axes in combinations(range(5), 2)]
+    constraints = [
+        (axes, sums(truth, axes) + draws.normal(0, 1e-3, (2, 2)))
+        for axes in combinations(range(5), 2)
+    ]
     fitted = proportional_fit((2,) * 5, constraints)
-    worst = max(np.abs(sums(fitted, axes) - table / table.sum()).max() for axes, table in constraints)
+    worst = max(
+        np.abs(sums(fitted, axes) - table / table.sum()).max() for axes, table in constraints
+    )
     assert worst < 5e-3
 
 
 def test_many_at_once_are_those_one_by_one() -> None:
     shape, sets = (2, 3, 2), [(0, 1), (1, 2)]
     truths = [joint(shape, seed) for seed in range(6)]
-    together = proportional_fits(shape, sets, [np.stack([sums(t, axes).ravel() for t in truths]) for axes in sets])
+    together = proportional_fits(
+        shape, sets, [np.stack([sums(t, axes).ravel() for t in truths]) for axes in sets]
+    )
     for truth, fitted in zip(truths, together, strict=True):
-        np.testing.assert_array_equal(fitted, proportional_fit(shape, [(axes, sums(truth, axes)) for axes in sets]))
+        np.testing.assert_array_equal(
+            fitted, proportional_fit(shape, [(axes, sums(truth, axes)) for axes in sets])
+        )
 
 
 def test_large_tables_take_another_way_to_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +147,9 @@ def test_large_tables_take_another_way_to_the_same_table(monkeypatch: pytest.Mon
 
 def test_a_start_with_zeros_keeps_them() -> None:
     start = np.array([[1.0, 1.0], [1.0, 0.0]])
-    fitted = proportional_fit((2, 2), [((0,), np.array([0.6, 0.4])), ((1,), np.array([0.7, 0.3]))], start)
+    fitted = proportional_fit(
+        (2, 2), [((0,), np.array([0.6, 0.4])), ((1,), np.array([0.7, 0.3]))], start
+    )
     np.testing.assert_allclose(fitted, [[0.3, 0.3], [0.4, 0.0]], atol=1e-6)
     with pytest.raises(InvalidInput, match="start must be"):
         proportional_fit((2, 2), [], np.zeros((2, 2)))

@@ -1,4 +1,6 @@
-"""Intervals of pairs that nobody was asked about hold all that their margins allow, and every answer names them."""
+"""Intervals of pairs that nobody was asked about hold all that their margins allow, and every
+answer names them.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ TABLES = (("a", "b"), ("c", "d"))
 VIEWS = [[0, 1], [2, 3]]
 ROUNDING = 1e-12
 
-# How each method is led to leave the pair of a and c out: tables or views without it, tables of one attribute, or so
-# few people that nobody is heard. Methods whose every report tells of all attributes never do.
+# How each method is led to leave the pair of a and c out: tables or views without it, tables of one
+# attribute, or so few people that nobody is heard. Methods whose every report tells of all
+# attributes never do.
 LEFT_OUT: dict[str, dict[str, Any]] = {
     "uniform": {},
     "inp-ht": {"up_to": 1},
@@ -41,8 +44,12 @@ LEFT_OUT: dict[str, dict[str, Any]] = {
 ALWAYS_ASKED = ("inp-em", "em", "inp-rr", "inp-ps", "inp-olh", "inp-htcms", "fc")
 
 
-def tied(shares: tuple[float, ...], people: int, names: str = "abcd") -> tuple[sv.Schema, dict[str, Any], Floats]:
-    """People whose attributes are all the same: their schema, columns and the shares of the values."""
+def tied(
+    shares: tuple[float, ...], people: int, names: str = "abcd"
+) -> tuple[sv.Schema, dict[str, Any], Floats]:
+    """People whose attributes are all the same: their schema,
+    columns and the shares of the values.
+    """
     schema = sv.Schema(**{name: sv.Ordinal(0, len(shares) - 1) for name in names})
     same = np.random.default_rng(3).choice(len(shares), people, p=shares)
     truth = np.bincount(same, minlength=len(shares)) / people
@@ -69,7 +76,9 @@ def test_every_method_is_looked_at() -> None:
 
 @pytest.mark.parametrize("shares", [EVEN, SKEWED], ids=["even", "skewed"])
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_the_interval_holds_what_the_margins_intervals_allow(name: str, shares: tuple[float, ...]) -> None:
+def test_the_interval_holds_what_the_margins_intervals_allow(
+    name: str, shares: tuple[float, ...]
+) -> None:
     options = {"up_to": 2, **LEFT_OUT[name]}
     people = options.pop("people", 3000)
     schema, columns, truth = tied(shares, people)
@@ -92,7 +101,9 @@ def test_the_interval_holds_what_the_margins_intervals_allow(name: str, shares: 
 
 
 def test_auto_is_not_sure_of_wider_tables_either() -> None:
-    """Asked a x b and c x d: the table of a, c and d holds all that a's own table and that of c x d allow."""
+    """Asked a x b and c x d: the table of a, c and d holds all that a's own table and that of c x d
+    allow.
+    """
     schema, columns, truth = tied((0.4, 0.25, 0.15, 0.1, 0.06, 0.04), 5000)
     found = estimate(schema, columns, sv.Marginals(up_to=2, workload=TABLES), 4.0, 5000)
     assert found.method == "marg-ps"
@@ -165,7 +176,12 @@ def test_pairs_outside_the_tables_that_reports_tell_of_are_not_named() -> None:
     schema, columns, _ = tied((0.5, 0.5), 2000)
     question = sv.Marginals(up_to=2, workload=TABLES, method="inp-ps")
     assert "Outside the tables" not in str(sv.plan(schema, question, epsilon=4.0, people=2000))
-    assert sv.synthesize(estimate(schema, columns, question, 4.0, 2000), 50, seed=1).attrs["never_asked"] == []
+    assert (
+        sv.synthesize(estimate(schema, columns, question, 4.0, 2000), 50, seed=1).attrs[
+            "never_asked"
+        ]
+        == []
+    )
     complete = sv.plan(schema, sv.Marginals(up_to=2), epsilon=4.0, people=2000)
     assert "Outside the tables" not in str(complete)
 
@@ -191,7 +207,9 @@ def test_an_attribute_outside_the_tables_is_named() -> None:
     schema, columns, _ = tied((0.5, 0.5), 2000, "abc")
     question = sv.Marginals(up_to=2, workload=[["a", "b"]], method="marg-ps")
     plan = sv.plan(schema, question, epsilon=4.0, people=2000)
-    assert "Outside the tables: c, a x c, b x c (3 attributes and pairs) are never asked" in str(plan)
+    assert "Outside the tables: c, a x c, b x c (3 attributes and pairs) are never asked" in str(
+        plan
+    )
     records = sv.synthesize(estimate(schema, columns, question, 4.0, 2000), 50, seed=1)
     assert records.attrs["never_asked"] == [["c"], ["a", "c"], ["b", "c"]]
 
@@ -202,7 +220,10 @@ def test_many_pairs_outside_the_tables_are_counted() -> None:
     assert "a0 x a8 and 427 more (435 attributes and pairs) are never asked" in str(plan)
     crowd = sv.Schema(**{f"a{number}": sv.Boolean() for number in range(102)})
     plan = sv.plan(crowd, sv.Marginals(up_to=1, method="marg-ps"), epsilon=4.0, people=2000)
-    assert "Outside the tables: pairs that no table holds, too many to list, may never be asked" in str(plan)
+    assert (
+        "Outside the tables: pairs that no table holds, too many to list, may never be asked"
+        in str(plan)
+    )
 
 
 def test_the_table_of_a_tree_holds_what_the_margins_allow() -> None:
@@ -210,7 +231,9 @@ def test_the_table_of_a_tree_holds_what_the_margins_allow() -> None:
     tree = sv.dependency_tree(known(joint, 1e-9, unheard=[(0, 3), (1, 3), (2, 3)]))
     (edge,) = [edge for edge in tree.edges if not edge.is_asked]
     other = edge.parent if edge.child == "d" else edge.child
-    cells = joint.sum(axis=tuple(place for place in range(4) if place not in ("abcd".index(other), 3)))
+    cells = joint.sum(
+        axis=tuple(place for place in range(4) if place not in ("abcd".index(other), 3))
+    )
     most = np.minimum.outer(cells.sum(1), cells.sum(0))
     least = (np.add.outer(cells.sum(1), cells.sum(0)) - 1).clip(0)
     low, high = tree.joint(other, "d").interval()

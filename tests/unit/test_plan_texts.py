@@ -1,4 +1,6 @@
-"""A plan has one text: numbers, names and options of its question in every other spelling are refused."""
+"""A plan has one text: numbers, names and options of its question in every other spelling are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ MADE: dict[str, Callable[[], sv.Plan]] = {
     "salt": frequencies("cms", hashes=16, width=16, salt=7),
     "no noise": frequencies("rappor", instantaneous=("1", "0")),
     "bytes": frequencies("adaptive", bytes=8),
-    **{method: popular(method) for method in ("pem", "pem1", "tree-hist", "spm", "hash", "priv-trie", "o-rr")},
+    **{
+        method: popular(method)
+        for method in ("pem", "pem1", "tree-hist", "spm", "hash", "priv-trie", "o-rr")
+    },
     **{method: items(method) for method in ("psfo", "ldpminer", "svim", "wheel")},
     "delta": items("psfo", length=2, delta="1/20000"),
     "calm": lambda: plan(YES_NO, sv.Marginals(2, method="calm")),
@@ -74,7 +79,12 @@ def spellings(value: Any) -> list[Any]:
     except (TypeError, ValueError):
         return []
     whole = int(number) if number.denominator == 1 else f"{float(number):e}"
-    others = [f" {value}", f"+{value}", f"0{value}", f"{2 * number.numerator}/{2 * number.denominator}"]
+    others = [
+        f" {value}",
+        f"+{value}",
+        f"0{value}",
+        f"{2 * number.numerator}/{2 * number.denominator}",
+    ]
     return [each for each in (*others, str(number), f"{float(number)}0", whole) if each != value]
 
 
@@ -127,10 +137,14 @@ def test_aliases_of_an_oracle_make_one_plan(alias: str) -> None:
 
 def test_options_that_are_given_as_text_make_one_plan() -> None:
     assert frequencies("olh", hash_bits="2")() == MADE["hash bits"]()
-    assert frequencies("the", theta="1/4")() == frequencies("the", theta="0.250")() == MADE["theta"]()
+    assert (
+        frequencies("the", theta="1/4")() == frequencies("the", theta="0.250")() == MADE["theta"]()
+    )
 
 
-@pytest.mark.parametrize("number", ["1e-1000000000", "1e1000000000", f"0.{'0' * 100_000}1", f"1/{'9' * 100_000}"])
+@pytest.mark.parametrize(
+    "number", ["1e-1000000000", "1e1000000000", f"0.{'0' * 100_000}1", f"1/{'9' * 100_000}"]
+)
 def test_numbers_that_nobody_means_are_no_numbers(number: str) -> None:
     """Exact ones of a billion digits would take all memory."""
     with pytest.raises(sv.InvalidInput, match="must be a number"):
@@ -142,12 +156,42 @@ def test_numbers_that_nobody_means_are_no_numbers(number: str) -> None:
 
 # -- small texts that would take much work
 
-PRIMES = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89]
-MANY = {f"x{size}": {"kind": "ordinal", "sensitive": True, "low": 0, "high": size - 1, "bins": None} for size in PRIMES}
+PRIMES = [
+    2,
+    3,
+    5,
+    7,
+    11,
+    13,
+    17,
+    19,
+    23,
+    29,
+    31,
+    37,
+    41,
+    43,
+    47,
+    53,
+    59,
+    61,
+    67,
+    71,
+    73,
+    79,
+    83,
+    89,
+]
+MANY = {
+    f"x{size}": {"kind": "ordinal", "sensitive": True, "low": 0, "high": size - 1, "bins": None}
+    for size in PRIMES
+}
 
 
 def tables(order: int) -> Any:
-    """A plan about tables whose oracles are as many as sets of attributes, of which it lists the first three."""
+    """A plan about tables whose oracles are as many as sets of attributes, of which it lists the
+    first three.
+    """
     few = sv.Schema(a=sv.Ordinal(0, 4), b=sv.Ordinal(0, 6), c=sv.Ordinal(0, 10))
     made = sv.plan(few, sv.Marginals(up_to=2, method="marg-ps"), epsilon=1, people=10**6)
     body = json.loads(made.text)
@@ -157,7 +201,9 @@ def tables(order: int) -> Any:
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of the oracles that are built from now on: by a question's rule, or as a plan lists them."""
+    """The sizes of the oracles that are built from now on: by a question's rule, or as a plan lists
+    them.
+    """
     built: list[int] = []
     by_rule, by_list = rules.oracle_by, subsets.oracle_from_json
 
@@ -175,14 +221,18 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("order", [2, 3, 4, 6, 8])
-def test_no_oracle_is_built_for_tables_that_a_plan_does_not_list(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_oracle_is_built_for_tables_that_a_plan_does_not_list(
+    order: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = tables(order)
     built = counting(monkeypatch)
     assert refused(body)
     assert not built
 
 
-def test_no_oracle_is_built_for_a_question_whose_cohorts_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_oracle_is_built_for_a_question_whose_cohorts_are_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     schema = sv.Schema(**{name: sv.Ordinal(0, part["high"]) for name, part in MANY.items()})
     body = json.loads(sv.plan(schema, sv.Frequencies("x2"), epsilon=1, people=10**6).text)
     body["question"] = {

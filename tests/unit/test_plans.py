@@ -12,7 +12,12 @@ import pytest
 import sottovoce as sv
 from tests.oracles import NAMES
 
-SCHEMA = sv.Schema(x=sv.Categorical(range(8)), y=sv.Boolean(), word=sv.Text(bytes=20), open=sv.Boolean(sensitive=False))
+SCHEMA = sv.Schema(
+    x=sv.Categorical(range(8)),
+    y=sv.Boolean(),
+    word=sv.Text(bytes=20),
+    open=sv.Boolean(sensitive=False),
+)
 
 
 def make(**changes: object) -> sv.Plan:
@@ -41,7 +46,9 @@ def test_plans_hold_no_floats_and_no_large_integers(name: str) -> None:
         assert not isinstance(part, float)
         if isinstance(part, int) and not isinstance(part, bool):
             assert abs(part) <= 1 << 53
-        for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        for inner in (
+            part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        ):
             walk(inner)
 
     walk(json.loads(plan.to_json()))
@@ -55,7 +62,9 @@ def test_the_guarantee_follows_the_structure() -> None:
     apart = sv.plan(SCHEMA, sv.Frequencies(*both, oracle="grr"), epsilon=1.0, people=1000)
     assert len(apart.cohorts) == 2
     assert apart.guarantee.per_report == pytest.approx(1.0)
-    split = sv.plan(SCHEMA, sv.Frequencies(*both, oracle="grr", split="budget"), epsilon=1.0, people=1000)
+    split = sv.plan(
+        SCHEMA, sv.Frequencies(*both, oracle="grr", split="budget"), epsilon=1.0, people=1000
+    )
     assert len(split.cohorts) == 1
     assert [ask.oracle.epsilon for ask in split.cohorts[0].asks] == pytest.approx([0.5, 0.5])
     assert split.guarantee.per_report == pytest.approx(1.0)
@@ -76,16 +85,35 @@ def test_a_plan_that_costs_more_than_it_promises_is_refused() -> None:
         (lambda body: body["question"].update(kind="gossip"), "question"),
         (lambda body: body.pop("schema"), "missing or malformed"),
         (lambda body: body.update(epsilon="0"), "epsilon"),
-        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]["thresholds"].update(truth="1"), "thresholds"),
-        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["oracle"].update(name="magic"), "oracle"),
-        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["encoding"].update(kind="prefix"), "encoding"),
-        (lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["encoding"].update(attributes=["y"]), "size 8"),
+        (
+            lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]["thresholds"].update(
+                truth="1"
+            ),
+            "thresholds",
+        ),
+        (
+            lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["oracle"].update(name="magic"),
+            "oracle",
+        ),
+        (
+            lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["encoding"].update(kind="prefix"),
+            "encoding",
+        ),
+        (
+            lambda body: body["cohorts"]["cohorts"][0]["asks"][0]["encoding"].update(
+                attributes=["y"]
+            ),
+            "size 8",
+        ),
         (lambda body: body["cohorts"].update(cohorts=[]), "cohort"),
         (lambda body: body["cohorts"].update(family="secret"), "family"),
         (lambda body: body["series"].update(round=1), "round"),
         (lambda body: body["question"].update(attributes=["y"]), "not those of its question"),
         (lambda body: body["question"].update(oracle="hr"), "not those of its question"),
-        (lambda body: body["cohorts"].update(cohorts=body["cohorts"]["cohorts"] * 2), "not those of its question"),
+        (
+            lambda body: body["cohorts"].update(cohorts=body["cohorts"]["cohorts"] * 2),
+            "not those of its question",
+        ),
         (lambda body: body["schema"]["x"].update(sensitive=False), "public"),
         (lambda body: body.update(epsilon="0.9999999999999999"), "more than"),
         (lambda body: body.update(people=-5), "people"),
@@ -102,7 +130,8 @@ def test_forged_plans_are_refused(change: object, message: str) -> None:
     body = json.loads(make().to_json())
     change(body)  # type: ignore[operator]
     with pytest.raises(sv.InvalidInput, match=message):
-        _ = sv.Plan.from_json(json.dumps(body, indent=1) + "\n").question  # a device looks no question up
+        # a device looks no question up
+        _ = sv.Plan.from_json(json.dumps(body, indent=1) + "\n").question
 
 
 def test_a_changed_plan_does_not_match_its_id() -> None:
@@ -181,24 +210,44 @@ def test_cohorts_of_unequal_cost_promise_the_larger() -> None:
 @pytest.mark.parametrize("prior", [0.5, 0.1, 0.9])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.001), (0.1, 0.5), (3.0, 0.0)])
 def test_a_guess_is_bounded_with_delta(prior: float, epsilon: float, delta: float) -> None:
-    """Tight: a device that tells all with chance delta, and else keeps epsilon, raises a guess just so far."""
+    """Tight: a device that tells all with chance delta, and else keeps epsilon, raises a guess just
+    so far.
+    """
     truth = np.exp(epsilon) / (1 + np.exp(epsilon))
-    secret = [delta, (1 - delta) * truth, (1 - delta) * (1 - truth), 0.0]  # of each report, if the guess is right
+    # of each report, if the guess is right
+    secret = [
+        delta,
+        (1 - delta) * truth,
+        (1 - delta) * (1 - truth),
+        0.0,
+    ]
     other = [0.0, (1 - delta) * (1 - truth), (1 - delta) * truth, delta]
-    excess = sum(max(0.0, one - np.exp(epsilon) * two) for one, two in zip(secret, other, strict=True))
+    excess = sum(
+        max(0.0, one - np.exp(epsilon) * two) for one, two in zip(secret, other, strict=True)
+    )
     assert excess == pytest.approx(delta)  # so it is (epsilon, delta)-LDP, and no better
     told = 1.0  # by its first report
-    kept = prior * secret[1] / (prior * secret[1] + (1 - prior) * other[1])  # by the likeliest of the others
+    # by the likeliest of the others
+    kept = prior * secret[1] / (prior * secret[1] + (1 - prior) * other[1])
     promise = sv.Guarantee(epsilon, epsilon, delta)
     assert promise.best_guess(prior) == pytest.approx(delta * told + (1 - delta) * kept)
     if delta:
         assert promise.best_guess(prior) > sv.Guarantee(epsilon, epsilon).best_guess(prior)
-        assert f"({epsilon:g}, {delta:g})-LDP per report, ({epsilon:g}, {delta:g}) over a lifetime" in str(promise)
+        assert (
+            f"({epsilon:g}, {delta:g})-LDP per report, ({epsilon:g}, {delta:g}) over a lifetime"
+            in str(promise)
+        )
 
 
 def test_what_a_promise_says_is_rounded_up() -> None:
     """As clients/js rounds it."""
-    for epsilon, percent in ((0.01, "50.3%"), (0.001, "50.1%"), (1e-20, "50.1%"), (1.0, "73.2%"), (100.0, "100%")):
+    for epsilon, percent in (
+        (0.01, "50.3%"),
+        (0.001, "50.1%"),
+        (1e-20, "50.1%"),
+        (1.0, "73.2%"),
+        (100.0, "100%"),
+    ):
         assert str(sv.Guarantee(epsilon, epsilon)).endswith(f"rises to at most {percent})")
     for delta, told in (
         (0.00012341, "0.0001235"),
@@ -208,8 +257,11 @@ def test_what_a_promise_says_is_rounded_up() -> None:
         (0.000125, "0.000125"),
     ):
         assert str(sv.Guarantee(1.0, 1.0, delta)).startswith(f"(1, {told})-LDP")
-    assert str(sv.Guarantee(1.00004, 12.3414)).startswith("1.001-LDP per report, 12.35 over a lifetime")
-    assert str(sv.Guarantee(0.1 + 0.2, 0.3)).startswith("0.3-LDP per report, 0.3 over")  # a double's last bit
+    assert str(sv.Guarantee(1.00004, 12.3414)).startswith(
+        "1.001-LDP per report, 12.35 over a lifetime"
+    )
+    # a double's last bit
+    assert str(sv.Guarantee(0.1 + 0.2, 0.3)).startswith("0.3-LDP per report, 0.3 over")
 
 
 def _sampled(delta: object, people: int = 900) -> sv.Plan:
@@ -222,7 +274,9 @@ def test_a_delta_is_a_small_chance() -> None:
     assert _sampled(0.001).cost == "epsilon 1, delta 0.001"
     assert _sampled("0.0005", 1999).cohorts.delta == Fraction(1, 2000)
     for delta, people in (("1/1000", 1000), ("1/999", 10), (0.999, 1), ("1/1000", 10**9)):
-        with pytest.raises(sv.InvalidInput, match=r"delta \(\d+/\d+\) must be at most 1/1000 and below 1/people"):
+        with pytest.raises(
+            sv.InvalidInput, match=r"delta \(\d+/\d+\) must be at most 1/1000 and below 1/people"
+        ):
             _sampled(delta, people)
     for wrong in (0, 1, "1e-20", 1 / 3000, "1/1e400", "little", -0.1):
         with pytest.raises(sv.InvalidInput, match="delta"):
@@ -283,5 +337,8 @@ def test_public_names_stay_functions_whatever_is_loaded_first() -> None:
     import subprocess
     import sys
 
-    code = "import sottovoce as sv; sv.Aggregate; sv.Client; assert callable(sv.plan) and callable(sv.postprocess)"
+    code = (
+        "import sottovoce as sv; sv.Aggregate; sv.Client; assert callable(sv.plan) and "
+        "callable(sv.postprocess)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -49,7 +49,9 @@ def test_a_heat_map_holds_every_cell_and_its_interval(estimate: sv.MarginalEstim
     chart = table.plot(level=0.9)
     rows = data(chart)
     low, high = table.interval(0.9)
-    assert [(row["down"], row["across"]) for row in rows] == [(str(c), str(b)) for c, b in table.labels]  # type: ignore[misc]
+    assert [(row["down"], row["across"]) for row in rows] == [
+        (str(c), str(b)) for c, b in table.labels
+    ]  # type: ignore[misc]
     assert [row["frequency"] for row in rows] == pytest.approx(table.values)
     assert rows[0]["interval"] == f"{low[0]:.4f} to {high[0]:.4f}"
     assert rows[0]["figures"] == f"{table.values[0]:.3f}\n±{(high[0] - low[0]) / 2:.3f}"
@@ -63,8 +65,14 @@ def test_a_heat_map_holds_every_cell_and_its_interval(estimate: sv.MarginalEstim
 
 
 def test_a_reconstructed_table_says_so(estimate: sv.MarginalEstimate) -> None:
-    assert "reconstructed" in estimate.marginal("a", "b", "c", "d").plot().to_dict()["title"]["subtitle"]
-    assert "reconstructed" not in estimate.marginal("a", "b", "c").plot().to_dict()["title"]["subtitle"]
+    assert (
+        "reconstructed"
+        in estimate.marginal("a", "b", "c", "d").plot().to_dict()["title"]["subtitle"]
+    )
+    assert (
+        "reconstructed"
+        not in estimate.marginal("a", "b", "c").plot().to_dict()["title"]["subtitle"]
+    )
 
 
 def test_the_truth_is_drawn_beside(estimate: sv.MarginalEstimate) -> None:
@@ -84,7 +92,9 @@ def test_many_cells_are_drawn_without_figures_and_very_many_as_bars() -> None:
     assert marks(chart) == MARKS[1]
     assert len(data(chart)) == 10
     assert "the 10 largest of 3,600" in chart.to_dict()["title"]["subtitle"]
-    with pytest.raises(sv.InvalidInput, match=r"kind \(heat\) is for 2 or 3 attributes and at most 2,500 cells"):
+    with pytest.raises(
+        sv.InvalidInput, match=r"kind \(heat\) is for 2 or 3 attributes and at most 2,500 cells"
+    ):
         wider.marginal("a", "b").plot(kind="heat")
 
 
@@ -131,7 +141,16 @@ def test_a_matrix_shows_signs() -> None:
 
 def test_a_network_places_what_it_is_given() -> None:
     nodes = [{"name": "one", "x": 0, "y": 0.0}, {"name": "two", "x": 1, "y": 0.0}]
-    link = {"x": 0, "y": 0.0, "x2": 1, "y2": 0.0, "weight": 0.3, "between": "one - two", "figure": "", "is_clear": True}
+    link = {
+        "x": 0,
+        "y": 0.0,
+        "x2": 1,
+        "y2": 0.0,
+        "weight": 0.3,
+        "between": "one - two",
+        "figure": "",
+        "is_clear": True,
+    }
     made = plots.network(nodes, [link], title="net", subtitle="sub").to_dict()
     assert [layer["mark"]["type"] for layer in made["layer"]] == ["rule", "circle", "text", "text"]
     assert made["layer"][0]["data"]["values"] == [link]

@@ -1,4 +1,6 @@
-"""The methods: what each promises, beside slow paths; their errors on skewed data; the choice among them."""
+"""The methods: what each promises, beside slow paths; their errors on skewed data; the choice among
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,19 @@ LAWS = [(0.5, 0.2689), (0.4754, 0.25), (0.6225, 0.3775), (0.7311, 0.5), (0.5, 0.
 
 def plain(values: list[float] | Floats, variance: float = 0.01) -> sv.Table:
     column = np.asarray(values, float)
-    return sv.Table(("x",), range(column.size), column, np.full(column.size, variance), 100, Noise(variance, 0.0))
+    return sv.Table(
+        ("x",),
+        range(column.size),
+        column,
+        np.full(column.size, variance),
+        100,
+        Noise(variance, 0.0),
+    )
 
 
-def pure(support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str = "bits") -> sv.Table:
+def pure(
+    support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str = "bits"
+) -> sv.Table:
     counts = np.asarray(support, np.int64)
     values = (counts / people - q) / (p - q)
     noise = Noise(q * (1 - q) / (people * (p - q) ** 2), (1 - p - q) / (people * (p - q)))
@@ -76,14 +87,20 @@ def test_each_method_keeps_its_promises(name: str, table: sv.Table) -> None:
         assert repaired.values.min() >= 0
     if method.sums_to_one:
         assert abs(repaired.values.sum() - 1) < 1e-9
-    # every method keeps the order, wang2021thesis, section 8.1.6 (integrals as far as they are exact)
+    # every method keeps the order, wang2021thesis, section 8.1.6 (integrals as far as they are
+    # exact)
     steps = np.diff(repaired.values[np.argsort(table.values, kind="stable")])
-    assert steps.min() > -1e-12 - (1e-5 * sqrt(table.noise.floor) if name.startswith("power") else 0)
+    assert steps.min() > -1e-12 - (
+        1e-5 * sqrt(table.noise.floor) if name.startswith("power") else 0
+    )
 
 
 def test_the_input_is_left_alone() -> None:
     for name, method in METHODS.items():
-        for table in (pure([70, 20, 10], 100, 0.6, 0.2, "direct"), pure([70, 20, 30], 100, 0.6, 0.2)):
+        for table in (
+            pure([70, 20, 10], 100, 0.6, 0.2, "direct"),
+            pure([70, 20, 30], 100, 0.6, 0.2),
+        ):
             before = table.values.copy()
             if method.fits(table):
                 sv.postprocess(table, name)
@@ -118,11 +135,15 @@ def test_norm_sub_is_nearest_of_all_feasible_points() -> None:
 
 
 def test_norm_sub_keeps_precision_far_away() -> None:
-    np.testing.assert_allclose(norm_sub(np.array([1e12 + 0.75, 1e12 + 0.25, -1e12])), [0.75, 0.25, 0.0])
+    np.testing.assert_allclose(
+        norm_sub(np.array([1e12 + 0.75, 1e12 + 0.25, -1e12])), [0.75, 0.25, 0.0]
+    )
 
 
 def by_trying_thresholds(values: Floats) -> Floats:
-    """Norm-cut as it is defined: the smallest theta, of all that make a difference, whose sum is at most one."""
+    """Norm-cut as it is defined: the smallest theta, of all that make a difference, whose sum is at
+    most one.
+    """
     for theta in sorted({0.0, *values[values > 0]}):
         kept = values[values >= theta]
         if kept[kept > 0].sum() <= 1 + 1e-9:
@@ -174,12 +195,16 @@ def test_post_pos_repairs_sums_not_values() -> None:
 
 
 def test_norm_is_unbiased_and_norm_sub_is_rejected() -> None:
-    """Lemma 3: the mean errors of many collections have the spread that their own variance gives."""
+    """Lemma 3: the mean errors of many collections have the spread that their own variance
+    gives.
+    """
     random = np.random.default_rng(2)
     size, people, runs, (p, q) = 32, 2000, 400, LAWS[0]
     shares = 1 / np.arange(1, size + 1)
     holders = random.multinomial(people, shares / shares.sum())
-    support = random.binomial(holders, p, (runs, size)) + random.binomial(people - holders, q, (runs, size))
+    support = random.binomial(holders, p, (runs, size)) + random.binomial(
+        people - holders, q, (runs, size)
+    )
     raw = (support / people - q) / (p - q)
 
     def statistic(repaired: Floats) -> float:
@@ -195,14 +220,20 @@ def test_norm_is_unbiased_and_norm_sub_is_rejected() -> None:
 # -- power
 
 
-def posterior_by_quadrature(value: float, sigma: float, s: float, start: float) -> tuple[float, float]:
-    """Eq. (8.7) and the log-likelihood, by a general integrator, split finely where its integrand turns."""
+def posterior_by_quadrature(
+    value: float, sigma: float, s: float, start: float
+) -> tuple[float, float]:
+    """Eq. (8.7) and the log-likelihood, by a general integrator, split finely where its integrand
+    turns.
+    """
 
     def exponent(x: float | Floats) -> float | Floats:
         return -(((value - x) / sigma) ** 2) / 2 - s * np.log(x / start)
 
     spread = sigma * np.linspace(-24, 24, 97)
-    places = np.unique(np.clip([*np.geomspace(start, 1, 200), *(value + spread), *(start + spread)], start, 1))
+    places = np.unique(
+        np.clip([*np.geomspace(start, 1, 200), *(value + spread), *(start + spread)], start, 1)
+    )
     largest = float(np.max(exponent(places)))
     mass = mean = 0.0
     for low, high in pairwise(places):
@@ -234,7 +265,9 @@ def test_the_power_law_has_the_mean_of_frequencies(s: float) -> None:
 def test_power_is_stable_at_the_edges() -> None:
     for variance in (1e-30, 1e-14, 1e-6, 1.0, 1e4, 1e12):
         sigma = sqrt(variance)
-        repaired = power(plain([-30 * sigma, -sigma, 0.0, 1e-9, 0.5, 1.0, 1 + 30 * sigma], variance))
+        repaired = power(
+            plain([-30 * sigma, -sigma, 0.0, 1e-9, 0.5, 1.0, 1 + 30 * sigma], variance)
+        )
         assert np.all(np.isfinite(repaired))
         assert repaired.min() > 0
         assert repaired.max() <= 1
@@ -260,7 +293,10 @@ def zipf() -> tuple[sv.Estimate, Floats]:
     shares = 1 / np.arange(1, SIZE + 1) ** 1.5
     values = np.random.default_rng(0).choice(SIZE, PEOPLE, p=shares / shares.sum())
     plan = sv.plan(
-        sv.Schema(x=sv.Categorical(range(SIZE))), sv.Frequencies("x", oracle="olh"), epsilon=1.0, people=PEOPLE
+        sv.Schema(x=sv.Categorical(range(SIZE))),
+        sv.Frequencies("x", oracle="olh"),
+        epsilon=1.0,
+        people=PEOPLE,
     )
     estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=7)).estimate()
     return estimate, np.bincount(values, minlength=SIZE) / PEOPLE
@@ -277,7 +313,13 @@ def test_errors_on_zipf_have_the_order_of_figure_8_4(zipf: tuple[sv.Estimate, Fl
     predicted = float(estimate.table.noise.variance(truth).mean())
     assert abs(error["base"] / predicted - 1) < chi2.isf(ALPHA / 2, SIZE) / SIZE - 1
     assert error["power-ns"] == min(error.values())
-    assert error["power-ns"] < error["norm-sub"] < error["base-pos"] < error["base"] < error["norm-mul"]
+    assert (
+        error["power-ns"]
+        < error["norm-sub"]
+        < error["base-pos"]
+        < error["base"]
+        < error["norm-mul"]
+    )
     assert error["power-ns"] < error["base"] / 10  # "saves around 90% of users"
     assert error["mle-apx"] == pytest.approx(error["norm-sub"], rel=0.05)
     assert error["base-cut"] < error["base"] / 5
@@ -298,7 +340,9 @@ def test_norm_mul_ruins_the_top_values_of_figure_8_10(zipf: tuple[sv.Estimate, F
 
 def test_an_estimate_is_repaired_table_by_table() -> None:
     schema = sv.Schema(x=sv.Categorical("abc"), y=sv.Categorical(range(20)))
-    plan = sv.plan(schema, sv.Frequencies("x", "y", oracle="oue", split="budget"), epsilon=1.0, people=400)
+    plan = sv.plan(
+        schema, sv.Frequencies("x", "y", oracle="oue", split="budget"), epsilon=1.0, people=400
+    )
     records = {"x": ["a", "b"] * 200, "y": [1, 2] * 200}
     estimate = sv.Aggregate(plan).add(sv.simulate(plan, records, seed=1)).estimate()
     repaired = sv.postprocess(estimate, "projected")
@@ -325,11 +369,15 @@ def test_aliases_give_the_method_they_stand_for(alias: str) -> None:
 
 
 def test_unknown_methods_and_options_are_named() -> None:
-    with pytest.raises(sv.InvalidInput, match=r"method \(norm_sub\) must be one of base, base-pos, .*projected"):
+    with pytest.raises(
+        sv.InvalidInput, match=r"method \(norm_sub\) must be one of base, base-pos, .*projected"
+    ):
         sv.postprocess(plain([0.5, 0.5]), "norm_sub")
     with pytest.raises(sv.InvalidInput, match=r"option 'beta' is not one of base-cut's \(alpha\)"):
         sv.postprocess(plain([0.5, 0.5]), "base-cut", beta=1)
-    with pytest.raises(sv.InvalidInput, match=r"option 'alpha' is not one of norm's \(it has none\)"):
+    with pytest.raises(
+        sv.InvalidInput, match=r"option 'alpha' is not one of norm's \(it has none\)"
+    ):
         sv.postprocess(plain([0.5, 0.5]), "norm", alpha=1)
 
 
@@ -340,10 +388,15 @@ def test_every_method_is_described_in_one_line() -> None:
 
 
 def test_the_package_can_be_called_whoever_imported_it_first() -> None:
-    """`sv.postprocess` is the package if a module of it was imported before, the function otherwise."""
+    """`sv.postprocess` is the package if a module of it was imported before, the function
+    otherwise.
+    """
     use = "assert sv.postprocess(t, 'norm-sub').repair == 'norm-sub'"
     made = "import numpy as np; t = sv.Table(('x',), 'ab', np.ones(2), np.ones(2), 9, None)"
-    for first in ("import sottovoce as sv", "import sottovoce as sv; import sottovoce.postprocessing.simplex"):
+    for first in (
+        "import sottovoce as sv",
+        "import sottovoce as sv; import sottovoce.postprocessing.simplex",
+    ):
         subprocess.run([sys.executable, "-c", f"{first}; {made}; {use}"], check=True)
 
 
@@ -369,7 +422,9 @@ def test_a_norm_method_is_chosen_for_random_halves(zipf: tuple[sv.Estimate, Floa
     assert real_error(choice.best) < real_error("base") / 4
 
 
-def test_the_choice_depends_on_the_queries_and_not_on_luck(zipf: tuple[sv.Estimate, Floats]) -> None:
+def test_the_choice_depends_on_the_queries_and_not_on_luck(
+    zipf: tuple[sv.Estimate, Floats],
+) -> None:
     table = zipf[0].table
     names = ["base", "base-cut", "norm-mul", "norm-sub"]
     cells = sv.choose_postprocess(table, "cells", names, seed=5)
@@ -384,14 +439,19 @@ def test_the_synthetic_collection_has_the_oracles_errors(oracle: str) -> None:
     size, people, runs = 40, 20_000, 60
     values = np.random.default_rng(4).binomial(size - 1, 0.3, people)
     plan = sv.plan(
-        sv.Schema(x=sv.Categorical(range(size))), sv.Frequencies("x", oracle=oracle), epsilon=1.0, people=people
+        sv.Schema(x=sv.Categorical(range(size))),
+        sv.Frequencies("x", oracle=oracle),
+        epsilon=1.0,
+        people=people,
     )
     table = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=4)).estimate().table
     predicted = float(table.noise.variance(norm_sub(table.values)).mean())
     limit = chi2.isf(ALPHA / 2, size * runs) / (size * runs) - 1
     names = ["base", "norm"]
     measured = sv.choose_postprocess(table, "cells", names, runs=runs, seed=9)
-    assert abs(measured.errors["base"] / predicted - 1) < limit + (1 / size if oracle == "ss" else 0)
+    assert abs(measured.errors["base"] / predicted - 1) < limit + (
+        1 / size if oracle == "ss" else 0
+    )
     # a wrong law shows: half the people
     assert abs(measured.errors["base"] / (2 * predicted) - 1) > limit
     # norm does nothing where the oracle itself makes the sum one
@@ -408,7 +468,9 @@ def test_half_sums_of_grr_have_the_variance_of_the_errata() -> None:
     kept = random.binomial(holders, (likelier - 1) * q)
     support = kept + random.multinomial(people - kept.sum(), np.full(size, 1 / size))
     table = pure(support, people, likelier * q, q, "direct")
-    error = sv.choose_postprocess(table, [list(range(8))], ["base"], runs=runs, seed=1).errors["base"]
+    error = sv.choose_postprocess(table, [list(range(8))], ["base"], runs=runs, seed=1).errors[
+        "base"
+    ]
     predicted = 8 * (likelier + size - 1 - 8) / ((likelier - 1) ** 2 * people)
     independent = 8 * float(table.variances.mean())
     limit = chi2.isf(ALPHA / 2, runs) / runs - 1
@@ -423,7 +485,9 @@ def test_post_pos_is_measured_as_tables_answer() -> None:
 
 
 def test_the_methods_tried_are_those_that_fit() -> None:
-    direct = sv.choose_postprocess(pure([70, 20, 10], 100, 0.6, 0.2, "direct"), "cells", runs=2, seed=0)
+    direct = sv.choose_postprocess(
+        pure([70, 20, 10], 100, 0.6, 0.2, "direct"), "cells", runs=2, seed=0
+    )
     bits = sv.choose_postprocess(pure([70, 20, 30], 100, 0.6, 0.2), "cells", runs=2, seed=0)
     assert "maximum-likelihood" in direct.errors
     assert "composite-likelihood" not in direct.errors
@@ -451,7 +515,9 @@ def test_the_methods_tried_are_those_that_fit() -> None:
         ("cells", {"methods": ["best"]}, r"method \(best\) must be one of"),
     ],
 )
-def test_wrong_questions_are_named(queries: object, options: dict[str, object], message: str) -> None:
+def test_wrong_questions_are_named(
+    queries: object, options: dict[str, object], message: str
+) -> None:
     with pytest.raises(sv.InvalidInput, match=message):
         sv.choose_postprocess(plain([0.6, 0.5]), queries, **{"seed": 1, **options})  # type: ignore[arg-type]
 

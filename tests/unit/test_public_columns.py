@@ -77,18 +77,28 @@ def test_nobody_is_asked_about_a_fixed_point_number() -> None:
         sv.FixedPoint(0, 10)
     with pytest.raises(sv.InvalidInput, match="public"):
         sv.plan(SCHEMA, sv.Frequencies("amount"), epsilon=1.0, people=1000)
-    assert "amount" not in sv.plan(SCHEMA, sv.Marginals(up_to=1), epsilon=1.0, people=1000).cohorts.attributes
+    assert (
+        "amount"
+        not in sv.plan(SCHEMA, sv.Marginals(up_to=1), epsilon=1.0, people=1000).cohorts.attributes
+    )
 
 
 @pytest.mark.parametrize(
-    "value", ["1.005", "1e2", "", ".5", "1000", -5.01, 0.001, True, None, Decimal("NaN"), float("nan")]
+    "value",
+    ["1.005", "1e2", "", ".5", "1000", -5.01, 0.001, True, None, Decimal("NaN"), float("nan")],
 )
 def test_fixed_point_numbers_are_exact(value: Any) -> None:
     attribute = SCHEMA["amount"]
     assert isinstance(attribute, sv.FixedPoint)
     with pytest.raises((ValueError, TypeError)):
         attribute.scaled(value)
-    assert [attribute.scaled(each) for each in (0.1, "0.10", 7, Decimal("-0.5"), " +1.500 ")] == [10, 10, 700, -50, 150]
+    assert [attribute.scaled(each) for each in (0.1, "0.10", 7, Decimal("-0.5"), " +1.500 ")] == [
+        10,
+        10,
+        700,
+        -50,
+        150,
+    ]
 
 
 def test_a_report_carries_its_public_values_in_every_form() -> None:
@@ -124,7 +134,12 @@ def test_checking_gives_a_type_and_happens_once(monkeypatch: pytest.MonkeyPatch)
     reports = crowd()
     checked = reports.checked(PLAN)
     assert type(reports) is sv.Reports
-    assert type(checked) is type(checked[:2]) is type(sv.Reports.concat([checked, checked[1:]])) is sv.CheckedReports
+    assert (
+        type(checked)
+        is type(checked[:2])
+        is type(sv.Reports.concat([checked, checked[1:]]))
+        is sv.CheckedReports
+    )
     assert type(sv.Reports.concat([checked, reports])) is sv.Reports
     assert checked == reports
     with pytest.raises(TypeError):
@@ -165,7 +180,10 @@ def test_a_missing_public_value_costs_nothing_and_draws_nothing(invalid: str) ->
     state = sv.ClientState()
     record = {name: column[0] for name, column in TABLE.items()}
     device = sv.Client(plan("amount", rounds=(1, 1)), state, entropy=Tape(b""), invalid=invalid)
-    for wrong in ({**record, "amount": "12.345"}, {name: record[name] for name in record if name != "amount"}):
+    for wrong in (
+        {**record, "amount": "12.345"},
+        {name: record[name] for name in record if name != "amount"},
+    ):
         with pytest.raises(sv.InvalidInput, match="amount") as refused:
             device.report(wrong)
         assert "12.345" not in str(refused.value)
@@ -182,8 +200,12 @@ def test_a_device_that_answers_again_says_what_is_public_then() -> None:
 
 
 def test_rounds_keep_their_public_columns() -> None:
-    schema = sv.Schema(basket=sv.Items(range(50)), state=sv.Categorical(["NY", "WA"], sensitive=False))
-    first = sv.plan(schema, sv.TopItems("basket", top=2), epsilon=4.0, people=2000, public=["state"])
+    schema = sv.Schema(
+        basket=sv.Items(range(50)), state=sv.Categorical(["NY", "WA"], sensitive=False)
+    )
+    first = sv.plan(
+        schema, sv.TopItems("basket", top=2), epsilon=4.0, people=2000, public=["state"]
+    )
     people = {"basket": [[1, 2], [2, 3]] * 1000, "state": ["NY", "WA"] * 1000}
     estimate = sv.Aggregate(first).add(sv.simulate(first, people, seed=1)).estimate()
     second = sv.next_plan(first, estimate)

@@ -26,7 +26,14 @@ SINGLE = ("smoker", "fruit", "age", "year", "word", "region")
 def test_codes_of_a_record() -> None:
     record = {"smoker": True, "fruit": "fig", "age": 18, "year": 1999, "word": "ciao", "region": 12}
     codes = SCHEMA.encode(record, SINGLE)
-    assert {**codes, "word": 0} == {"smoker": 1, "fruit": 2, "age": 0, "year": 9, "word": 0, "region": 2}
+    assert {**codes, "word": 0} == {
+        "smoker": 1,
+        "fruit": 2,
+        "age": 0,
+        "year": 9,
+        "word": 0,
+        "region": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -51,7 +58,15 @@ def test_codes_of_a_record() -> None:
 def test_values_outside_are_refused_without_an_echo(name: str, value: Any) -> None:
     with pytest.raises(sv.InvalidInput, match=f"attribute '{name}'") as caught:
         SCHEMA.encode({name: value}, [name])
-    assert str(value) not in str(caught.value).replace(name, "") or value in (True, None, 5, 7, 17, 98, 20)
+    assert str(value) not in str(caught.value).replace(name, "") or value in (
+        True,
+        None,
+        5,
+        7,
+        17,
+        98,
+        20,
+    )
     with pytest.raises(sv.InvalidInput, match=f"attribute '{name}'"):
         SCHEMA.encode_table({name: [value, value]}, [name])
 
@@ -89,10 +104,14 @@ def test_a_column_equals_one_by_one(wrap: Any) -> None:
     [
         pa.record_batch,
         lambda columns: {name: pa.array(column) for name, column in columns.items()},
-        lambda columns: {name: pa.chunked_array([column[:1], column[1:]]) for name, column in columns.items()},
+        lambda columns: {
+            name: pa.chunked_array([column[:1], column[1:]]) for name, column in columns.items()
+        },
         lambda columns: pd.DataFrame(columns).convert_dtypes(),
         lambda columns: pd.DataFrame(columns).astype({"fruit": "category"}),
-        lambda columns: pa.table({**columns, "fruit": pa.array(columns["fruit"]).dictionary_encode()}),
+        lambda columns: pa.table(
+            {**columns, "fruit": pa.array(columns["fruit"]).dictionary_encode()}
+        ),
     ],
 )
 def test_columns_of_every_kind(wrap: Any) -> None:
@@ -104,7 +123,10 @@ def test_columns_of_every_kind(wrap: Any) -> None:
         "year": [0, 9],
     }
     for name in columns:
-        assert SCHEMA.encode_table(wrap({n: c[:0] for n, c in columns.items()}), [name])[name].size == 0
+        assert (
+            SCHEMA.encode_table(wrap({n: c[:0] for n, c in columns.items()}), [name])[name].size
+            == 0
+        )
 
 
 def test_missing_values_of_every_kind() -> None:
@@ -127,7 +149,9 @@ def test_numbers_are_whole_and_text_keeps_its_zeros() -> None:
             SCHEMA.code("year", wrong)
     assert SCHEMA.code("year", Decimal("1995")) == 5
     odd = ["a", "a\0", "a\0\0"]
-    assert SCHEMA.encode_table({"word": odd}, ["word"])["word"].tolist() == [SCHEMA.code("word", word) for word in odd]
+    assert SCHEMA.encode_table({"word": odd}, ["word"])["word"].tolist() == [
+        SCHEMA.code("word", word) for word in odd
+    ]
     assert sv.Ordinal(np.int64(3), np.int64(9)).size == 7  # type: ignore[arg-type]
 
 

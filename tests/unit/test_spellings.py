@@ -1,4 +1,6 @@
-"""Spellings: values as integers that can be read back, scrambled and cut into windows, one by one and by the column."""
+"""Spellings: values as integers that can be read back, scrambled and cut into windows, one by one
+and by the column.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def numbers(bits: int, count: int, seed: int = 1) -> list[int]:
     draws = np.random.default_rng(seed)
-    whole = [int(high) << 64 | int(low) for high, low in draws.integers(0, 1 << 64, (count, 2), dtype=np.uint64)]
+    whole = [
+        int(high) << 64 | int(low)
+        for high, low in draws.integers(0, 1 << 64, (count, 2), dtype=np.uint64)
+    ]
     return [0, (1 << bits) - 1, *(number >> (128 - bits) for number in whole)]
 
 
@@ -41,7 +46,9 @@ def test_the_column_is_permuted_as_a_device_does_it(bits: int) -> None:
 
 
 def test_neighbours_are_far_apart_after_the_permutation() -> None:
-    """Each bit of the result is a fair coin: 2,000 neighbours, 48 bits, within 5 standard deviations."""
+    """Each bit of the result is a fair coin: 2,000 neighbours, 48 bits, within 5 standard
+    deviations.
+    """
     scrambled = [permuted(number, 48) for number in range(2000)]
     for place in range(48):
         ones = sum(number >> place & 1 for number in scrambled)
@@ -106,8 +113,12 @@ def test_extensions_of_a_column_are_those_of_each_value() -> None:
     assert one_by_one[0] == encoding.size - 1
 
 
-@pytest.mark.parametrize("prefixes", [(), ((2, 1), (2, 1)), ((2, 1), (4, 7)), ((10, 1),), ((2, 4),), ((0, 0), (1, 1))])
-def test_prefixes_that_overlap_or_do_not_fit_are_refused(prefixes: tuple[tuple[int, int], ...]) -> None:
+@pytest.mark.parametrize(
+    "prefixes", [(), ((2, 1), (2, 1)), ((2, 1), (4, 7)), ((10, 1),), ((2, 4),), ((0, 0), (1, 1))]
+)
+def test_prefixes_that_overlap_or_do_not_fit_are_refused(
+    prefixes: tuple[tuple[int, int], ...],
+) -> None:
     with pytest.raises(InvalidInput, match="prefix"):
         Extensions("x", 12, 3, prefixes)
 
@@ -132,13 +143,17 @@ def test_text_is_read_back_from_its_spelling(text: sv.Text, values: list[str]) -
     assert len({text.spell(value) for value in values}) == len(values)
 
 
-@pytest.mark.parametrize("text", [sv.Text(bytes=2), sv.Text(bytes=3, alphabet="abc"), sv.Text(bytes=4, alphabet="éa")])
+@pytest.mark.parametrize(
+    "text", [sv.Text(bytes=2), sv.Text(bytes=3, alphabet="abc"), sv.Text(bytes=4, alphabet="éa")]
+)
 def test_spellings_are_counted_and_all_others_are_nobodys(text: sv.Text) -> None:
     """By going through every number that could be a spelling."""
     found = [text.spelled(number) for number in range(1 << text.spelling_bits)]
     values = [value for value in found if value is not None]
     assert len(values) == len(set(values)) == text.spellings
-    assert all(text.spell(value) == number for number, value in enumerate(found) if value is not None)
+    assert all(
+        text.spell(value) == number for number, value in enumerate(found) if value is not None
+    )
 
 
 def test_prefixes_come_before_what_they_begin() -> None:
@@ -190,7 +205,9 @@ def test_options_of_text_that_do_not_fit_are_refused(options: dict[str, Any], ru
         sv.Text(**options)
 
 
-@pytest.mark.parametrize("text", [sv.Text(bytes=16), sv.Text(bytes=6), sv.Text(bytes=6, alphabet=LETTERS)])
+@pytest.mark.parametrize(
+    "text", [sv.Text(bytes=16), sv.Text(bytes=6), sv.Text(bytes=6, alphabet=LETTERS)]
+)
 def test_short_values_are_the_shortest_that_people_write(text: sv.Text) -> None:
     found = text.short_spellings(30_000)
     words = [text.spelled(number) for number in to_numbers(found)]
@@ -198,7 +215,9 @@ def test_short_values_are_the_shortest_that_people_write(text: sv.Text) -> None:
     assert all(isinstance(word, str) and word.isprintable() for word in words)
     length = 2 if text.alphabet is None else 3
     letters = [chr(code) for code in range(32, 127)] if text.alphabet is None else LETTERS
-    assert {"".join(word) for size in range(length + 1) for word in product(letters, repeat=size)} <= set(words)
+    assert {
+        "".join(word) for size in range(length + 1) for word in product(letters, repeat=size)
+    } <= set(words)
     assert len(text.short_spellings(1)) == 1
     assert len(sv.Integer(bits=9).short_spellings(100)) == 0
 
@@ -217,6 +236,8 @@ def test_whole_numbers_of_many_bits() -> None:
     for bits in (0, 129, 1.5, True):
         with pytest.raises(InvalidInput, match="bits"):
             sv.Integer(bits=bits)  # type: ignore[arg-type]
-    again = sv.Schema.from_json(sv.Schema(x=wide, y=sv.Text(bytes=6, alphabet="ab", other="a", longer="cut")).to_json())
+    again = sv.Schema.from_json(
+        sv.Schema(x=wide, y=sv.Text(bytes=6, alphabet="ab", other="a", longer="cut")).to_json()
+    )
     assert again["x"] == wide
     assert again["y"] == sv.Text(bytes=6, alphabet="ab", other="a", longer="cut")

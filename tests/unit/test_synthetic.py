@@ -56,7 +56,9 @@ def test_attributes_may_be_chosen_in_any_order() -> None:
 
 
 def test_many_attributes_are_drawn_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chain is told by its pairs, so drawing along the tree gives its joint exactly; two tables at once do too."""
+    """A chain is told by its pairs, so drawing along the tree gives its joint exactly; two tables
+    at once do too.
+    """
     joint = chain([2, 3, 2, 3, 2], 4)
     monkeypatch.setattr(synthetic, "MOST_DIRECT", 20)
     for order in (2, 3):
@@ -67,7 +69,8 @@ def test_many_attributes_are_drawn_one_after_another(monkeypatch: pytest.MonkeyP
             assert statistic < limit, names
     alone = sv.synthesize(known(joint, order=1), PEOPLE, seed=1)
     assert distance(alone, "a", joint)[0] < distance(alone, "a", joint)[1]
-    assert distance(alone, "ab", joint)[0] > distance(alone, "ab", joint)[1]  # single tables know no ties
+    # single tables know no ties
+    assert distance(alone, "ab", joint)[0] > distance(alone, "ab", joint)[1]
 
 
 def test_three_way_ties_need_tables_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +98,9 @@ def test_parents_are_the_most_telling_that_fit(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_draws_given_a_row_follow_it() -> None:
-    rows = conditionals_of(np.array([[0.2, 0.3, 0.0], [0.0, 0.0, 0.0], [-0.1, 0.1, 0.4]]), np.array([0.1, 0.1, 0.8]))
+    rows = conditionals_of(
+        np.array([[0.2, 0.3, 0.0], [0.0, 0.0, 0.0], [-0.1, 0.1, 0.4]]), np.array([0.1, 0.1, 0.8])
+    )
     assert rows == pytest.approx(np.array([[0.4, 0.6, 0.0], [0.1, 0.1, 0.8], [0.0, 0.2, 0.8]]))
     given = np.repeat([0, 1, 2], 20_000)
     drawn = draw_given(rows, given, np.random.default_rng(1))
@@ -130,7 +135,9 @@ def test_a_classifier_learns_from_synthetic_people() -> None:
     a, b, c = draws.random(people) < 0.5, draws.integers(0, 3, people), draws.random(people) < 0.3
     rich = (a & (b > 0)) ^ (draws.random(people) < 0.1)
     table = pd.DataFrame({"a": a, "b": b, "c": c, "rich": rich})
-    schema = sv.Schema(a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Boolean(), rich=sv.Boolean())
+    schema = sv.Schema(
+        a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Boolean(), rich=sv.Boolean()
+    )
     plan = sv.plan(schema, sv.Marginals(up_to=4, method="inp-ps"), epsilon=3.0, people=16_000)
     trained, tested = table[:16_000], table[16_000:]
     heard = sv.Aggregate(plan).add(sv.simulate(plan, trained, seed=1))
@@ -165,10 +172,22 @@ def test_bad_input_is_refused() -> None:
         ("different names", lambda: sv.synthesize(estimate, 5, 1, ["a", "a"])),
         ("different names", lambda: sv.synthesize(estimate, 5, 1, [])),
         ("Marginals question", lambda: sv.synthesize(None, 5, 1)),  # type: ignore[arg-type]
-        ("'b' is the label", lambda: classify(estimate, "b", ["a", "b"], trained=table, tested=table, seed=1)),
-        ("'z' is not in the plan", lambda: classify(estimate, "z", trained=table, tested=table, seed=1)),
-        ("at least one record", lambda: classify(estimate, "b", trained={"a": [], "b": []}, tested=table, seed=1)),
-        ("'a' is missing", lambda: classify(estimate, "b", trained=table, tested={"b": [1]}, seed=1)),
+        (
+            "'b' is the label",
+            lambda: classify(estimate, "b", ["a", "b"], trained=table, tested=table, seed=1),
+        ),
+        (
+            "'z' is not in the plan",
+            lambda: classify(estimate, "z", trained=table, tested=table, seed=1),
+        ),
+        (
+            "at least one record",
+            lambda: classify(estimate, "b", trained={"a": [], "b": []}, tested=table, seed=1),
+        ),
+        (
+            "'a' is missing",
+            lambda: classify(estimate, "b", trained=table, tested={"b": [1]}, seed=1),
+        ),
     ):
         with pytest.raises(sv.InvalidInput, match=words):
             call()

@@ -28,7 +28,9 @@ def brute_information(table: np.ndarray) -> float:
 
 def test_mutual_information_is_that_of_the_definition() -> None:
     tables = np.stack([chain([3, 4], seed) for seed in range(5)])
-    assert mutual_information(tables) == pytest.approx([brute_information(table) for table in tables])
+    assert mutual_information(tables) == pytest.approx(
+        [brute_information(table) for table in tables]
+    )
     assert mutual_information(np.eye(2) / 2) == pytest.approx(np.log(2))
     assert mutual_information(np.outer([0.2, 0.8], [0.3, 0.7])) == pytest.approx(0, abs=1e-15)
 
@@ -60,7 +62,10 @@ def test_no_tree_holds_more() -> None:
     assert len({tuple(sorted(tree)) for tree in every}) == 125
     for seed in range(10):
         weights = np.random.default_rng(seed).normal(size=10).tolist()
-        ties = {pair: Tie(w, w, True) for pair, w in zip(itertools.combinations("abcde", 2), weights, strict=True)}
+        ties = {
+            pair: Tie(w, w, True)
+            for pair, w in zip(itertools.combinations("abcde", 2), weights, strict=True)
+        }
         found = _spanning("abcde", ties)
         best = max(sum(ties[pair].information for pair in tree) for tree in every)
         assert sum(ties[pair].information for pair in found) == pytest.approx(best)
@@ -151,7 +156,9 @@ def test_paths_lead_from_one_to_the_other(tree: Tree) -> None:
 
 
 def test_noise_tells_nothing() -> None:
-    """Over many noisy tables of independent attributes the information is 0 on average; the plain one is not."""
+    """Over many noisy tables of independent attributes the information is 0 on average; the plain
+    one is not.
+    """
     draws = np.random.default_rng(1)
     flat = np.outer([0.6, 0.4], [0.5, 0.3, 0.2])
     corrected, plain = [], []
@@ -213,7 +220,11 @@ def test_real_reports_give_the_tree_of_their_people() -> None:
     b, c = a ^ (draws.random(40_000) < 0.1), draws.integers(0, 3, 40_000)
     d = np.where(draws.random(40_000) < 0.7, c, draws.integers(0, 3, 40_000))
     schema = sv.Schema(
-        a=sv.Boolean(), b=sv.Boolean(), c=sv.Categorical(range(3)), d=sv.Ordinal(0, 5, bins=3), e=sv.Boolean()
+        a=sv.Boolean(),
+        b=sv.Boolean(),
+        c=sv.Categorical(range(3)),
+        d=sv.Ordinal(0, 5, bins=3),
+        e=sv.Boolean(),
     )
     plan = sv.plan(schema, sv.Marginals(up_to=2, method="marg-ps"), epsilon=2.0, people=40_000)
     people = {"a": a, "b": b, "c": c, "d": d * 2 + 1, "e": draws.random(40_000) < 0.2}
@@ -226,7 +237,12 @@ def test_real_reports_give_the_tree_of_their_people() -> None:
 
 
 def test_bad_input_is_refused(tree: Tree) -> None:
-    wide = known(np.full((2,) * 3, 1 / 8), a=sv.Categorical(["x", "y"]), b=sv.Categorical("pq"), c=sv.Categorical("rs"))
+    wide = known(
+        np.full((2,) * 3, 1 / 8),
+        a=sv.Categorical(["x", "y"]),
+        b=sv.Categorical("pq"),
+        c=sv.Categorical("rs"),
+    )
     assert sv.dependency_tree(wide).sample(1, seed=1)["a"][0] in ("x", "y")
     for words, call in (
         ("at least 2 attributes", lambda: sv.dependency_tree(known(np.array([0.4, 0.6]), order=1))),

@@ -1,4 +1,6 @@
-"""Small things of the waist that nothing else would notice: each test kills a mutant that once survived."""
+"""Small things of the waist that nothing else would notice: each test kills a mutant that once
+survived.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def crowd(plan: sv.Plan, people: int = 300) -> sv.Reports:
 def test_a_device_uses_the_systems_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     real = System.bits
-    monkeypatch.setattr(System, "bits", lambda self, count: asked.append(count) or real(self, count))
+    monkeypatch.setattr(
+        System, "bits", lambda self, count: asked.append(count) or real(self, count)
+    )
     sv.Client(made("x", oracle="oue")).report({"x": 1})
     assert asked
 
@@ -46,7 +50,9 @@ def test_asks_and_cohorts_of_a_simulation_draw_apart() -> None:
     """Two asks about equal columns, or two cohorts, must not share their coins."""
     schema = sv.Schema(a=sv.Categorical(range(5)), b=sv.Categorical(range(5)))
     values = np.arange(2000) % 5
-    split = sv.plan(schema, sv.Frequencies("a", "b", oracle="grr", split="budget"), epsilon=1.0, people=2000)
+    split = sv.plan(
+        schema, sv.Frequencies("a", "b", oracle="grr", split="budget"), epsilon=1.0, people=2000
+    )
     both = sv.simulate(split, {"a": values, "b": values}, seed=1).payload
     assert 0.1 < (both[:, 0] == both[:, 1]).mean() < 0.5
     apart = sv.plan(schema, sv.Frequencies("a", "b", oracle="grr"), epsilon=1.0, people=2000)
@@ -68,7 +74,8 @@ def test_rounds_and_cohorts_are_drawn_apart() -> None:
 
 def test_the_dearest_cohort_counts_wherever_it_stands() -> None:
     cheap, dear = (
-        Cohort((Ask(Cells.of(SCHEMA, "x"), oracle("grr", size=5, epsilon=epsilon)),)) for epsilon in ("0.5", "2")
+        Cohort((Ask(Cells.of(SCHEMA, "x"), oracle("grr", size=5, epsilon=epsilon)),))
+        for epsilon in ("0.5", "2")
     )
     for order in ((cheap, dear), (dear, cheap)):
         assert Listed(order).guarantee.per_report == pytest.approx(2.0)
@@ -133,7 +140,9 @@ def test_a_slice_of_a_record_batch_is_read_where_it_lies() -> None:
 def test_missing_reports_are_refused() -> None:
     table = crowd(made("x")).to_arrow()
     hole = pa.array([None, *table["payload"].to_pylist()[1:]], table["payload"].type)
-    holed = pa.table({"cohort": table["cohort"], "payload": hole}).replace_schema_metadata(table.schema.metadata)
+    holed = pa.table({"cohort": table["cohort"], "payload": hole}).replace_schema_metadata(
+        table.schema.metadata
+    )
     with pytest.raises(sv.CorruptReport, match="missing"):
         sv.Reports.from_arrow(holed)
 
@@ -172,7 +181,9 @@ def test_parts_of_a_budget_never_exceed_it(parts: int) -> None:
         assert share * parts > Fraction(text) * (1 - Fraction(1, 10**7))
 
 
-@pytest.mark.parametrize(("name", "size", "limit"), [("grr", 5, 5), ("grr", 37, 37), ("olh-seeded", 5, 3)])
+@pytest.mark.parametrize(
+    ("name", "size", "limit"), [("grr", 5, 5), ("grr", 37, 37), ("olh-seeded", 5, 3)]
+)
 def test_the_first_code_beyond_the_last_is_refused(name: str, size: int, limit: int) -> None:
     options = {"hash_size": 3} if name == "olh-seeded" else {}
     source = oracle(name, size=size, epsilon=1.0, **options)

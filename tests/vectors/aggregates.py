@@ -1,8 +1,9 @@
-"""Aggregates of seeded reports under plans of every family: the integers that folding must give, now and later.
+"""Aggregates of seeded reports under plans of every family: the integers that folding must give,
+now and later.
 
-`python -m tests.vectors.aggregates` writes aggregates.json: for each plan its id, how many reports there are, a digest
-of them, and a digest of what they add up to. The digest is that of the bytes before they are compressed, since
-libraries that compress differ.
+`python -m tests.vectors.aggregates` writes aggregates.json: for each plan its id, how many reports
+there are, a digest of them, and a digest of what they add up to. The digest is that of the bytes
+before they are compressed, since libraries that compress differ.
 """
 
 from __future__ import annotations
@@ -22,10 +23,24 @@ from tests.oracles import NAMES
 PATH = Path(__file__).with_name("aggregates.json")
 HEAD, TAIL = 36, 4  # bytes of an aggregate before and after what is compressed
 PEOPLE = 400
-TABLE = sv.Schema(a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Categorical(range(4)), d=sv.Boolean())
+TABLE = sv.Schema(
+    a=sv.Boolean(), b=sv.Categorical(range(3)), c=sv.Categorical(range(4)), d=sv.Boolean()
+)
 WORDS = sv.Schema(word=sv.Integer(bits=16))
 BASKETS = sv.Schema(basket=sv.Items(["milk", "bread", "tea", "salt", "rice"]))
-MARGINALS = ("inp-ht", "inp-em", "em", "marg-ps", "marg-rr", "marg-ht", "am", "calm", "inp-olh", "inp-htcms", "latent")
+MARGINALS = (
+    "inp-ht",
+    "inp-em",
+    "em",
+    "marg-ps",
+    "marg-rr",
+    "marg-ht",
+    "am",
+    "calm",
+    "inp-olh",
+    "inp-htcms",
+    "latent",
+)
 HEAVY = ("windows", "pem", "tree-hist", "priv-trie", "spm", "hash", "o-rr")
 
 
@@ -37,7 +52,11 @@ def plans() -> Iterator[tuple[str, sv.Plan, dict[str, Any]]]:
         schema = sv.Schema(x=sv.Categorical(range(size)))
         question = sv.Frequencies("x", oracle=name)
         columns = {"x": draws.integers(0, size, PEOPLE)}
-        yield f"frequencies/{name}", sv.plan(schema, question, epsilon="1.5", people=PEOPLE), columns
+        yield (
+            f"frequencies/{name}",
+            sv.plan(schema, question, epsilon="1.5", people=PEOPLE),
+            columns,
+        )
     table = {name: draws.integers(0, TABLE[name].size, PEOPLE) for name in TABLE}
     split = sv.Frequencies("a", "b", "c", oracle="adaptive", split="budget")
     yield "frequencies/budget", sv.plan(TABLE, split, epsilon="2", people=PEOPLE), table
@@ -48,7 +67,11 @@ def plans() -> Iterator[tuple[str, sv.Plan, dict[str, Any]]]:
     for method in HEAVY:
         question = sv.HeavyHitters("word", top=4, method=method)
         rounds = {"rounds": (1, 1)} if method == "priv-trie" else {}
-        yield f"heavy-hitters/{method}", sv.plan(WORDS, question, epsilon="2", people=PEOPLE, **rounds), words
+        yield (
+            f"heavy-hitters/{method}",
+            sv.plan(WORDS, question, epsilon="2", people=PEOPLE, **rounds),
+            words,
+        )
     names = np.array(["milk", "bread", "tea", "salt", "rice"])
     baskets = {"basket": [names[draws.random(5) < 0.4].tolist() for _ in range(PEOPLE)]}
     items = sv.TopItems("basket", top=2)
@@ -74,7 +97,9 @@ def entry(name: str, plan: sv.Plan, reports: sv.Reports) -> dict[str, Any]:
 
 def entries() -> list[dict[str, Any]]:
     """All of them, in order."""
-    return [entry(name, plan, sv.simulate(plan, columns, seed=5)) for name, plan, columns in plans()]
+    return [
+        entry(name, plan, sv.simulate(plan, columns, seed=5)) for name, plan, columns in plans()
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A question for the vectors alone: cohorts written down by hand, whatever question may ask for them."""
+"""A question for the vectors alone: cohorts written down by hand, whatever question may ask for
+them.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,17 @@ question_forms.QUESTIONS += (question_forms.QuestionForm(Asks.kind, ("name",), f
 
 
 def asking(
-    name: str, schema: sv.Schema, build: Build, epsilon: str, coin: str = "device", series: Series | None = None
+    name: str,
+    schema: sv.Schema,
+    build: Build,
+    epsilon: str,
+    coin: str = "device",
+    series: Series | None = None,
 ) -> sv.Plan:
     """A plan of cohorts that are built by hand."""
     BUILDS[name] = build
     terms = Terms.of(epsilon, 1000)
     asked = {"kind": Asks.kind, **Asks(name).to_json()}
-    return sv.Plan.write(schema, asked, terms, build(schema, terms.epsilon), series or Series(), coin)
+    return sv.Plan.write(
+        schema, asked, terms, build(schema, terms.epsilon), series or Series(), coin
+    )

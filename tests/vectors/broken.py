@@ -1,4 +1,6 @@
-"""Plans that a client must refuse: changed on the way, malformed, or promising more privacy than their coins keep."""
+"""Plans that a client must refuse: changed on the way, malformed, or promising more privacy than
+their coins keep.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
     ]
     plan = plans["grr"]
     changed = plan.to_json().replace('"people": 1000', '"people": 1001')
-    for why, text in (("one digit changed", changed), ("a space more", plan.to_json() + " "), ("nothing in it", "")):
+    for why, text in (
+        ("one digit changed", changed),
+        ("a space more", plan.to_json() + " "),
+        ("nothing in it", ""),
+    ):
         listed.append({"why": why, "id": plan.id, "plan": text, "error": "PlanMismatch"})
     for why, text in bad_public_plans(plans):
         id = hashlib.sha256(text.encode()).hexdigest()
@@ -72,13 +78,18 @@ def _oracle(body: Body) -> Body:
 
 
 def _weak(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
-    """Coins of a larger epsilon than the plan says, by much and by little; and coins that tell the opposite."""
+    """Coins of a larger epsilon than the plan says, by much and by little; and coins that tell the
+    opposite.
+    """
     for name in NAMES:
         body = _body(plans[name])
         said = _oracle(body)
-        # thresholding takes some of the noise's epsilon away, so its coins are weak only far beyond it
+        # thresholding takes some of the noise's epsilon away, so its coins are weak only far beyond
+        # it
         for epsilon in ("10",) if name == "the" else ("10", "1.5001"):
-            coins = sv.oracle(name, size=int(said["size"]), epsilon=epsilon, **said["options"]).to_json()["thresholds"]
+            coins = sv.oracle(
+                name, size=int(said["size"]), epsilon=epsilon, **said["options"]
+            ).to_json()["thresholds"]
             changed = copy.deepcopy(body)
             _oracle(changed)["thresholds"] = coins
             yield f"{name}'s coins of epsilon {epsilon}, not 1.5", _text(changed)
@@ -117,7 +128,16 @@ def _weak(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
 
 def _costly(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     """Coins that fit the asks' epsilons, which are more than the plan's."""
-    for name in ("grr", "several asks", "em", "marg-ht", "latent", "calm-binary", "windows", "amplified sets"):
+    for name in (
+        "grr",
+        "several asks",
+        "em",
+        "marg-ht",
+        "latent",
+        "calm-binary",
+        "windows",
+        "amplified sets",
+    ):
         body = _body(plans[name])
         body["epsilon"] = "0.25"
         yield f"{name}'s asks cost more than the plan says", _text(body)
@@ -139,16 +159,36 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         ("a weight of zero", ("cohorts", "cohorts", 0, "weight"), 0),
         ("half a weight", ("cohorts", "cohorts", 0, "weight"), "1/2"),
         ("an unknown encoding", ("cohorts", "cohorts", 0, "asks", 0, "encoding", "kind"), "whole"),
-        ("an attribute that is not there", ("cohorts", "cohorts", 0, "asks", 0, "encoding", "attributes"), ["z"]),
-        ("another attribute's size", ("cohorts", "cohorts", 0, "asks", 0, "encoding", "attributes"), ["yes"]),
+        (
+            "an attribute that is not there",
+            ("cohorts", "cohorts", 0, "asks", 0, "encoding", "attributes"),
+            ["z"],
+        ),
+        (
+            "another attribute's size",
+            ("cohorts", "cohorts", 0, "asks", 0, "encoding", "attributes"),
+            ["yes"],
+        ),
         ("an unknown oracle", ("cohorts", "cohorts", 0, "asks", 0, "oracle", "name"), "toString"),
         ("an oracle too large", ("cohorts", "cohorts", 0, "asks", 0, "oracle", "size"), str(2**40)),
-        ("a threshold beyond 2^64", ("cohorts", "cohorts", 0, "asks", 0, "oracle", "thresholds", "truth"), str(2**65)),
-        ("a negative threshold", ("cohorts", "cohorts", 0, "asks", 0, "oracle", "thresholds", "truth"), "-1"),
+        (
+            "a threshold beyond 2^64",
+            ("cohorts", "cohorts", 0, "asks", 0, "oracle", "thresholds", "truth"),
+            str(2**65),
+        ),
+        (
+            "a negative threshold",
+            ("cohorts", "cohorts", 0, "asks", 0, "oracle", "thresholds", "truth"),
+            "-1",
+        ),
         ("no threshold", ("cohorts", "cohorts", 0, "asks", 0, "oracle", "thresholds"), {}),
         ("an unknown kind of attribute", ("schema", "x", "kind"), "constructor"),
         ("values that repeat", ("schema", "x", "values"), ["a", "b", "c", "d", "e", "a"]),
-        ("an attribute of one value", ("schema", "word"), {"kind": "categorical", "sensitive": True, "values": ["a"]}),
+        (
+            "an attribute of one value",
+            ("schema", "word"),
+            {"kind": "categorical", "sensitive": True, "values": ["a"]},
+        ),
         ("no rounds", ("series", "shares"), []),
         ("a round beyond the last", ("series", "round"), 1),
         ("a first round with a parent", ("series", "parent"), "0" * 64),
@@ -161,7 +201,9 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         yield why, _text(body)
     for why, name in NAMES_OF_ATTRIBUTES:
         body = _body(plans["grr"])
-        attributes = {name if each == "yes" else each: part for each, part in body["schema"].items()}
+        attributes = {
+            name if each == "yes" else each: part for each, part in body["schema"].items()
+        }
         yield f"a name {why}", _text({**body, "schema": attributes})
     body = _body(plans["grr"])
     body["schema"] = {"5": body["schema"]["yes"], **body["schema"]}
@@ -174,7 +216,10 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         body["cohorts"]["cohorts"][index]["asks"][0]["encoding"][part] = value
         yield why, _text(body)
     body = _body(plans["windows"])
-    body["cohorts"]["cohorts"][2]["asks"][0]["encoding"] |= {"tag": 40, "fresh": 20}  # as many values as before
+    body["cohorts"]["cohorts"][2]["asks"][0]["encoding"] |= {
+        "tag": 40,
+        "fresh": 20,
+    }  # as many values as before
     yield "a tag of 40 bits", _text(body)
     for why, name, attribute, part, value in OF_ATTRIBUTES:
         body = _body(plans[name])
@@ -203,7 +248,13 @@ OF_ENCODINGS: tuple[tuple[str, str, int, str, Any], ...] = (
     ("prefixes that go on for no bits", "prefixes", 0, "fresh", 0),
     ("a set that is padded to nothing", "sets", 0, "length", 0),
     ("a set that is padded to more than its oracle takes", "sets", 0, "length", 2),
-    ("more candidates than an oracle takes", "sets", 0, "candidates", [[item] for item in range(8)]),
+    (
+        "more candidates than an oracle takes",
+        "sets",
+        0,
+        "candidates",
+        [[item] for item in range(8)],
+    ),
     ("a candidate that is no list", "sets", 2, "candidates", [6, 0, 3]),
     ("at most none", "sets", 7, "most", 0),
     ("a whole set of fewer values than its oracle takes", "whole sets", 1, "length", 2),
@@ -224,7 +275,13 @@ def _padding(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     cohorts = {name: _body(plans[name])["cohorts"]["cohorts"] for name in (grr, seeded)}
     for why, name, index, part, value in (
         ("grr that is amplified for more than the set says", grr, 1, "epsilon", "1.1999"),
-        ("a seeded hash that is amplified for more than the set says", seeded, 15, "epsilon", "1.1999"),
+        (
+            "a seeded hash that is amplified for more than the set says",
+            seeded,
+            15,
+            "epsilon",
+            "1.1999",
+        ),
         ("grr that nothing amplifies", grr, 1, "epsilon", None),
         ("a seeded hash that nothing amplifies", seeded, 15, "epsilon", None),
         ("an amplified epsilon of zero", grr, 1, "epsilon", "0"),
@@ -251,11 +308,16 @@ def _padding(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         body["cohorts"]["cohorts"][1]["asks"][0]["oracle"] = made
         yield f"a padded set through {name}, which nothing amplifies", _text(body)
     body = _body(plans["whole sets"])
-    body["cohorts"]["cohorts"][0]["asks"][0]["oracle"] = sv.oracle("grr", size=7, epsilon="1.5").to_json()
+    body["cohorts"]["cohorts"][0]["asks"][0]["oracle"] = sv.oracle(
+        "grr", size=7, epsilon="1.5"
+    ).to_json()
     yield "a whole set through grr, which takes one value", _text(body)
-    body = _body(plans[seeded])  # fewer buckets, so that more items share one, and coins that fit them
+    # fewer buckets, so that more items share one, and coins that fit them
+    body = _body(plans[seeded])
     oracle = body["cohorts"]["cohorts"][15]["asks"][0]["oracle"]
-    made = sv.oracle("olh-seeded", size=int(oracle["size"]), epsilon=oracle["epsilon"], hash_size=2).to_json()
+    made = sv.oracle(
+        "olh-seeded", size=int(oracle["size"]), epsilon=oracle["epsilon"], hash_size=2
+    ).to_json()
     body["cohorts"]["cohorts"][15]["asks"][0]["oracle"] = made
     yield "a hash to so few values that too many items share one", _text(body)
 
@@ -268,7 +330,9 @@ SPELLINGS = (  # of what is at best 1/1001
 
 
 def _deltas(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
-    """Deltas that are no small chance, that somebody can bring about, or that two readers may read in two ways."""
+    """Deltas that are no small chance, that somebody can bring about, or that two readers may read
+    in two ways.
+    """
     name = "amplified sets with a delta"
 
     def plan(*asks: Ask, people: int = 1000, coin: str = "device") -> Body:
@@ -287,7 +351,11 @@ def _deltas(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     half = padded(30, "0.6", Fraction(1, 1999))
     yield "two deltas that are too large together", _text(plan(half, half, people=10))
     yield "a delta near one", _text(plan(padded(30, "1.2", Fraction(999, 1000)), people=1))
-    for why, delta in (("near one", "999999999/1000000000"), ("of a tenth", "1/10"), ("of nothing", "1/1e400")):
+    for why, delta in (
+        ("near one", "999999999/1000000000"),
+        ("of a tenth", "1/10"),
+        ("of nothing", "1/1e400"),
+    ):
         body = plan(padded(1, "0.1", Fraction(1, 10)), people=1)
         ask = body["cohorts"]["cohorts"][0]["asks"][0]
         ask["encoding"]["delta"] = delta
@@ -299,7 +367,9 @@ def _deltas(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     for hash_size in (5, 200):  # one that is too small, and one that is too large
         body = plan(small)
         oracle = body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]
-        made = sv.oracle("olh-seeded", size=73, epsilon=oracle["epsilon"], hash_size=hash_size).to_json()
+        made = sv.oracle(
+            "olh-seeded", size=73, epsilon=oracle["epsilon"], hash_size=hash_size
+        ).to_json()
         body["cohorts"]["cohorts"][0]["asks"][0]["oracle"] = made
         yield f"a hash of {hash_size} values, which its delta does not give", _text(body)
     for delta in SPELLINGS:

@@ -14,7 +14,9 @@ COINS = ("device", "assigned")
 
 @dataclass(frozen=True)
 class Case:
-    """A plan of the vectors, records that fit it, and how many reports are drawn from them in turn."""
+    """A plan of the vectors, records that fit it, and how many reports are drawn from them
+    in turn.
+    """
 
     name: str
     plan: sv.Plan
@@ -26,6 +28,8 @@ def named(name: str, coin: str) -> str:
     return name if coin == "device" else f"{name}, assigned"
 
 
-def each_coin(name: str, make: Callable[[str], sv.Plan], records: tuple[Record, ...], rows: int = 3) -> Iterator[Case]:
+def each_coin(
+    name: str, make: Callable[[str], sv.Plan], records: tuple[Record, ...], rows: int = 3
+) -> Iterator[Case]:
     for coin in COINS:
         yield Case(named(name, coin), make(coin), records, rows)

@@ -1,6 +1,8 @@
-"""Write the test vectors of the wire's version 1: fixed random bytes in, exact reports out, and what must be refused.
+"""Write the test vectors of the wire's version 1: fixed random bytes in, exact reports out, and
+what must be refused.
 
-`python -m tests.vectors.make` writes v1.json. Once released a version's vectors never change: a new wire is a new file.
+`python -m tests.vectors.make` writes v1.json. Once released a version's vectors never change: a new
+wire is a new file.
 """
 
 from __future__ import annotations
@@ -47,13 +49,19 @@ def assignment(plan: sv.Plan, label: str) -> sv.Assignment | None:
     return sv.Assignment.sign(KEY, plan.id, ID_TIME + tape(label, 32)[:10], EXPIRES)
 
 
-def drawn(plan: sv.Plan, record: Record, label: str, invalid: str = "raise") -> tuple[dict[str, Any], sv.Report | None]:
-    """A device that reads these bytes: the row of the vectors, and its report unless it must stay silent."""
+def drawn(
+    plan: sv.Plan, record: Record, label: str, invalid: str = "raise"
+) -> tuple[dict[str, Any], sv.Report | None]:
+    """A device that reads these bytes: the row of the vectors, and its report unless it must stay
+    silent.
+    """
     source = Tape(tape(label))
     given = assignment(plan, label)
     state = sv.ClientState() if len(plan.series.shares) > 1 else None
     try:
-        report = sv.Client(plan, state, entropy=source, assignment=given, invalid=invalid).report(record)
+        report = sv.Client(plan, state, entropy=source, assignment=given, invalid=invalid).report(
+            record
+        )
     except sv.NotInThisRound:
         report = None
     row: dict[str, Any] = {"record": record, "entropy": tape(label)[: source.position].hex()}
@@ -63,7 +71,9 @@ def drawn(plan: sv.Plan, record: Record, label: str, invalid: str = "raise") -> 
 
 
 def rows(case: Case) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Records with the bytes that a device read from its entropy and the report it sent; and those who were silent."""
+    """Records with the bytes that a device read from its entropy and the report it sent; and those
+    who were silent.
+    """
     good: list[dict[str, Any]] = []
     silent: list[dict[str, Any]] = []
     for place in count():
@@ -92,7 +102,9 @@ def substituted(case: Case, everything: bool) -> list[dict[str, Any]]:
     listed = []
     for place, bad in enumerate(bad_records(case, everything)):
         for attempt in count():
-            row, report = drawn(case.plan, bad["record"], f"{case.name}/invalid/{place}/{attempt}", invalid="draw")
+            row, report = drawn(
+                case.plan, bad["record"], f"{case.name}/invalid/{place}/{attempt}", invalid="draw"
+            )
             if report is not None:  # else it is of another round
                 listed.append({"why": bad["why"], **row, "report": report.to_bytes().hex()})
                 break
@@ -103,7 +115,9 @@ def envelope(sent_id: bytes, report: bytes, signed: dict[str, Any]) -> bytes:
     """The binary form that a collector takes: id, length, report, assignment."""
     tail = b"\x00"
     if signed:
-        tail = b"\x01" + signed["expires"].to_bytes(8, "little") + bytes.fromhex(signed["signature"])
+        tail = (
+            b"\x01" + signed["expires"].to_bytes(8, "little") + bytes.fromhex(signed["signature"])
+        )
     return sent_id + leb128(len(report)) + report + tail
 
 
@@ -113,7 +127,9 @@ def sealed(body: bytes) -> bytes:
 
 
 def bad_reports(case: Case, other: bytes) -> list[dict[str, str]]:
-    """Reports that must be refused, each with the error that says why. ``other``: a report of another plan."""
+    """Reports that must be refused, each with the error that says why. ``other``: a report of
+    another plan.
+    """
     good = bytes.fromhex(rows(case)[0][0]["report"])
     report = sv.Report.from_bytes(good, case.plan)
     head, index, payload = good[:9], leb128(report.cohort), report.payload
@@ -126,7 +142,11 @@ def bad_reports(case: Case, other: bytes) -> list[dict[str, str]]:
         ("a bit flipped", good[:10] + bytes([good[10] ^ 4]) + good[11:], "CorruptReport"),
         ("unknown version", sealed(b"\x02" + head[1:] + index + payload + public), "CorruptReport"),
         ("another plan", other, "PlanMismatch"),
-        ("unknown cohort", sealed(head + leb128(len(case.plan.cohorts)) + payload + public), "CorruptReport"),
+        (
+            "unknown cohort",
+            sealed(head + leb128(len(case.plan.cohorts)) + payload + public),
+            "CorruptReport",
+        ),
         ("cohort in a longer form", sealed(head + longer + payload + public), "CorruptReport"),
         ("payload too long", sealed(head + index + payload + b"\x00" + public), "CorruptReport"),
         ("payload too short", sealed(head + index + payload[:-1] + public), "CorruptReport"),
@@ -137,7 +157,10 @@ def bad_reports(case: Case, other: bytes) -> list[dict[str, str]]:
     ]
     if public:
         wrong_parts = bad_parts(case.plan, report)
-        listed += [(why, sealed(head + index + payload + wrong), "CorruptReport") for why, wrong in wrong_parts]
+        listed += [
+            (why, sealed(head + index + payload + wrong), "CorruptReport")
+            for why, wrong in wrong_parts
+        ]
     return [{"why": why, "report": wrong.hex(), "error": error} for why, wrong, error in listed]
 
 
@@ -147,7 +170,10 @@ def _bad_payloads(plan: sv.Plan, report: sv.Report) -> Iterator[tuple[str, bytes
     size, rest = source.layout.bytes, report.payload[source.layout.bytes :]
     packed = int.from_bytes(report.payload[:size], "little")
     if source.layout.bits % 8:
-        yield "padding that is not zero", (packed | 1 << 8 * size - 1).to_bytes(size, "little") + rest
+        yield (
+            "padding that is not zero",
+            (packed | 1 << 8 * size - 1).to_bytes(size, "little") + rest,
+        )
     if source.names[0] == "ss":
         yield "an empty set", bytes(size) + rest
     offset = 0
@@ -165,7 +191,17 @@ OUTSIDE: dict[str, list[Any]] = {
     "ordinal": ["mf-secret", 90_071_992_547_409_931, True, 41.5, None],
     "text": [5, None],
     "integer": ["mf-secret", -1, "-1", "", str(2**129), True, 4.5, None],
-    "items": [["mf-secret"], "mf-secret; 7", "7;;7", [None], [["7"]], {"7": "mf-secret"}, 7, True, None],
+    "items": [
+        ["mf-secret"],
+        "mf-secret; 7",
+        "7;;7",
+        [None],
+        [["7"]],
+        {"7": "mf-secret"},
+        7,
+        True,
+        None,
+    ],
 }
 
 
@@ -178,14 +214,20 @@ def outside(attribute: Attribute, form: str) -> list[Any]:
         listed = ["mf-secret" + "!" * 40, "è" * 25, *listed]
     if attribute.other is None and form == SPELLING:
         listed = [*listed, "a\0"]
-    return [*listed, "aXa"] if attribute.alphabet is not None and attribute.other is None else listed
+    return (
+        [*listed, "aXa"] if attribute.alphabet is not None and attribute.other is None else listed
+    )
 
 
 def bad_records(case: Case, everything: bool) -> list[dict[str, Any]]:
-    """Records that are not valid, each with what an error may not contain that refuses them; a few, or all of them."""
+    """Records that are not valid, each with what an error may not contain that refuses them; a few,
+    or all of them.
+    """
     record, schema = case.records[0], case.plan.schema
     asked = case.plan.cohorts.attributes
-    listed = [("an attribute is missing", {name: record[name] for name in record if name != asked[0]}, "")]
+    listed = [
+        ("an attribute is missing", {name: record[name] for name in record if name != asked[0]}, "")
+    ]
     listed.append(("an attribute that nobody knows", {**record, "mystery": 1}, ""))
     for name in asked:
         for value in outside(schema[name], case.plan.cohorts.form):
@@ -201,15 +243,25 @@ def bad_records(case: Case, everything: bool) -> list[dict[str, Any]]:
 def hashes() -> dict[str, Any]:
     """What a second implementation of the hashes must reproduce."""
     words = [0, 1, 2**32, 2**64 - 1, 1234567890123456789]
-    numbers = [(n & (1 << bits) - 1, bits) for n in (1, 2**128 // 3) for bits in (1, 2, 3, 33, 64, 65, 127, 128)]
+    numbers = [
+        (n & (1 << bits) - 1, bits)
+        for n in (1, 2**128 // 3)
+        for bits in (1, 2, 3, 33, 64, 65, 127, 128)
+    ]
     return {
         "keyed_hash": [[str(k), str(v), str(keyed_hash(k, v))] for k in words for v in words[:3]],
-        "bucket": [[str(word), size, bucket(word, size)] for word in words for size in (2, 3, 1000)],
+        "bucket": [
+            [str(word), size, bucket(word, size)] for word in words for size in (2, 3, 1000)
+        ],
         "keys": {"salt": "42", "keys": [str(key) for key in keys(42, 4)]},
         "scrambled": {str(width): scrambled_list(width) for width in (1, 3, 4)},
         "permuted": [[str(n), bits, str(permuted(n, bits))] for n, bits in numbers],
-        "tag": [[str(n), key, bits, str(tag(n, key, bits))] for n, key in numbers for bits in (1, 8, 32)],
-        "spellings": [[options, value, str(TEXTS[name].spell(value))] for name, options, value in spelled()],
+        "tag": [
+            [str(n), key, bits, str(tag(n, key, bits))] for n, key in numbers for bits in (1, 8, 32)
+        ],
+        "spellings": [
+            [options, value, str(TEXTS[name].spell(value))] for name, options, value in spelled()
+        ],
         "fingerprints": [[word, str(Text(bytes=40).code(word))] for word in ("", "piano", "è già")],
     }
 
@@ -247,7 +299,9 @@ def vectors() -> dict[str, Any]:
     """The whole file."""
     made = cases()
     others = [bytes.fromhex(rows(case)[0][0]["report"]) for case in made[:2]]
-    thorough = {case.plan.schema.to_json().__str__(): case.name for case in reversed(made)}.values()  # one per schema
+    thorough = {
+        case.plan.schema.to_json().__str__(): case.name for case in reversed(made)
+    }.values()  # one per schema
     return {
         "wire": 1,
         "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, little endian, low bits kept. "

@@ -1,4 +1,6 @@
-"""The plans of the vectors: every oracle, family, shape, encoding, kind of attribute and coin at least once."""
+"""The plans of the vectors: every oracle, family, shape, encoding, kind of attribute and coin at
+least once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from tests.vectors import public
 from tests.vectors.case import Case, Record, each_coin, named
 from tests.vectors.popular import popular
 
-OPEN = ("olh-seeded", "olh-wide", "cms", "hcms", "rappor", "o-rr", "o-rappor")  # oracles that take text
+# oracles that take text
+OPEN = (
+    "olh-seeded",
+    "olh-wide",
+    "cms",
+    "hcms",
+    "rappor",
+    "o-rr",
+    "o-rappor",
+)
 SMALL: dict[str, dict[str, Any]] = {
     "cms": {"hashes": 4, "width": 16},
     "hcms": {"hashes": 4, "width": 16},
@@ -21,7 +32,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "o-rappor": {"cohorts": 4, "buckets": 16},
     "o-rr": {"cohorts": 4},
 }
-SIMPLE = sv.Schema(x=sv.Categorical(["a", "b", "c", "d", "e", "f"]), yes=sv.Boolean(), word=sv.Text(bytes=12))
+SIMPLE = sv.Schema(
+    x=sv.Categorical(["a", "b", "c", "d", "e", "f"]), yes=sv.Boolean(), word=sv.Text(bytes=12)
+)
 SIMPLE_RECORDS: tuple[Record, ...] = (
     {"x": "a", "yes": False, "word": "piano"},
     {"x": "d", "yes": True, "word": "forte"},
@@ -84,8 +97,12 @@ def cases() -> list[Case]:
     return [*plain, *_others(), *_characters(), *_questions(), *popular(), *public.cases()]
 
 
-def _frequencies(names: tuple[str, ...], epsilon: str, coin: str, schema: sv.Schema, **options: Any) -> sv.Plan:
-    return sv.plan(schema, sv.Frequencies(*names, **options), epsilon=epsilon, people=1000, coin=coin)
+def _frequencies(
+    names: tuple[str, ...], epsilon: str, coin: str, schema: sv.Schema, **options: Any
+) -> sv.Plan:
+    return sv.plan(
+        schema, sv.Frequencies(*names, **options), epsilon=epsilon, people=1000, coin=coin
+    )
 
 
 def _oracles() -> Iterator[Case]:
@@ -96,13 +113,26 @@ def _oracles() -> Iterator[Case]:
             return _frequencies((asked,), "1.5", coin, SIMPLE, oracle=name, **SMALL.get(name, {}))
 
         yield from each_coin(name, make, SIMPLE_RECORDS)
-    for epsilon in ("0.05", "12", "2.5E-7"):  # coins near the edges, and an epsilon with an exponent
+    for epsilon in (
+        "0.05",
+        "12",
+        "2.5E-7",
+    ):  # coins near the edges, and an epsilon with an exponent
         for name in ("grr", "oue", "hr", "ss"):
             yield Case(
-                f"{name} at {epsilon}", _frequencies(("x",), epsilon, "device", SIMPLE, oracle=name), SIMPLE_RECORDS
+                f"{name} at {epsilon}",
+                _frequencies(("x",), epsilon, "device", SIMPLE, oracle=name),
+                SIMPLE_RECORDS,
             )
-    yield Case("she at 100", _frequencies(("x",), "100", "device", SIMPLE, oracle="she"), SIMPLE_RECORDS, 30)
-    crowded = _frequencies(("x",), "2", "device", SIMPLE, oracle="o-rappor", hashes=3, buckets=4, cohorts=4)
+    yield Case(
+        "she at 100",
+        _frequencies(("x",), "100", "device", SIMPLE, oracle="she"),
+        SIMPLE_RECORDS,
+        30,
+    )
+    crowded = _frequencies(
+        ("x",), "2", "device", SIMPLE, oracle="o-rappor", hashes=3, buckets=4, cohorts=4
+    )
     yield Case("o-rappor, whose hashes meet", crowded, SIMPLE_RECORDS, 8)
     chances = {"instantaneous": ["1", "0"], "hashes": 1, "cohorts": 1, "buckets": 5}
     whole = _frequencies(("x",), "2", "device", SIMPLE, oracle="rappor", **chances)
@@ -120,7 +150,9 @@ def _open() -> Iterator[Case]:
 
 def _cohorts() -> Iterator[Case]:
     both = ("x", "yes")
-    yield from each_coin("several cohorts", lambda coin: _frequencies(both, "2", coin, SIMPLE), SIMPLE_RECORDS, 6)
+    yield from each_coin(
+        "several cohorts", lambda coin: _frequencies(both, "2", coin, SIMPLE), SIMPLE_RECORDS, 6
+    )
     rappor: dict[str, Any] = {"oracle": "rappor", **SMALL["rappor"]}
     for name, options in (
         ("several asks", {}),
@@ -140,15 +172,25 @@ def _kinds() -> Iterator[Case]:
     plan = _frequencies(asked, "8", "device", KINDS, oracle="olh-seeded", split="budget")
     yield Case("kinds of attributes", plan, KINDS_RECORDS, 5)
     wide = sv.Schema(huge=sv.Categorical(range(-(2**53), 2**53, 5)), few=sv.Ordinal(0, 99, bins=50))
-    records = ({"huge": -(2**53) + 5, "few": 99}, {"huge": 3, "few": 0}, {"huge": 2**53 - 4, "few": 51})
-    yield Case("wide", _frequencies(("huge", "few"), "1", "device", wide, oracle="olh-seeded"), records, 4)
+    records = (
+        {"huge": -(2**53) + 5, "few": 99},
+        {"huge": 3, "few": 0},
+        {"huge": 2**53 - 4, "few": 51},
+    )
+    yield Case(
+        "wide", _frequencies(("huge", "few"), "1", "device", wide, oracle="olh-seeded"), records, 4
+    )
     large = sv.Schema(n=sv.Ordinal(0, 1999))
     records = ({"n": 0}, {"n": 1234}, {"n": 1999})
     for name in ("oue", "ss", "olh", "hr", "hrr", "grr"):
-        yield Case(f"{name} of 2000", _frequencies(("n",), "1", "device", large, oracle=name), records, 1)
+        yield Case(
+            f"{name} of 2000", _frequencies(("n",), "1", "device", large, oracle=name), records, 1
+        )
 
 
-def _marginals(method: str, order: int, epsilon: str, coin: str, schema: sv.Schema, **more: Any) -> sv.Plan:
+def _marginals(
+    method: str, order: int, epsilon: str, coin: str, schema: sv.Schema, **more: Any
+) -> sv.Plan:
     question = sv.Marginals(up_to=order, method=method, **more)
     return sv.plan(schema, question, epsilon=epsilon, people=100_000, coin=coin)
 
@@ -165,7 +207,9 @@ def _tables() -> Iterator[Case]:
         ("latent", 2, "1.5"),  # signs: corner and star
     ):
 
-        def make(coin: str, method: str = method, order: int = order, epsilon: str = epsilon) -> sv.Plan:
+        def make(
+            coin: str, method: str = method, order: int = order, epsilon: str = epsilon
+        ) -> sv.Plan:
             return _marginals(method, order, epsilon, coin, TABLE)
 
         yield from each_coin(method, make, TABLE_RECORDS, 6)
@@ -184,8 +228,12 @@ def _signs() -> Iterator[Case]:
         for epsilon, coin in (("0.4", "device"), ("2.5", "assigned")):
             plan = _marginals("latent", 2, epsilon, coin, TABLE)
             yield Case(named(name, coin), _with_blocks(plan, weights, blocks), TABLE_RECORDS, 24)
-    table = sv.Schema(**{f"a{place}": sv.Ordinal(0, [4, 9, 16, 33][place % 4]) for place in range(14)})
-    records = tuple({name: (3 * row + 2 * place) % 5 for place, name in enumerate(table)} for row in range(3))
+    table = sv.Schema(
+        **{f"a{place}": sv.Ordinal(0, [4, 9, 16, 33][place % 4]) for place in range(14)}
+    )
+    records = tuple(
+        {name: (3 * row + 2 * place) % 5 for place, name in enumerate(table)} for row in range(3)
+    )
     yield Case("2^41 tickets", _marginals("latent", 2, "2", "device", table), records, 6)
 
 
@@ -193,7 +241,9 @@ def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> 
     """The same plan with blocks of signs as asked for."""
     body = json.loads(plan.to_json())
     body["question"]["options"] = {"blocks": blocks, "weights": weights}
-    question = sv.Marginals(2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks)
+    question = sv.Marginals(
+        2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks
+    )
     body["cohorts"] = question.cohorts(plan.schema, plan.terms).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
 
@@ -201,7 +251,9 @@ def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> 
 def _rounds() -> Iterator[Case]:
     both = sv.Frequencies("x", "yes")
     first = sv.plan(SIMPLE, both, epsilon="2", people=1000, rounds=(3, 1, 2**53))
-    second = sv.plan(SIMPLE, sv.Frequencies("x", oracle="hr"), epsilon="1", people=1000, after=first)
+    second = sv.plan(
+        SIMPLE, sv.Frequencies("x", oracle="hr"), epsilon="1", people=1000, after=first
+    )
     third = sv.plan(SIMPLE, both, epsilon="1", people=1000, after=second)
     yield Case("the third of three rounds", third, SIMPLE_RECORDS)
     even = sv.plan(SIMPLE, both, epsilon="2", people=1000, rounds=(1, 2), coin="assigned")
@@ -221,10 +273,14 @@ def _others() -> Iterator[Case]:
 
 def _characters() -> Iterator[Case]:
     """Names and values of every kind of character that JSON may write in its own way."""
-    odd = "".join(map(chr, [*range(0x20), 0x7F, 0x80, 0x9F, 0xAD, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F3B9]))
+    odd = "".join(
+        map(chr, [*range(0x20), 0x7F, 0x80, 0x9F, 0xAD, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F3B9])
+    )
     seen = "".join(map(chr, [0xE9, 0x20, 0x2F, 0xFFFD, 0xFFFF, 0x1F3B9]))  # a name has no others
     names = ["__proto__", "007", '\\"/\\ud800', seen]
-    schema = sv.Schema(**{name: sv.Categorical([odd, "\\", '"', "/", "</script>"]) for name in names})
+    schema = sv.Schema(
+        **{name: sv.Categorical([odd, "\\", '"', "/", "</script>"]) for name in names}
+    )
     records = (dict.fromkeys(names, "/"), dict.fromkeys(names, odd))
     plan = _frequencies(tuple(names), "2", "device", schema, oracle="grr", split="budget")
     yield Case("every character", plan, records)
@@ -239,5 +295,11 @@ def _questions() -> Iterator[Case]:
         yield Case(f"heavy hitters: {name}", plan, records)
     baskets = sv.Schema(basket=sv.Items(["milk", "bread", "tea", "salt"]))
     sets = ({"basket": ["tea"]}, {"basket": []}, {"basket": "milk; salt"})
-    yield Case("top items", sv.plan(baskets, sv.TopItems("basket", top=2), epsilon="2", people=1000), sets)
-    yield Case("top itemsets", sv.plan(baskets, sv.TopItemsets("basket", top=2), epsilon="2", people=1000), sets)
+    yield Case(
+        "top items", sv.plan(baskets, sv.TopItems("basket", top=2), epsilon="2", people=1000), sets
+    )
+    yield Case(
+        "top itemsets",
+        sv.plan(baskets, sv.TopItemsets("basket", top=2), epsilon="2", people=1000),
+        sets,
+    )

@@ -1,4 +1,6 @@
-"""Plans with public columns: every kind of attribute that may travel in clear; what must be refused of them."""
+"""Plans with public columns: every kind of attribute that may travel in clear; what must be refused
+of them.
+"""
 
 from __future__ import annotations
 
@@ -66,14 +68,30 @@ OUTSIDE: dict[str, list[Any]] = {
     "note": [5, None],
     "remark": ["mf-secret" * 40],
     "grade": [7, None],
-    "amount": ["12.345", "10000", "-100.01", "1e3", "", "mf-secret", "1.", ".5", 0.001, True, None, [1], "٦"],
+    "amount": [
+        "12.345",
+        "10000",
+        "-100.01",
+        "1e3",
+        "",
+        "mf-secret",
+        "1.",
+        ".5",
+        0.001,
+        True,
+        None,
+        [1],
+        "٦",
+    ],
     "weight": ["9007199.254740993", 0.1 + 0.2 + 1e-10, "0.0000000001"],
     "count": ["1.5", 70_001, -1, 0.5],
 }
 
 
 def cases() -> Iterator[Case]:
-    """Columns of every kind beside one ask; and a few beside cohorts whose payloads differ in length."""
+    """Columns of every kind beside one ask; and a few beside cohorts whose payloads differ in
+    length.
+    """
 
     def every(coin: str) -> sv.Plan:
         question = sv.Frequencies("smoker", oracle="rr")
@@ -89,14 +107,22 @@ def cases() -> Iterator[Case]:
 
 
 def bad_public_records(case: Case) -> list[dict[str, Any]]:
-    """Records that are refused whatever a caller says of invalid values, since a report needs its public ones."""
+    """Records that are refused whatever a caller says of invalid values, since a report needs its
+    public ones.
+    """
     record, listed = case.records[0], []
     for name in case.plan.columns:
         lacking = {each: value for each, value in record.items() if each != name}
         listed.append({"why": f"{name} is missing", "record": lacking, "secret": ""})
         for value in OUTSIDE[name]:
             secret = "mf-secret" if isinstance(value, str) and "mf-secret" in value else ""
-            listed.append({"why": f"{name} outside the schema", "record": {**record, name: value}, "secret": secret})
+            listed.append(
+                {
+                    "why": f"{name} outside the schema",
+                    "record": {**record, name: value},
+                    "secret": secret,
+                }
+            )
     return listed
 
 
@@ -112,11 +138,20 @@ def bad_parts(plan: sv.Plan, report: sv.Report) -> Iterator[tuple[str, bytes]]:
         size = getattr(each, "size", None)
         if size is None:
             prefix = each.width - each.attribute.bytes
-            for why, text in (("that is no UTF-8", b"\xff"), ("of half a surrogate pair", b"\xed\xa0\x80")):
-                yield f"{each.name} {why}", before + len(text).to_bytes(prefix, "little") + text + after
+            for why, text in (
+                ("that is no UTF-8", b"\xff"),
+                ("of half a surrogate pair", b"\xed\xa0\x80"),
+            ):
+                yield (
+                    f"{each.name} {why}",
+                    before + len(text).to_bytes(prefix, "little") + text + after,
+                )
             long = b"a" * (each.attribute.bytes + 1)
             if len(long) < 1 << 8 * prefix:
-                yield f"{each.name} that is too long", before + len(long).to_bytes(prefix, "little") + long + after
+                yield (
+                    f"{each.name} that is too long",
+                    before + len(long).to_bytes(prefix, "little") + long + after,
+                )
         elif size < 1 << 8 * each.width:
             yield f"{each.name} at its limit", before + size.to_bytes(each.width, "little") + after
     if "grade" in plan.columns:
@@ -143,9 +178,14 @@ def bad_json(case: Case, report: sv.Report) -> list[dict[str, Any]]:
         "amount": [12.3, "12.3", "12.300", "+12.30", " 12.30", "-0.00", "1e1", "10000.00", 1230],
     }  # fmt: skip
     for name in case.plan.columns:
-        listed += [(f"{name} as {value!r}", {**public, name: value}) for value in wrong.get(name, ())]
+        listed += [
+            (f"{name} as {value!r}", {**public, name: value}) for value in wrong.get(name, ())
+        ]
     rest = {key: part for key, part in good.items() if key != "public"}
-    return [{"why": why, "json": rest if part is None else {**rest, "public": part}} for why, part in listed]
+    return [
+        {"why": why, "json": rest if part is None else {**rest, "public": part}}
+        for why, part in listed
+    ]
 
 
 def bad_public_plans(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
@@ -190,7 +230,13 @@ def bad_public_plans(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     body["cohorts"]["cohorts"][0]["asks"][0]["encoding"]["attributes"] = ["amount"]
     yield "asks about a fixed-point number", _text(body)
     body = json.loads(plans["two public columns, the last one first"].to_json())
-    body["schema"]["amount"] = {"kind": "fixed-point", "sensitive": False, "low": "0", "high": "2", "decimals": 0}
+    body["schema"]["amount"] = {
+        "kind": "fixed-point",
+        "sensitive": False,
+        "low": "0",
+        "high": "2",
+        "decimals": 0,
+    }
     body["cohorts"]["cohorts"][0]["asks"][0]["encoding"]["attributes"] = ["amount"]
     yield "asks about a fixed-point number of the right size", _text(body)
 

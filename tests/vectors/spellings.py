@@ -1,4 +1,6 @@
-"""Other spellings of a plan: texts that say what it says, or almost, and that every client must refuse."""
+"""Other spellings of a plan: texts that say what it says, or almost, and that every client must
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,16 @@ def _parts(plan: str) -> Rows:
         if part:
             first = next(iter(part))
             part["a key twice"] = part[first]
-            yield f"a key twice in {name}", _written(body).replace('"a key twice"', json.dumps(first))
-    for path in (("cohorts", "cohorts", 0, "asks", 0, "oracle", "options"), ("cohorts",), ("series",), ()):
+            yield (
+                f"a key twice in {name}",
+                _written(body).replace('"a key twice"', json.dumps(first)),
+            )
+    for path in (
+        ("cohorts", "cohorts", 0, "asks", 0, "oracle", "options"),
+        ("cohorts",),
+        ("series",),
+        (),
+    ):
         body, part = _at(plan, path)
         part[""] = 1
         yield f"a key without a letter in {'.'.join(map(str, path)) or 'the plan'}", _written(body)
@@ -71,16 +81,28 @@ def _parts(plan: str) -> Rows:
             part |= {f"{one[0]},{other[0]}": [one[1], other[1]], **dict(rest)}
             yield f"two keys as one in {'.'.join(map(str, path)) or 'the plan'}", _written(body)
     body, part = _at(plan, ("question",))
-    body["question"] = {"kind": "frequencies", "attributes,oracle,split,options": [1, 2, {"any": "thing"}]}
+    body["question"] = {
+        "kind": "frequencies",
+        "attributes,oracle,split,options": [1, 2, {"any": "thing"}],
+    }
     yield "all keys as one in question", _written(body)
-    yield "a key that is the prototype's", plan.replace('"people": 1000', '"__proto__": 1,\n "people": 1000')
+    yield (
+        "a key that is the prototype's",
+        plan.replace('"people": 1000', '"__proto__": 1,\n "people": 1000'),
+    )
 
 
 def _dicts(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where the objects are, but for the schema itself, whose keys are names."""
     if isinstance(part, dict) and path != ("schema",):
         yield path
-    for key, each in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
+    for key, each in (
+        part.items()
+        if isinstance(part, dict)
+        else enumerate(part)
+        if isinstance(part, list)
+        else ()
+    ):
         yield from _dicts(each, (*path, key))
 
 
@@ -107,10 +129,23 @@ def _forms(plan: str) -> Rows:
 def _numbers(plan: str) -> Rows:
     """Numbers that are written in another way."""
     for old, others in (
-        ('"people": 1000', ("1000.0", "1e3", "1E3", "1000e0", "10.0E2", "01000", '"1000"', "+1000")),
+        (
+            '"people": 1000',
+            ("1000.0", "1e3", "1E3", "1000e0", "10.0E2", "01000", '"1000"', "+1000"),
+        ),
         (
             '"epsilon": "1.5"',
-            ('"1.50"', '"01.5"', '"+1.5"', '" 1.5"', '"1.5 "', '"15E-1"', '"1.5E+0"', '"1.5e0"', "1.5"),
+            (
+                '"1.50"',
+                '"01.5"',
+                '"+1.5"',
+                '" 1.5"',
+                '"1.5 "',
+                '"15E-1"',
+                '"1.5E+0"',
+                '"1.5e0"',
+                "1.5",
+            ),
         ),
         ('"size": "6"', ('"06"', '"+6"', '" 6"', '"6 "', "6", "6.0", '"6.0"', '"٦"')),
         ('"weight": 1', ("1.0", '"1"', "true", "1e0")),
@@ -131,10 +166,20 @@ def _elsewhere(plans: Mapping[str, sv.Plan]) -> Rows:
         ("o-rr", "a salt that begins with a zero", '"salt": "', '"salt": "0'),
         ("windows", "one for a truth", '"scrambled": false', '"scrambled": 0'),
         ("prefixes", "a prefix that begins with a zero", '    "0"', '    "00"'),
-        ("spellings", "text that says it is refused", '"bytes": 16\n', '"bytes": 16,\n   "longer": "refuse"\n'),
+        (
+            "spellings",
+            "text that says it is refused",
+            '"bytes": 16\n',
+            '"bytes": 16,\n   "longer": "refuse"\n',
+        ),
         ("grr at 2.5E-7", "an epsilon without its exponent", '"2.5E-7"', '"0.00000025"'),
         ("grr at 12", "an epsilon with an exponent", '"epsilon": "12"', '"epsilon": "1.2E+1"'),
-        ("values that stand for others", "the value for others in another form", '"other": 7', '"other": "7"'),
+        (
+            "values that stand for others",
+            "the value for others in another form",
+            '"other": 7',
+            '"other": "7"',
+        ),
     ):
         text = plans[name].to_json()
         assert old in text, (name, old)

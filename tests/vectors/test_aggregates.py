@@ -1,4 +1,6 @@
-"""Reports that are equal add up to the integers they always added up to, under plans of every family and oracle."""
+"""Reports that are equal add up to the integers they always added up to, under plans of every
+family and oracle.
+"""
 
 from __future__ import annotations
 

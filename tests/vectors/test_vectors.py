@@ -1,4 +1,6 @@
-"""The wire's vectors: exact bytes from fixed coins, and each bad report refused by its own error."""
+"""The wire's vectors: exact bytes from fixed coins,
+and each bad report refused by its own error.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_bad_plans_are_refused() -> None:
 
 
 def test_the_vectors_cover_the_wire() -> None:
-    """Every oracle, family, shape, encoding, kind of attribute and coin; and numbers that floats do not hold."""
+    """Every oracle, family, shape, encoding, kind of attribute and coin; and numbers that floats do
+    not hold.
+    """
     plans = {name: Plan.from_json(entry["plan"]) for name, entry in PLANS.items()}
     texts = [entry["plan"] for entry in PLANS.values()]
     for part, known in (
@@ -119,7 +123,9 @@ def test_the_vectors_cover_the_wire() -> None:
         ("coin", COINS),
     ):
         for each in known:
-            assert any(f'"{part}": "{each}"' in text for text in texts), f"no plan has {part} {each}"
+            assert any(f'"{part}": "{each}"' in text for text in texts), (
+                f"no plan has {part} {each}"
+            )
     weights = [plan.cohorts.weight for plan in plans.values()]
     assert any(1 << 32 < weight < 1 << 53 for weight in weights)
     assert max(weights) > 1 << 53
@@ -131,7 +137,10 @@ def test_the_vectors_cover_the_wire() -> None:
 def test_blocks_of_signs_are_all_visited() -> None:
     for name in ("every shape", "every shape, assigned", "2^59 tickets", "2^59 tickets, assigned"):
         plan = Plan.from_json(PLANS[name]["plan"])
-        seen = {int(plan.cohorts.numbers(np.array([row["json"]["cohort"]]))[0]) for row in PLANS[name]["good"]}
+        seen = {
+            int(plan.cohorts.numbers(np.array([row["json"]["cohort"]]))[0])
+            for row in PLANS[name]["good"]
+        }
         assert len(seen) == 6
 
 
@@ -182,7 +191,9 @@ def test_compiled_hashes_are_the_plain_ones() -> None:
 
 @pytest.mark.filterwarnings("ignore::sottovoce.device.client.InvalidValueWarning")
 def test_the_file_is_what_make_writes() -> None:
-    """A change of the wire, of a plan's form or of a randomizer's draws shows here: then it is a new version."""
+    """A change of the wire, of a plan's form or of a randomizer's draws shows here: then it is a
+    new version.
+    """
     assert json.loads(json.dumps(vectors())) == VECTORS
 
 
@@ -243,4 +254,6 @@ def test_json_reports_with_other_public_values_are_refused(name: str) -> None:
             print(row["why"], sv.Report.from_json(json.dumps(row["json"]), plan))
     good = PLANS["grr"]["good"][0]["json"]
     with pytest.raises(sv.CorruptReport):
-        sv.Report.from_json(json.dumps({**good, "public": {}}), Plan.from_json(PLANS["grr"]["plan"]))
+        sv.Report.from_json(
+            json.dumps({**good, "public": {}}), Plan.from_json(PLANS["grr"]["plan"])
+        )

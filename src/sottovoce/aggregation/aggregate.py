@@ -1,4 +1,6 @@
-"""The aggregate: integers that merge by addition, so any split, order or engine gives the same bits."""
+"""The aggregate: integers that merge by addition, so any split, order or engine gives the same
+bits.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 _MAGIC = b"SVA\x01"
 MANY_TIMES = 16  # the people that a plan expects: more reports need bytes of their own
-REPORTS_PER_BYTE = 4  # that compressed bytes may hold; real ones hold a random seed or a few bits each
+# that compressed bytes may hold; real ones hold a random seed or a few bits each
+REPORTS_PER_BYTE = 4
 
 
 class Aggregate:
@@ -56,15 +59,19 @@ class Aggregate:
         Args:
             cohort: the cohort's index.
             ask: which of the cohort's asks.
-            values: codes of the ask's oracle; all of them by default, if they are few enough to list.
+            values: codes of the ask's oracle; all of them by default, if they are few enough to
+            list.
 
         Returns:
             One integer for each value, in the order of ``values``.
         """
         return self.counts.support(cohort, ask, values)
 
-    def frequencies(self, cohort: int, ask: int = 0, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Unbiased frequencies of the values of one ask in its cohort, and the variances of their errors.
+    def frequencies(
+        self, cohort: int, ask: int = 0, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
+        """Unbiased frequencies of the values of one ask in its cohort, and the variances of their
+        errors.
 
         They are made of the support and the people alone wherever the oracle can do so.
         """
@@ -75,7 +82,9 @@ class Aggregate:
         return oracle.estimate_support(self.support(cohort, ask, values), people)
 
     def state(self, cohort: int, ask: int = 0) -> Integers:
-        """The integers of one ask of a cohort, for estimators that need more than the support of values."""
+        """The integers of one ask of a cohort, for estimators that need more than the support of
+        values.
+        """
         return self.counts.state(cohort, ask)
 
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
@@ -85,7 +94,9 @@ class Aggregate:
     # -- growing
 
     def add(self, reports: Reports | Report | Iterable[Reports | Report]) -> Self:
-        """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if bad, not at all."""
+        """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if
+        bad, not at all.
+        """
         if isinstance(reports, Report):
             reports = Reports.collect(self.plan, [reports])
         if isinstance(reports, Reports):
@@ -96,7 +107,9 @@ class Aggregate:
         return self
 
     def _fold(self, reports: Reports, weights: ArrayLike | None) -> None:
-        """The one place where reports become integers: they are checked here, once, and nowhere below."""
+        """The one place where reports become integers: they are checked here, once, and nowhere
+        below.
+        """
         checked = reports.checked(self.plan)
         column = None if weights is None else whole_weights(weights, len(checked))
         self.counts.grow(len(checked) if column is None else weighed(column).magnitude)
@@ -108,7 +121,9 @@ class Aggregate:
         """Add another crowd's integers to these, in place; the other aggregate stays as it is."""
         if other.plan.id != self.plan.id:
             raise PlanMismatch("aggregates: only those of one plan can be merged")
-        other_counts = other.counts if other is not self else other.counts.merge(counts_of(self.plan.cohorts))
+        other_counts = (
+            other.counts if other is not self else other.counts.merge(counts_of(self.plan.cohorts))
+        )
         self.counts.grow(other_counts.magnitude)
         self.counts.absorb(other_counts)
         return self
@@ -133,8 +148,9 @@ class Aggregate:
     def from_bytes(cls, plan: Plan, data: bytes, reports: int | None = None) -> Aggregate:
         """The inverse of :meth:`to_bytes`; refuses damaged data and other plans.
 
-        It inflates no further than its plan allows for so many ``reports``, if the caller knows how many there are;
-        by default as many as the bytes can hold, or some times the people that the plan expects.
+        It inflates no further than its plan allows for so many ``reports``, if the caller knows how
+        many there are; by default as many as the bytes can hold, or some times the people that the
+        plan expects.
         """
         if len(data) < 40 or data[:4] != _MAGIC:
             raise CorruptReport("aggregate: these bytes are not an aggregate")
@@ -148,7 +164,14 @@ class Aggregate:
                 reports = max(MANY_TIMES * plan.people, REPORTS_PER_BYTE * len(data))
             out.counts.read(_inflated(data[36:-4], out.counts.most_bytes(reports)))
             return out
-        except (zlib.error, ValueError, TypeError, IndexError, RecursionError, OverflowError) as wrong:
+        except (
+            zlib.error,
+            ValueError,
+            TypeError,
+            IndexError,
+            RecursionError,
+            OverflowError,
+        ) as wrong:
             if isinstance(wrong, SottovoceError):
                 raise
             raise CorruptReport("aggregate: its content is malformed") from None
@@ -166,18 +189,22 @@ class Aggregate:
 
 
 def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggregate:
-    """What reports add up to. Nothing else changes, so any engine may fold parts and :meth:`~Aggregate.absorb` them.
+    """What reports add up to. Nothing else changes, so any engine may fold parts and
+    :meth:`~Aggregate.absorb` them.
 
     Args:
         plan: whose reports they are; others, and impossible ones, are refused.
         reports: in columns. They are checked once, unless they were.
-        weights: an integer beside each report, in fixed point; it may be negative. The aggregate is that of each report
-            repeated as often as its weight says, and its ``people`` are the weights added up. Their absolute values may
-            add up to 2^50 at most, which keeps every sum within 64 bits (to 2^49 under ``rappor``, ``o-rappor`` and
-            ``o-rr``, to 2^32 under ``she``). Only an aggregate without negative counts can be read back from bytes.
+        weights: an integer beside each report, in fixed point; it may be negative. The aggregate is
+        that of each report
+            repeated as often as its weight says, and its ``people`` are the weights added up. Their
+            absolute values may add up to 2^50 at most, which keeps every sum within 64 bits (to
+            2^49 under ``rappor``, ``o-rappor`` and ``o-rr``, to 2^32 under ``she``). Only an
+            aggregate without negative counts can be read back from bytes.
 
-    Frequencies of a weighted aggregate are unbiased for the shares of the weight. The variances beside them are those
-    of as many people as there is weight, not those of weighted reports, which depend on the squares of the weights.
+    Frequencies of a weighted aggregate are unbiased for the shares of the weight. The variances
+    beside them are those of as many people as there is weight, not those of weighted reports, which
+    depend on the squares of the weights.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -191,11 +218,15 @@ def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggr
 
 
 def _inflated(body: bytes, most: int) -> bytes:
-    """The bytes that were compressed, if they are at most so many: no more than that is ever held."""
+    """The bytes that were compressed, if they are at most so many:
+    no more than that is ever held.
+    """
     stream = zlib.decompressobj()
     found = stream.decompress(body, most + 1)
     if len(found) > most:
-        raise CorruptReport(f"aggregate: it inflates to more than the {most} bytes that its plan allows")
+        raise CorruptReport(
+            f"aggregate: it inflates to more than the {most} bytes that its plan allows"
+        )
     if not stream.eof or stream.unused_data:
         raise CorruptReport("aggregate: its content is malformed")
     return found

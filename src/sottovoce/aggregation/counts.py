@@ -1,7 +1,9 @@
-"""Where an aggregate's integers are kept: a state per cohort, a sparse tally of answers, or the reports themselves.
+"""Where an aggregate's integers are kept: a state per cohort, a sparse tally of answers, or the
+reports themselves.
 
-Reports may have weights, integers in fixed point. Then wherever people are counted weights are added up: what is kept
-is what reports would give that are repeated as often as their weights say, and a negative weight takes reports away.
+Reports may have weights, integers in fixed point. Then wherever people are counted weights are
+added up: what is kept is what reports would give that are repeated as often as their weights say,
+and a negative weight takes reports away.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _SHAPE_TEXT = 64  # at most: a state's shape, as text
 
 
 class Counts(ABC):
-    """The integers of the reports heard under a family of cohorts. Two of them merge by addition."""
+    """The integers of the reports heard under a family of cohorts.
+    Two of them merge by addition.
+    """
 
     name: ClassVar[str]  # by which a family chooses it
 
@@ -46,7 +50,9 @@ class Counts(ABC):
         return min(oracle.most_weight for kind in self.cohorts.kinds for oracle in kind.oracles)
 
     def grow(self, more: int) -> None:
-        """Make room for reports of a magnitude; one clear error, before anything changes, if there is none."""
+        """Make room for reports of a magnitude; one clear error, before anything changes, if there
+        is none.
+        """
         if self.magnitude + more > self.most_weight:
             raise too_much(self.most_weight)
         self.magnitude += more
@@ -64,7 +70,9 @@ class Counts(ABC):
     @property
     @abstractmethod
     def fewest(self) -> int:
-        """The people of the smallest cohort that was heard from: of one person alone a sum is the report. 0 if none."""
+        """The people of the smallest cohort that was heard from: of one person alone a sum is the
+        report. 0 if none.
+        """
 
     @abstractmethod
     def cohort(self, index: int) -> tuple[int, list[Integers]]:
@@ -79,13 +87,23 @@ class Counts(ABC):
         """The people of one cohort, or their weight."""
 
     def support(self, index: int, ask: int, values: ArrayLike | None = None) -> Integers:
-        """How many reports of a cohort, or how much weight, support each value of one of its asks (all by default)."""
+        """How many reports of a cohort, or how much weight, support each value of one of its asks
+        (all by default).
+        """
         oracle = self.cohorts[index].oracles[ask]
         return oracle.support_of(self.state(index, ask), oracle.asked(values))
 
     @abstractmethod
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
-        """Take in a batch's checked reports: the cohorts, payloads and weights of its people. See :meth:`grow`."""
+    def add(
+        self,
+        batch: Batch,
+        cohorts: NDArray[np.uint32],
+        payload: Payload,
+        weights: Integers | None = None,
+    ) -> None:
+        """Take in a batch's checked reports: the cohorts, payloads and weights of its people. See
+        :meth:`grow`.
+        """
 
     @abstractmethod
     def absorb(self, other: Self) -> None:
@@ -141,8 +159,12 @@ class StateCounts(Counts):
 
     @property
     def holds_reports(self) -> bool:
-        """An oracle whose state grows with the people (a part of its shape is 0) keeps their reports."""
-        return any(0 in oracle.state_shape for kind in self.cohorts.kinds for oracle in kind.oracles)
+        """An oracle whose state grows with the people (a part of its shape is 0) keeps their
+        reports.
+        """
+        return any(
+            0 in oracle.state_shape for kind in self.cohorts.kinds for oracle in kind.oracles
+        )
 
     @property
     def fewest(self) -> int:
@@ -163,11 +185,18 @@ class StateCounts(Counts):
         heard = self._heard[index]
         heard.magnitude += more
         heard.states = [
-            oracle.fitted(state, heard.magnitude) for oracle, state in zip(oracles, heard.states, strict=True)
+            oracle.fitted(state, heard.magnitude)
+            for oracle, state in zip(oracles, heard.states, strict=True)
         ]
         return heard
 
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
+    def add(
+        self,
+        batch: Batch,
+        cohorts: NDArray[np.uint32],
+        payload: Payload,
+        weights: Integers | None = None,
+    ) -> None:
         for index, rows in rows_by(cohorts, len(self.cohorts)):
             own = payload[rows]
             own_weights = None if weights is None else weights[rows]
@@ -192,7 +221,9 @@ class StateCounts(Counts):
             heard = self._heard[index]
             if not heard.is_nothing:
                 oracles = self.cohorts[index].oracles
-                states = [o.canonical(state) for o, state in zip(oracles, heard.states, strict=True)]
+                states = [
+                    o.canonical(state) for o, state in zip(oracles, heard.states, strict=True)
+                ]
                 yield index, heard.people, states
 
     def to_bytes(self) -> bytes:
@@ -221,14 +252,20 @@ class StateCounts(Counts):
     def read(self, body: bytes) -> None:
         start = 8 + int.from_bytes(body[:8], "little")
         for index, people, shapes in json.loads(body[8:start]):
-            oracles = self.cohorts[whole("aggregate: cohort", index, 0, len(self.cohorts) - 1)].oracles
+            oracles = self.cohorts[
+                whole("aggregate: cohort", index, 0, len(self.cohorts) - 1)
+            ].oracles
             states = []
             for oracle, shape in zip(oracles, shapes, strict=True):
                 expected = oracle.state_shape
-                if len(shape) != len(expected) or any(e not in (0, s) for e, s in zip(expected, shape, strict=True)):
+                if len(shape) != len(expected) or any(
+                    e not in (0, s) for e, s in zip(expected, shape, strict=True)
+                ):
                     raise CorruptReport("aggregate: a state has another shape than its oracle's")
                 count = math.prod(whole("aggregate: shape", part, 0, 1 << 40) for part in shape)
-                states.append(np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64))
+                states.append(
+                    np.frombuffer(body, "<i8", count, start).reshape(shape).astype(np.int64)
+                )
                 start += 8 * count
             total = whole("aggregate: people", people, 0, self.most_weight)
             self._heard[index] = CohortState(total, total, states)
@@ -271,7 +308,9 @@ class AnswerCounts(Counts):
 
     def _part(self, index: int) -> slice:
         """Where the answers of a cohort stand."""
-        first, last = np.searchsorted(self.keys, [index << self._bits, (index + 1) << self._bits]).tolist()
+        first, last = np.searchsorted(
+            self.keys, [index << self._bits, (index + 1) << self._bits]
+        ).tolist()
         return slice(first, last)
 
     def cohort_people(self, index: int) -> int:
@@ -281,7 +320,9 @@ class AnswerCounts(Counts):
         oracle = self.cohorts[index].oracles[0]
         part = self._part(index)
         payload = self._payload(oracle, self.keys[part] & self._mask)
-        return self.cohort_people(index), [oracle._accumulate(oracle.empty(), payload, self.counts[part])]
+        return self.cohort_people(index), [
+            oracle._accumulate(oracle.empty(), payload, self.counts[part])
+        ]
 
     @property
     def _mask(self) -> int:
@@ -294,7 +335,13 @@ class AnswerCounts(Counts):
         oracle.layout.write(payload, oracle.layout.fields[0].name, answers.astype(np.uint64))
         return payload
 
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
+    def add(
+        self,
+        batch: Batch,
+        cohorts: NDArray[np.uint32],
+        payload: Payload,
+        weights: Integers | None = None,
+    ) -> None:
         layout = batch.oracles[0].layout
         answers = layout.read(payload[:, : layout.bytes], layout.fields[0].name)
         keys = cohorts.astype(np.int64) << self._bits | answers.astype(np.int64)
@@ -317,8 +364,14 @@ class AnswerCounts(Counts):
         if len(both) % 2:
             raise CorruptReport("aggregate: it has bytes to spare")
         self.keys, self.counts = both[: len(both) // 2], both[len(both) // 2 :]
-        rising = bool((np.diff(self.keys) > 0).all()) and (not len(self.keys) or int(self.keys[0]) >= 0)
-        if not rising or bool((self.counts < 1).any()) or float(self.counts.astype(float).sum()) > self.most_weight:
+        rising = bool((np.diff(self.keys) > 0).all()) and (
+            not len(self.keys) or int(self.keys[0]) >= 0
+        )
+        if (
+            not rising
+            or bool((self.counts < 1).any())
+            or float(self.counts.astype(float).sum()) > self.most_weight
+        ):
             raise CorruptReport("aggregate: its content is malformed")
         self.grow(self.people)
         self._check_answers()
@@ -349,25 +402,35 @@ def _summed(parts: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]
 
 
 class RowCounts(Counts):
-    """Which reports were sent, and how often each: the columnar table of payloads, for asks that are kept together."""
+    """Which reports were sent, and how often each: the columnar table of payloads, for asks that
+    are kept together.
+    """
 
     name: ClassVar[str] = "joint"
 
     def __init__(self, cohorts: Family) -> None:
         super().__init__(cohorts)
-        self._sorted = (np.zeros((0, _COHORT_BYTES + cohorts.bytes), np.uint8), np.zeros(0, np.int64))
-        self._pending: list[tuple[Payload, Integers]] = []  # not yet sorted in, and never more than what is
+        self._sorted = (
+            np.zeros((0, _COHORT_BYTES + cohorts.bytes), np.uint8),
+            np.zeros(0, np.int64),
+        )
+        # not yet sorted in, and never more than what is
+        self._pending: list[tuple[Payload, Integers]] = []
 
     @property
     def rows(self) -> tuple[Payload, Integers]:
-        """(cohort and payload, people) in columns: the different reports, in increasing order of their bytes."""
+        """(cohort and payload, people) in columns: the different reports, in increasing order of
+        their bytes.
+        """
         if self._pending:
             self._sorted = _summed_rows([self._sorted, *self._pending])
             self._pending = []
         return self._sorted
 
     def told(self, index: int) -> tuple[list[Payload], Integers]:
-        """The different reports of one cohort: what they say to each ask, and how many people sent each."""
+        """The different reports of one cohort: what they say to each ask, and how many people sent
+        each.
+        """
         rows, people = self.rows
         cohorts = _cohorts_of(rows)
         first, last = np.searchsorted(cohorts, [index, index + 1])
@@ -409,7 +472,13 @@ class RowCounts(Counts):
         weights = None if bool((people == 1).all()) else people
         return oracle._accumulate(oracle.empty(), payloads[ask], weights)
 
-    def add(self, batch: Batch, cohorts: NDArray[np.uint32], payload: Payload, weights: Integers | None = None) -> None:
+    def add(
+        self,
+        batch: Batch,
+        cohorts: NDArray[np.uint32],
+        payload: Payload,
+        weights: Integers | None = None,
+    ) -> None:
         labels = cohorts.astype(">u4").view(np.uint8).reshape(-1, _COHORT_BYTES)
         people = np.ones(len(payload), np.int64) if weights is None else weights
         self._pending.append((np.concatenate([labels, payload], axis=1), people))
@@ -445,11 +514,14 @@ class RowCounts(Counts):
         for index in np.unique(_cohorts_of(rows)).tolist():
             if rows[_cohorts_of(rows) == index, _COHORT_BYTES + self.cohorts[index].bytes :].any():
                 raise CorruptReport("aggregate: the padding must be zero")
-            for oracle, payload in zip(self.cohorts[index].oracles, self.told(index)[0], strict=True):
+            for oracle, payload in zip(
+                self.cohorts[index].oracles, self.told(index)[0], strict=True
+            ):
                 oracle.validate(payload)
 
 
-_COHORT_BYTES = 4  # before a kept report, highest first, so that reports are in the order of their cohorts
+# before a kept report, highest first, so that reports are in the order of their cohorts
+_COHORT_BYTES = 4
 
 
 def _cohorts_of(rows: Payload) -> Integers:

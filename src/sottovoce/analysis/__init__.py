@@ -6,4 +6,13 @@ from sottovoce.analysis.association import Association, associate
 from sottovoce.analysis.synthetic import Classification, classify, synthesize
 from sottovoce.analysis.trees import Edge, Tree, dependency_tree
 
-__all__ = ["Association", "Classification", "Edge", "Tree", "associate", "classify", "dependency_tree", "synthesize"]
+__all__ = [
+    "Association",
+    "Classification",
+    "Edge",
+    "Tree",
+    "associate",
+    "classify",
+    "dependency_tree",
+    "synthesize",
+]

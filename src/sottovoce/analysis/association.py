@@ -41,11 +41,12 @@ SEED = 1  # of these draws: they only integrate, and give the same figures every
 class Association:
     """Whether two attributes are independent: a small ``p_value`` says that they are not.
 
-    ``statistic`` has about the mean of a chi-squared variable with ``degrees`` if they are. ``adjusted`` is the
-    p-value corrected for all pairs tested together (Benjamini and Hochberg): of the pairs with ``adjusted`` below
-    0.05, one in twenty is expected to be independent after all. ``method`` names the null law. ``cramers_v`` is the
-    strength, from 0 to 1, without what noise alone would seem to give. A pair that was never asked (``is_asked``) has
-    no figures: they are NaN, and null in JSON. ``heard`` is the share that reports tell of what was asked of the pair;
+    ``statistic`` has about the mean of a chi-squared variable with ``degrees`` if they are.
+    ``adjusted`` is the p-value corrected for all pairs tested together (Benjamini and Hochberg): of
+    the pairs with ``adjusted`` below 0.05, one in twenty is expected to be independent after all.
+    ``method`` names the null law. ``cramers_v`` is the strength, from 0 to 1, without what noise
+    alone would seem to give. A pair that was never asked (``is_asked``) has no figures: they are
+    NaN, and null in JSON. ``heard`` is the share that reports tell of what was asked of the pair;
     below half of it there is no strength, which would read as independence.
     """
 
@@ -63,7 +64,9 @@ class Association:
     @classmethod
     def unasked(cls, attributes: tuple[str, str], degrees: int, people: int) -> Association:
         """Of a pair that no report tells of."""
-        return cls(attributes, nan, degrees, nan, nan, NEVER_ASKED, nan, people, is_asked=False, heard=0.0)
+        return cls(
+            attributes, nan, degrees, nan, nan, NEVER_ASKED, nan, people, is_asked=False, heard=0.0
+        )
 
     @property
     def strength(self) -> str:
@@ -95,7 +98,8 @@ class Association:
             return f"{self.attributes[0]}, {self.attributes[1]}: {NEVER_ASKED} together"
         notes = ", ".join(filter(None, [self.method, f"{self.people:,} people", self.mark]))
         return (
-            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}, statistic {self.statistic:.2f}, "
+            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}, statistic "
+            f"{self.statistic:.2f}, "
             f"p {self.p_value:.2g}, adjusted {self.adjusted:.2g} ({notes})"
         )
 
@@ -111,11 +115,12 @@ def associate(
 ) -> list[Association]:
     """Test pairs of attributes for independence; all pairs by default.
 
-    ``null``: where the law of the statistic under independence comes from. ``asymptotic``: errors are normal, with
-    the variances that the estimate states; for unbiased methods. ``simulation``: ``replicates`` whole collections
-    (drawn with ``seed``) among people for whom the pair is independent and all else as estimated; for every method,
-    given the aggregate. ``naive``: the textbook's chi-squared law, which takes the noise for association and rejects
-    far too often. By default ``asymptotic`` for unbiased estimates and ``simulation`` for others.
+    ``null``: where the law of the statistic under independence comes from. ``asymptotic``: errors
+    are normal, with the variances that the estimate states; for unbiased methods. ``simulation``:
+    ``replicates`` whole collections (drawn with ``seed``) among people for whom the pair is
+    independent and all else as estimated; for every method, given the aggregate. ``naive``: the
+    textbook's chi-squared law, which takes the noise for association and rejects far too often. By
+    default ``asymptotic`` for unbiased estimates and ``simulation`` for others.
 
     A pair that was never asked is refused if it is named, and else marked: nothing is known of it.
 
@@ -133,7 +138,9 @@ def associate(
     asked = [pair for pair in listed if estimate.is_asked(*estimate.work.attributes(pair))]
     if pairs is not None and len(asked) < len(listed):
         one, two = estimate.work.attributes(next(pair for pair in listed if pair not in asked))
-        raise InvalidInput(f"pairs: {one!r} and {two!r} were never asked together, so nothing is known of them")
+        raise InvalidInput(
+            f"pairs: {one!r} and {two!r} were never asked together, so nothing is known of them"
+        )
     chosen = _null(source, estimate, asked, null)
     laws = pair_laws(estimate, [_increasing(pair) for pair in asked], population=True)
     if chosen == "simulation":
@@ -141,14 +148,22 @@ def associate(
         if seed is None:
             raise InvalidInput("seed is needed for the null law by simulation")
         tests = _simulated(
-            source, estimate, asked, laws, whole("replicates", replicates, 19, 100_000), seed, progress or _silent
+            source,
+            estimate,
+            asked,
+            laws,
+            whole("replicates", replicates, 19, 100_000),
+            seed,
+            progress or _silent,
         )
     else:
         judge = _asymptotic if chosen == "asymptotic" else _naive
         tests = [judge(law, estimate.people, number) for number, law in enumerate(laws)]
     corrected = adjusted([p for _, p in tests])
     found = {}
-    for number, (pair, law, (statistic, p), fair) in enumerate(zip(asked, laws, tests, corrected, strict=True)):
+    for number, (pair, law, (statistic, p), fair) in enumerate(
+        zip(asked, laws, tests, corrected, strict=True)
+    ):
         names = _named(estimate, pair)
         heard = estimate.heard_share(*names)
         strength = _strength(law, number) if heard >= MOSTLY_HEARD else nan
@@ -171,7 +186,9 @@ def _silent(done: int) -> None:
     pass
 
 
-def _pairs(estimate: JointEstimate, pairs: Sequence[Sequence[str]] | Sequence[str] | None) -> list[Places]:
+def _pairs(
+    estimate: JointEstimate, pairs: Sequence[Sequence[str]] | Sequence[str] | None
+) -> list[Places]:
     if pairs is None:
         if len(estimate.work.names) < 2:
             raise InvalidInput("pairs: there must be at least 2 attributes")
@@ -189,19 +206,26 @@ def _increasing(pair: Places) -> Places:
     return tuple(sorted(pair))
 
 
-def _null(source: Source, estimate: JointEstimate, asked: Sequence[Places], null: str | None) -> str:
+def _null(
+    source: Source, estimate: JointEstimate, asked: Sequence[Places], null: str | None
+) -> str:
     if null is not None and null not in NULLS:
         raise InvalidInput(f"null ({null}) must be one of {', '.join(NULLS)}")
     if null == "simulation" and not isinstance(source, Aggregate):
-        raise InvalidInput("null (simulation) needs the aggregate in place of its estimate, to collect again")
+        raise InvalidInput(
+            "null (simulation) needs the aggregate in place of its estimate, to collect again"
+        )
     if null is not None:
         return null
     pairs = [_increasing(pair) for pair in asked]
-    if all(estimate.fit.is_unbiased(pair) and not estimate.fit.is_reconstructed(pair) for pair in pairs):
+    if all(
+        estimate.fit.is_unbiased(pair) and not estimate.fit.is_reconstructed(pair) for pair in pairs
+    ):
         return "asymptotic"
     if not isinstance(source, Aggregate):
         raise InvalidInput(
-            f"null: estimates by {estimate.method} are biased, and the null law takes a simulation: give the aggregate "
+            f"null: estimates by {estimate.method} are biased, and the null law takes a "
+            "simulation: give the aggregate "
             "in place of its estimate, or choose asymptotic, which is then approximate"
         )
     return "simulation"
@@ -212,7 +236,9 @@ def _degrees(law: PairLaw) -> int:
 
 
 def _asymptotic(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """Against normal errors around independence: the statistic is then about a weighted sum of chi-squares."""
+    """Against normal errors around independence: the statistic is then about a weighted sum of
+    chi-squares.
+    """
     draws = np.random.default_rng([SEED, 0, number])
     count = max(200, min(DRAWS, MOST_DRAWN // law.table.size))
     return judged(law, law.independent + law.errors(count, draws))
@@ -221,9 +247,9 @@ def _asymptotic(law: PairLaw, people: int, number: int) -> tuple[float, float]:
 def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
     """(statistic, p-value) of a table beside those that were drawn for independent attributes.
 
-    The statistic adds up the squared interactions, each over its variance, and over its mean under independence so
-    that all cells weigh alike. The table itself counts as one of the draws, so that the test holds its level for any
-    number of them.
+    The statistic adds up the squared interactions, each over its variance, and over its mean under
+    independence so that all cells weigh alike. The table itself counts as one of the draws, so that
+    the test holds its level for any number of them.
     """
     squares = standardized(law, np.concatenate([law.table[None], independent]))
     means = squares.mean(axis=0)
@@ -236,15 +262,23 @@ def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
 
 
 def _tail(statistic: float, draws: Floats) -> float:
-    """The chance of so much under the gamma law with the mean and variance of the draws (Satterthwaite)."""
+    """The chance of so much under the gamma law with the mean and variance of the draws
+    (Satterthwaite).
+    """
     gamma = imported("scipy.stats").gamma
 
     mean, variance = float(draws.mean()), float(draws.var())
-    return float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean)) if variance > 0 else 1.0
+    return (
+        float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
+        if variance > 0
+        else 1.0
+    )
 
 
 def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """As if the table were counts of people: n sum (f - e)^2 / e against chi-squared (cormode2018marginal, 6.1)."""
+    """As if the table were counts of people: n sum (f - e)^2 / e against chi-squared
+    (cormode2018marginal, 6.1).
+    """
     chi2 = imported("scipy.stats").chi2
 
     statistic = people * float(contingency(law.table))
@@ -254,8 +288,12 @@ def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
 def _strength(law: PairLaw, number: int) -> float:
     """Cramer's V, the contingency of noise alone taken off."""
     count = max(20, min(200, MOST_DRAWN // law.table.size))
-    noise = contingency(law.independent + law.errors(count, np.random.default_rng([SEED, 1, number])))
-    return sqrt(max(0.0, float(contingency(law.table)) - float(noise.mean())) / (min(law.table.shape) - 1))
+    noise = contingency(
+        law.independent + law.errors(count, np.random.default_rng([SEED, 1, number]))
+    )
+    return sqrt(
+        max(0.0, float(contingency(law.table)) - float(noise.mean())) / (min(law.table.shape) - 1)
+    )
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -284,9 +322,9 @@ def _simulated(
 ) -> list[tuple[float, float]]:
     """Against whole collections among people for whom the pair is independent.
 
-    People are drawn from the dependency tree with its doubtful edges cut and, of the edges between the pair, the
-    weakest: then the pair is independent and every other tie of the tree is as estimated. Pairs parted by the same
-    edge share their collections.
+    People are drawn from the dependency tree with its doubtful edges cut and, of the edges between
+    the pair, the weakest: then the pair is independent and every other tie of the tree is as
+    estimated. Pairs parted by the same edge share their collections.
     """
     tree = dependency_tree(estimate)
     doubtful = frozenset(edge for edge in tree.edges if not edge.is_clear)
@@ -301,12 +339,16 @@ def _simulated(
         sets = [_increasing(asked[number]) for number in members]
         tables: list[list[Floats]] = []
         for replicate in range(replicates):
-            tables.append(_collected(heard, estimate, tree, without, sets, [seed, group, replicate]))
+            tables.append(
+                _collected(heard, estimate, tree, without, sets, [seed, group, replicate])
+            )
             done += 1
             progress(done)
         for place, number in enumerate(members):
             shape = laws[number].table.shape
-            tests[number] = judged(laws[number], np.array([each[place].reshape(shape) for each in tables]))
+            tests[number] = judged(
+                laws[number], np.array([each[place].reshape(shape) for each in tables])
+            )
     return [tests[number] for number in range(len(asked))]
 
 

@@ -1,4 +1,6 @@
-"""Pairs of attributes: their tables, the normal law of the tables' errors, and how much two attributes tell."""
+"""Pairs of attributes: their tables, the normal law of the tables' errors, and how much two
+attributes tell.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,13 @@ def estimate_of(source: Source) -> JointEstimate:
 
 @dataclass(frozen=True, eq=False)
 class PairLaw:
-    """A pair's table and the normal law of its errors, from the variances of its cells and of its margins.
+    """A pair's table and the normal law of its errors, from the variances of its cells and of its
+    margins.
 
-    Cells err independently, with variances ``spread``, on condition that they sum to zero if the table's total is
-    known. That is the law of direct answers exactly, and near that of signs. Where the pair's margins are better (or
-    worse) known than so, the parts of rows, columns and interaction are scaled to what the single tables say.
+    Cells err independently, with variances ``spread``, on condition that they sum to zero if the
+    table's total is known. That is the law of direct answers exactly, and near that of signs. Where
+    the pair's margins are better (or worse) known than so, the parts of rows, columns and
+    interaction are scaled to what the single tables say.
     """
 
     table: Floats  # rows and columns: the values of the two attributes
@@ -44,15 +48,26 @@ class PairLaw:
     scales: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
     @classmethod
-    def of(cls, table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None = None) -> PairLaw:
-        """The law for these variances of the cells and, if the single tables are the pair's margins, of theirs."""
+    def of(
+        cls, table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None = None
+    ) -> PairLaw:
+        """The law for these variances of the cells and, if the single tables are the pair's
+        margins, of theirs.
+        """
         is_total_known = abs(float(table.sum()) - 1) < ROUNDING
         spread = _conditioned(variances) if is_total_known else variances
         plain = cls(table, spread, is_total_known)
-        return plain if margins is None else cls(table, spread, is_total_known, plain._scales_for(variances, margins))
+        return (
+            plain
+            if margins is None
+            else cls(table, spread, is_total_known, plain._scales_for(variances, margins))
+        )
 
-    def _scales_for(self, variances: Floats, margins: tuple[Floats, Floats]) -> tuple[float, float, float]:
-        # |e|^2 = |total|^2/(r c) + |rows|^2/c + |columns|^2/r + |interaction|^2, each part by itself
+    def _scales_for(
+        self, variances: Floats, margins: tuple[Floats, Floats]
+    ) -> tuple[float, float, float]:
+        # |e|^2 = |total|^2/(r c) + |rows|^2/c + |columns|^2/r + |interaction|^2, each part by
+        # itself
         rows, columns = self.table.shape
         total = 0.0 if self.is_total_known else float(self.spread.sum())
         common = total / self.table.size
@@ -63,9 +78,13 @@ class PairLaw:
 
         stated = parts(float(variances.sum()), float(margins[0].sum()), float(margins[1].sum()))
         own = parts(
-            float(self._variance(()).sum()), float(self._variance((1,)).sum()), float(self._variance((0,)).sum())
+            float(self._variance(()).sum()),
+            float(self._variance((1,)).sum()),
+            float(self._variance((0,)).sum()),
         )
-        if min(stated.min(), own.min()) <= 0:  # margins and cells that contradict each other: go by the cells
+        if (
+            min(stated.min(), own.min()) <= 0
+        ):  # margins and cells that contradict each other: go by the cells
             return 1.0, 1.0, 1.0
         scales = np.sqrt(stated / own)
         return float(scales[0]), float(scales[1]), float(scales[2])
@@ -84,7 +103,9 @@ class PairLaw:
         rows = errors.mean(axis=-1, keepdims=True) - common
         columns = errors.mean(axis=-2, keepdims=True) - common
         inner = errors - rows - columns - common
-        return np.asarray(common + self.scales[0] * rows + self.scales[1] * columns + self.scales[2] * inner)
+        return np.asarray(
+            common + self.scales[0] * rows + self.scales[1] * columns + self.scales[2] * inner
+        )
 
     def errors(self, count: int, draws: np.random.Generator) -> Floats:
         """Errors as they might have been, ``count`` tables of them."""
@@ -102,8 +123,11 @@ class PairLaw:
 
 
 def _conditioned(variances: Floats) -> Floats:
-    """Variances s of independent errors that have the given ones, v, once their sum is known to be zero."""
-    # s - s^2/S = v with S = sum of s: s = S pi, pi (1 - pi) = v/S. One cell at most has pi above 1/2.
+    """Variances s of independent errors that have the given ones, v, once their sum is known to be
+    zero.
+    """
+    # s - s^2/S = v with S = sum of s: s = S pi, pi (1 - pi) = v/S. One cell at most has pi above
+    # 1/2.
     brentq = imported("scipy.optimize").brentq
 
     flat = np.maximum(variances.ravel(), 0.0)
@@ -130,15 +154,22 @@ def _conditioned(variances: Floats) -> Floats:
     return np.asarray((total * shares).reshape(variances.shape))
 
 
-def pair_laws(estimate: JointEstimate, pairs: Sequence[Places], *, population: bool = False) -> list[PairLaw]:
+def pair_laws(
+    estimate: JointEstimate, pairs: Sequence[Places], *, population: bool = False
+) -> list[PairLaw]:
     """The laws of pairs' tables, given by increasing places.
 
-    ``population`` takes the people asked as a sample of a population in which the two attributes are independent.
+    ``population`` takes the people asked as a sample of a population in which the two attributes
+    are independent.
     """
     work = estimate.work
     if work.order < 2:
-        raise InvalidInput("the plan asked for single attributes only (up_to = 1), so its pairs say nothing")
-    singles: list[Places] = [(place,) for place in sorted({place for pair in pairs for place in pair})]
+        raise InvalidInput(
+            "the plan asked for single attributes only (up_to = 1), so its pairs say nothing"
+        )
+    singles: list[Places] = [
+        (place,) for place in sorted({place for pair in pairs for place in pair})
+    ]
     alone = dict(zip(singles, estimate.fit.tables(singles), strict=True))
     alone_errors = dict(zip(singles, estimate.fit.variances(singles), strict=True))
     tables, errors = estimate.fit.tables(pairs), estimate.fit.variances(pairs)
@@ -158,12 +189,17 @@ def pair_laws(estimate: JointEstimate, pairs: Sequence[Places], *, population: b
 def _sampled(
     table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None, people: int
 ) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """The variances with those of a sample of ``people`` added, the attributes being independent."""
+    """The variances with those of a sample of ``people`` added,
+    the attributes being independent.
+    """
     rows, columns = margins_of(table)
     cells = np.outer(rows, columns)
     variances = variances + cells * (1 - cells) / people
     if margins is not None:
-        margins = margins[0] + rows * (1 - rows) / people, margins[1] + columns * (1 - columns) / people
+        margins = (
+            margins[0] + rows * (1 - rows) / people,
+            margins[1] + columns * (1 - columns) / people,
+        )
     return variances, margins
 
 
@@ -190,23 +226,31 @@ def repaired_tables(tables: Floats) -> Floats:
 
 
 def interaction(tables: Floats) -> Floats:
-    """What each table of the last two axes has beyond its margins: about 0 if the attributes are independent."""
-    # D = f - p f_.j - f_i. q + p q f_..: f - f_i. f_.j to first order, and steady where noise makes a margin negative
+    """What each table of the last two axes has beyond its margins: about 0 if the attributes are
+    independent.
+    """
+    # D = f - p f_.j - f_i. q + p q f_..: f - f_i. f_.j to first order, and steady where noise makes
+    # a margin negative
     p, q = _columns_of(tables)
     return _without_margins(tables, p, q)
 
 
 def standardized(law: PairLaw, tables: Floats) -> Floats:
-    """The squared interactions of tables, each over its variance under the law, given the table's own margins."""
+    """The squared interactions of tables, each over its variance under the law, given the table's
+    own margins.
+    """
     p, q = _columns_of(tables)
-    # D = A f B^T with A = I - p 1^T, B = I - q 1^T; Var D_ij = sum A_ik^2 B_jl^2 s_kl - (A s B^T)_ij^2 / s_..
+    # D = A f B^T with A = I - p 1^T, B = I - q 1^T; Var D_ij = sum A_ik^2 B_jl^2 s_kl - (A s
+    # B^T)_ij^2 / s_..
     halves = law.spread * (1 - 2 * p) + p**2 * law.spread.sum(0)
     variances = halves * (1 - 2 * q) + q**2 * halves.sum(-1, keepdims=True)
     total = float(law.spread.sum())
     if law.is_total_known and total > 0:
         variances = variances - _without_margins(law.spread, p, q) ** 2 / total
     squares = _without_margins(tables, p, q) ** 2
-    return np.asarray(np.divide(squares, variances, out=np.zeros_like(squares), where=variances > 0))
+    return np.asarray(
+        np.divide(squares, variances, out=np.zeros_like(squares), where=variances > 0)
+    )
 
 
 def _columns_of(tables: Floats) -> tuple[Floats, Floats]:
@@ -221,7 +265,7 @@ def _without_margins(tables: Floats, p: Floats, q: Floats) -> Floats:
 
 def mutual_information(tables: Floats) -> Any:
     """In nats, of each table of the last two axes, once made a distribution."""
-    # MI(A, B) = sum Pr[i, j] log(Pr[i, j] / (Pr[i] Pr[j]))                 cormode2018marginal, section 6.2
+    # MI(A, B) = sum Pr[i, j] log(Pr[i, j] / (Pr[i] Pr[j]))   cormode2018marginal, section 6.2
     cells = repaired_tables(tables)
     expected = cells.sum(-1, keepdims=True) * cells.sum(-2, keepdims=True)
     ratio = np.divide(cells, expected, out=np.ones_like(cells), where=cells > 0)
@@ -229,7 +273,11 @@ def mutual_information(tables: Floats) -> Any:
 
 
 def contingency(tables: Floats) -> Any:
-    """The squared contingency (chi-squared per person) of each table of the last two axes, once made a distribution."""
+    """The squared contingency (chi-squared per person) of each table of the last two axes, once
+    made a distribution.
+    """
     cells = repaired_tables(tables)
     expected = cells.sum(-1, keepdims=True) * cells.sum(-2, keepdims=True)
-    return np.divide((cells - expected) ** 2, expected, out=np.zeros_like(cells), where=expected > 0).sum(axis=(-2, -1))
+    return np.divide(
+        (cells - expected) ** 2, expected, out=np.zeros_like(cells), where=expected > 0
+    ).sum(axis=(-2, -1))

@@ -35,15 +35,21 @@ def draw_given(conditionals: Floats, given: Integers, draws: np.random.Generator
     ladder = (np.cumsum(conditionals, axis=1) / conditionals.sum(axis=1, keepdims=True)).clip(0, 1)
     ladder += np.arange(len(conditionals))[:, None]
     places = _places(ladder.ravel(), given + draws.random(len(given)))
-    return np.asarray(np.clip(places - given * conditionals.shape[1], 0, conditionals.shape[1] - 1), np.int64)
+    return np.asarray(
+        np.clip(places - given * conditionals.shape[1], 0, conditionals.shape[1] - 1), np.int64
+    )
 
 
 def _places(rising: Floats, points: Floats) -> Integers:
-    return np.minimum(np.searchsorted(rising, points, side="right"), rising.size - 1).astype(np.int64)
+    return np.minimum(np.searchsorted(rising, points, side="right"), rising.size - 1).astype(
+        np.int64
+    )
 
 
 def conditionals_of(table: Floats, otherwise: Floats) -> Floats:
-    """The last attribute given the others, a row for each of their cells; ``otherwise`` for a cell without people."""
+    """The last attribute given the others, a row for each of their cells; ``otherwise`` for a cell
+    without people.
+    """
     rows = np.maximum(table.reshape(-1, table.shape[-1]), 0.0)
     totals = rows.sum(axis=1, keepdims=True)
     return np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), otherwise)
@@ -53,7 +59,9 @@ def frame(schema: Schema, codes: Mapping[str, Integers]) -> Any:
     """A data frame of the schema's labels."""
     pd = imported("pandas")
 
-    return pd.DataFrame({name: _column(schema[name].labels())[column] for name, column in codes.items()})
+    return pd.DataFrame(
+        {name: _column(schema[name].labels())[column] for name, column in codes.items()}
+    )
 
 
 def people_of(schema: Schema, codes: Mapping[str, Integers]) -> dict[str, NDArray[Any]]:
@@ -87,5 +95,7 @@ def checked_names(known: Sequence[str], names: Sequence[str] | None) -> tuple[st
         raise InvalidInput("attributes must be a list of one or more different names")
     for name in names:
         if name not in known:
-            raise InvalidInput(f"attribute {name!r} is not in the plan (it has: {', '.join(known)})")
+            raise InvalidInput(
+                f"attribute {name!r} is not in the plan (it has: {', '.join(known)})"
+            )
     return tuple(names)

@@ -27,15 +27,17 @@ from sottovoce.results.joint import JointEstimate
 MOST_DIRECT = 100_000  # cells of a table that is drawn from as a whole
 
 
-def synthesize(source: Source, people: int, seed: int, attributes: Sequence[str] | None = None) -> Any:
+def synthesize(
+    source: Source, people: int, seed: int, attributes: Sequence[str] | None = None
+) -> Any:
     """Synthetic records of the attributes (all by default), as a data frame of the schema's labels.
 
-    Up to 100,000 cells, records are drawn from the table of all attributes together. Beyond, attribute by attribute in
-    the order of the dependency tree, each given the ``up_to - 1`` earlier ones that tell most about it. They cost no
-    privacy: only the estimate is read.
+    Up to 100,000 cells, records are drawn from the table of all attributes together. Beyond,
+    attribute by attribute in the order of the dependency tree, each given the ``up_to - 1`` earlier
+    ones that tell most about it. They cost no privacy: only the estimate is read.
 
-    ``records.attrs["never_asked"]`` lists the attributes drawn, and the pairs of them, that no report tells of: values
-    of such a pair are drawn as if nothing but other tables tied them.
+    ``records.attrs["never_asked"]`` lists the attributes drawn, and the pairs of them, that no
+    report tells of: values of such a pair are drawn as if nothing but other tables tied them.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
@@ -49,7 +51,9 @@ def synthesize(source: Source, people: int, seed: int, attributes: Sequence[str]
     """
     estimate = estimate_of(source)
     records = frame(estimate.schema, draw_records(estimate, people, seed, attributes))
-    records.attrs["never_asked"] = [list(part) for part in estimate.never_asked_of(*records.columns)]
+    records.attrs["never_asked"] = [
+        list(part) for part in estimate.never_asked_of(*records.columns)
+    ]
     return records
 
 
@@ -60,19 +64,34 @@ def draw_records(
     draws = generator(people, seed)
     names = checked_names(estimate.work.names, attributes)
     cells = estimate.work.cells(estimate.work.places(names))
-    if cells > MOST_DIRECT and estimate.work.order < 2:  # no pair was asked: each attribute by itself
+    if (
+        cells > MOST_DIRECT and estimate.work.order < 2
+    ):  # no pair was asked: each attribute by itself
         singles = estimate.values_of([[name] for name in names])
-        return {name: draw_cells(repaired(own), people, draws) for name, own in zip(names, singles, strict=True)}
+        return {
+            name: draw_cells(repaired(own), people, draws)
+            for name, own in zip(names, singles, strict=True)
+        }
     if cells > MOST_DIRECT:
         return _along(dependency_tree(estimate), estimate, names, people, draws)
     (table,) = estimate.values_of([names])
     drawn = draw_cells(repaired(table), people, draws)
     shape = [estimate.schema[name].size for name in names]
-    return dict(zip(names, (column.astype(np.int64) for column in np.unravel_index(drawn, shape)), strict=True))
+    return dict(
+        zip(
+            names,
+            (column.astype(np.int64) for column in np.unravel_index(drawn, shape)),
+            strict=True,
+        )
+    )
 
 
 def _along(
-    tree: Tree, estimate: JointEstimate, names: Sequence[str], people: int, draws: np.random.Generator
+    tree: Tree,
+    estimate: JointEstimate,
+    names: Sequence[str],
+    people: int,
+    draws: np.random.Generator,
 ) -> dict[str, Integers]:
     """Records drawn attribute by attribute, in the tree's order."""
     drawn: dict[str, Integers] = {}
@@ -82,7 +101,9 @@ def _along(
             drawn[name] = draw_cells(tree.singles[name], people, draws)
             continue
         (table,) = estimate.values_of([[*parents, name]])
-        rows = conditionals_of(repaired(table).reshape(-1, estimate.schema[name].size), tree.singles[name])
+        rows = conditionals_of(
+            repaired(table).reshape(-1, estimate.schema[name].size), tree.singles[name]
+        )
         shape = [estimate.schema[parent].size for parent in parents]
         given = np.ravel_multi_index([drawn[parent] for parent in parents], shape)
         drawn[name] = draw_given(rows, given.astype(np.int64), draws)
@@ -107,8 +128,9 @@ def _parents(tree: Tree, estimate: JointEstimate, name: str, earlier: Sequence[s
 class Classification:
     """The share of held-out people whose label a classifier gets wrong, by what it was trained on.
 
-    ``private``: synthetic records from the estimate. ``no_noise``: the true records, which nobody has who asked in
-    private: the best case. ``majority``: no features at all, the most frequent label for everybody.
+    ``private``: synthetic records from the estimate. ``no_noise``: the true records, which nobody
+    has who asked in private: the best case. ``majority``: no features at all, the most frequent
+    label for everybody.
     """
 
     label: str
@@ -121,7 +143,8 @@ class Classification:
 
     def __str__(self) -> str:
         return (
-            f"{self.label} from {', '.join(self.features)}: wrong for {self.private:.1%} of {self.tested:,} people "
+            f"{self.label} from {', '.join(self.features)}: wrong for {self.private:.1%} of "
+            f"{self.tested:,} people "
             f"(trained without noise {self.no_noise:.1%}, majority {self.majority:.1%})"
         )
 
@@ -138,12 +161,15 @@ def classify(
 ) -> Classification:
     """Train a linear support vector machine on synthetic records and try it on people it never saw.
 
-    ``trained`` are the true records of the people asked and ``tested`` those of others, as tables of columns; as many
-    synthetic ``people`` are drawn as were asked. Features enter one-hot (zhang2018calm, section 5.4).
+    ``trained`` are the true records of the people asked and ``tested`` those of others, as tables
+    of columns; as many synthetic ``people`` are drawn as were asked. Features enter one-hot
+    (zhang2018calm, section 5.4).
     """
     estimate = estimate_of(source)
     (label,) = checked_names(estimate.work.names, [label])
-    chosen = [name for name in estimate.work.names if name != label] if features is None else features
+    chosen = (
+        [name for name in estimate.work.names if name != label] if features is None else features
+    )
     chosen = checked_names(estimate.work.names, chosen)
     if label in chosen:
         raise InvalidInput(f"features: {label!r} is the label")
@@ -171,20 +197,33 @@ def _columns(estimate: JointEstimate, table: Any, names: Sequence[str]) -> dict[
 
 
 def _predicted(
-    learnt: Mapping[str, Integers], held: Mapping[str, Integers], names: Sequence[str], sizes: Sequence[int]
+    learnt: Mapping[str, Integers],
+    held: Mapping[str, Integers],
+    names: Sequence[str],
+    sizes: Sequence[int],
 ) -> Integers:
     """The labels that a classifier trained on some records gives to others."""
     LinearSVC = imported("sklearn.svm").LinearSVC
 
     # equal records are one with their number as its weight: the same machine, sooner
-    rows, counts = np.unique(np.stack([learnt[name] for name in names], axis=1), axis=0, return_counts=True)
+    rows, counts = np.unique(
+        np.stack([learnt[name] for name in names], axis=1), axis=0, return_counts=True
+    )
     if len(np.unique(rows[:, -1])) == 1:
         return np.full(len(held[names[-1]]), rows[0, -1])
     machine = LinearSVC(dual=False)
-    machine.fit(_one_hot(rows[:, :-1], sizes), rows[:, -1], sample_weight=counts * (len(rows) / counts.sum()))
-    asked, place = np.unique(np.stack([held[name] for name in names[:-1]], axis=1), axis=0, return_inverse=True)
+    machine.fit(
+        _one_hot(rows[:, :-1], sizes),
+        rows[:, -1],
+        sample_weight=counts * (len(rows) / counts.sum()),
+    )
+    asked, place = np.unique(
+        np.stack([held[name] for name in names[:-1]], axis=1), axis=0, return_inverse=True
+    )
     return np.asarray(machine.predict(_one_hot(asked, sizes)))[place.ravel()].astype(np.int64)
 
 
 def _one_hot(rows: Integers, sizes: Sequence[int]) -> Floats:
-    return np.concatenate([np.eye(sizes[place])[rows[:, place]] for place in range(rows.shape[1])], axis=1)
+    return np.concatenate(
+        [np.eye(sizes[place])[rows[:, place]] for place in range(rows.shape[1])], axis=1
+    )

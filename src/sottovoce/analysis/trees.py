@@ -1,4 +1,6 @@
-"""Which attributes tell most about each other: mutual information, and the tree that holds most of it."""
+"""Which attributes tell most about each other: mutual information, and the tree that holds most of
+it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Tie:
-    """What two attributes tell about each other, in nats, without what noise alone would seem to tell."""
+    """What two attributes tell about each other, in nats, without what noise alone would seem to
+    tell.
+    """
 
     information: float
     plain: float  # of the table as it is, noise included
@@ -101,7 +105,9 @@ def informations(laws: Sequence[PairLaw]) -> list[Tie]:
     for number, law in enumerate(laws):
         count = _affordable(law.table.size)
         plain = float(mutual_information(law.table))
-        noise = mutual_information(law.independent + law.errors(count, np.random.default_rng([SEED, 0, number])))
+        noise = mutual_information(
+            law.independent + law.errors(count, np.random.default_rng([SEED, 0, number]))
+        )
         ties.append(Tie(plain - float(noise.mean()), plain, plain > float(noise.max())))
     return ties
 
@@ -112,9 +118,11 @@ def _affordable(cells: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree over attributes, each told by one other: the best such approximation of all of them together.
+    """A tree over attributes, each told by one other: the best such approximation of all of them
+    together.
 
-    ``edges`` lead away from the root, the most telling first. Figures are in nats, of the people asked.
+    ``edges`` lead away from the root, the most telling first. Figures are in nats, of the people
+    asked.
     """
 
     root: str
@@ -140,7 +148,9 @@ class Tree:
         return self.ties[(one, two) if (one, two) in self.ties else (two, one)]
 
     def information(self, one: str, two: str) -> float:
-        """What two attributes tell about each other, neighbours or not; NaN if they were never asked together."""
+        """What two attributes tell about each other, neighbours or not; NaN if they were never
+        asked together.
+        """
         tie = self.tie(one, two)
         return tie.information if tie.is_asked else nan
 
@@ -166,14 +176,17 @@ class Tree:
         return self._conditionals_of({pair: law.table for pair, law in self.laws.items()})
 
     def _conditionals_of(self, tables: Mapping[Pair, Floats]) -> dict[Pair, Floats]:
-        return {pair: conditionals_of(repaired_tables(table), self.singles[pair[1]]) for pair, table in tables.items()}
+        return {
+            pair: conditionals_of(repaired_tables(table), self.singles[pair[1]])
+            for pair, table in tables.items()
+        }
 
     def joint(self, *attributes: str) -> Table:
         """The table of some attributes under the tree's model: each given its parent.
 
-        Its errors are those of the edges' tables; that the model is a tree, they do not count. If it holds a pair that
-        was never asked, its intervals hold all that its margins allow: its attributes' tables, and those of the edges
-        in it that were asked.
+        Its errors are those of the edges' tables; that the model is a tree, they do not count. If
+        it holds a pair that was never asked, its intervals hold all that its margins allow: its
+        attributes' tables, and those of the edges in it that were asked.
         """
         names = checked_names(self.attributes, attributes)
         shape = tuple(self.schema[name].size for name in names)
@@ -183,7 +196,9 @@ class Tree:
         variances = self._variances(names, values)
         unasked = tuple(pair for pair in self.never_asked if set(pair) <= set(names))
         if unasked:
-            variances = np.maximum(variances, allowed_variances(shape, values, self._margin_ends(names)))
+            variances = np.maximum(
+                variances, allowed_variances(shape, values, self._margin_ends(names))
+            )
         return Table(
             names,
             labels_of(self.schema, names),
@@ -199,7 +214,9 @@ class Tree:
         )
 
     def _margin_ends(self, names: Sequence[str]) -> dict[tuple[int, ...], Ends]:
-        """The ends of the intervals of what was asked of some attributes, by their positions: each, and edges."""
+        """The ends of the intervals of what was asked of some attributes, by their positions: each,
+        and edges.
+        """
         edges = [(edge.parent, edge.child) for edge in self.edges if edge.is_asked]
         inside = [tuple(sorted(edge, key=names.index)) for edge in edges if set(edge) <= set(names)]
         parts = [*((name,) for name in names), *inside]
@@ -218,14 +235,21 @@ class Tree:
         squares = np.zeros_like(values)
         for number in range(count):
             tables = {pair: law.table + errors[pair][number] for pair, law in self.laws.items()}
-            root = next((table.sum(1) for pair, table in tables.items() if pair[0] == self.root), None)
+            root = next(
+                (table.sum(1) for pair, table in tables.items() if pair[0] == self.root), None
+            )
             single = self.singles[self.root] if root is None else repaired(root)
-            squares += (self._multiplied(names, self._conditionals_of(tables), single) - values) ** 2
+            squares += (
+                self._multiplied(names, self._conditionals_of(tables), single) - values
+            ) ** 2
         return squares / count
 
-    def _multiplied(self, names: Sequence[str], conditionals: Mapping[Pair, Floats], root: Floats) -> Floats:
+    def _multiplied(
+        self, names: Sequence[str], conditionals: Mapping[Pair, Floats], root: Floats
+    ) -> Floats:
         """The product of the conditionals, summed over the attributes not asked for."""
-        # what lies below an attribute, given it: its own value in front, then the attributes asked for
+        # what lies below an attribute, given it: its own value in front, then the attributes asked
+        # for
         below = {name: (np.ones(self.schema[name].size), list[str]()) for name in self.attributes}
         for edge in reversed(self.edges):
             factor, axes = below[edge.child]
@@ -266,10 +290,14 @@ class Tree:
 
     def children(self, name: str) -> list[Edge]:
         """The edges below an attribute, the most telling first."""
-        return sorted((edge for edge in self.edges if edge.parent == name), key=lambda edge: -edge.information)
+        return sorted(
+            (edge for edge in self.edges if edge.parent == name), key=lambda edge: -edge.information
+        )
 
     def plot(self, path: str | None = None) -> Any:
-        """An Altair chart of the tree, edges as wide as they are telling; written to ``path`` if given."""
+        """An Altair chart of the tree, edges as wide as they are telling; written to ``path`` if
+        given.
+        """
         from sottovoce.results.plots import network
 
         depth, height = self._layout()
@@ -288,10 +316,18 @@ class Tree:
             for edge in self.edges
         ]
         title = f"dependency tree ({self.people:,} people)"
-        return network(nodes, links, path, title=title, subtitle=f"{self.total:.4f} nats in all; dashed: may be noise")
+        return network(
+            nodes,
+            links,
+            path,
+            title=title,
+            subtitle=f"{self.total:.4f} nats in all; dashed: may be noise",
+        )
 
     def _layout(self) -> tuple[dict[str, int], dict[str, float]]:
-        """Where attributes stand: as far right as they are from the root, parents amid their children."""
+        """Where attributes stand: as far right as they are from the root, parents amid their
+        children.
+        """
         depth, height = {self.root: 0}, dict[str, float]()
         for edge in self.edges:
             depth[edge.child] = depth[edge.parent] + 1
@@ -328,22 +364,28 @@ class Tree:
             for number, edge in enumerate(below):
                 is_last = number == len(below) - 1
                 doubt = "  (may be noise)" if edge.is_asked and not edge.is_clear else ""
-                lines.append(f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {edge.figure}{doubt}")
+                lines.append(
+                    f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {edge.figure}{doubt}"
+                )
                 grow(edge.child, stem + ("    " if is_last else "│   "))
 
         grow(self.root, "")
         lines.append(f"{self.total:.4f} nats in all, {self.people:,} people")
         if self.never_asked:
-            lines.append(f"never asked together: {', '.join(' x '.join(pair) for pair in self.never_asked)}")
+            lines.append(
+                f"never asked together: {', '.join(' x '.join(pair) for pair in self.never_asked)}"
+            )
         return "\n".join(lines)
 
 
 def dependency_tree(source: Source, root: str | None = None) -> Tree:
-    """The tree over a plan's attributes that holds the most mutual information (cormode2018marginal, section 6.2).
+    """The tree over a plan's attributes that holds the most mutual information
+    (cormode2018marginal, section 6.2).
 
-    ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would seem to tell is
-    taken off each pair before they are compared. ``root``: by default the attribute that tells most. Pairs that were
-    never asked join the tree only where no others hold it together, and are marked.
+    ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would
+    seem to tell is taken off each pair before they are compared. ``root``: by default the attribute
+    that tells most. Pairs that were never asked join the tree only where no others hold it
+    together, and are marked.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
@@ -366,18 +408,23 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     ties = {pair: tie if estimate.is_asked(*pair) else UNASKED for pair, tie in ties.items()}
     kept = _spanning(names, ties)
     if root is None:
-        told = {name: sum(ties[pair].information for pair in kept if name in pair) for name in names}
+        told = {
+            name: sum(ties[pair].information for pair in kept if name in pair) for name in names
+        }
         root = max(names, key=lambda name: round(told[name], 12))
     singles = estimate.fit.tables([(place,) for place in range(len(names))])
     directed = _directed(root, kept, ties)
     towards = {pair: laws[pair] if pair in laws else _turned(laws[pair[::-1]]) for pair in directed}
-    edges = [_edge(pair, towards[pair], ties[pair if pair in ties else pair[::-1]]) for pair in directed]
+    edges = [
+        _edge(pair, towards[pair], ties[pair if pair in ties else pair[::-1]]) for pair in directed
+    ]
     alone = {name: repaired(values) for name, values in zip(names, singles, strict=True)}
     return Tree(root, tuple(edges), estimate.people, estimate.schema, ties, alone, towards)
 
 
 def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The spanning tree of most information, by Kruskal; of equal pairs the first in the attributes' order.
+    """The spanning tree of most information, by Kruskal; of equal pairs the first in the
+    attributes' order.
 
     Pairs that were never asked come last.
     """
@@ -389,7 +436,9 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
         return name
 
     kept = []
-    for pair in sorted(ties, key=lambda pair: (not ties[pair].is_asked, -round(ties[pair].information, 12))):
+    for pair in sorted(
+        ties, key=lambda pair: (not ties[pair].is_asked, -round(ties[pair].information, 12))
+    ):
         one, two = top(pair[0]), top(pair[1])
         if one != two:
             group[two] = one
@@ -398,7 +447,9 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
 
 
 def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The edges as (parent, child), in an order in which each parent comes first and the most telling next."""
+    """The edges as (parent, child), in an order in which each parent comes first and the most
+    telling next.
+    """
     reached, waiting, out = {root}, list(kept), list[Pair]()
     while waiting:
         ready = [pair for pair in waiting if pair[0] in reached or pair[1] in reached]
@@ -418,4 +469,6 @@ def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
     draws = np.random.default_rng([SEED, 1, *pair[1].encode()])
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))
-    return Edge(pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear, tie.is_asked, tie.heard)
+    return Edge(
+        pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear, tie.is_asked, tie.heard
+    )

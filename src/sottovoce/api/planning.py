@@ -31,13 +31,13 @@ def plan(
 ) -> Plan:
     """Freeze a question into a plan.
 
-    ``rounds``: shares of the crowd for a series of plans, of which this is the first; nobody answers two. By default
-    those of the question, which are one round for most.
-    ``after``: the plan of the round before; the shares are its.
-    ``coin``: ``device`` if devices draw their cohort and hashes themselves, ``assigned`` if the collector hands them
-    out, signed, so that a liar cannot choose them (see :class:`sottovoce.Assignment`).
-    ``public``: attributes that are not sensitive and travel in clear beside the whisper, in this order. The guarantee
-    is about the attributes that are asked about, given these.
+    ``rounds``: shares of the crowd for a series of plans, of which this is the first; nobody
+    answers two. By default those of the question, which are one round for most. ``after``: the plan
+    of the round before; the shares are its. ``coin``: ``device`` if devices draw their cohort and
+    hashes themselves, ``assigned`` if the collector hands them out, signed, so that a liar cannot
+    choose them (see :class:`sottovoce.Assignment`). ``public``: attributes that are not sensitive
+    and travel in clear beside the whisper, in this order. The guarantee is about the attributes
+    that are asked about, given these.
 
     >>> import sottovoce as sv
     >>> made = plan(Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
@@ -60,7 +60,8 @@ def plan(
 
 
 def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
-    """The plan of the next round, for other people of the same crowd; None if the estimate is the last word.
+    """The plan of the next round, for other people of the same crowd; None if the estimate is the
+    last word.
 
     >>> import sottovoce as sv
     >>> schema = Schema(basket=sv.Items(range(100)))
@@ -86,7 +87,8 @@ def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
 
 
 def simulate_rounds(first: Plan, table: Any, seed: int) -> Estimate:
-    """The last estimate of a plan and of all rounds that follow it, from a crowd of simulated devices.
+    """The last estimate of a plan and of all rounds that follow it, from a crowd of simulated
+    devices.
 
     >>> import sottovoce as sv
     >>> schema = Schema(basket=sv.Items(range(100)))

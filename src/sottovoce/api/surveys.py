@@ -1,4 +1,6 @@
-"""Surveys as people write them, in TOML or JSON: what they hold, and the plans that come of them."""
+"""Surveys as people write them, in TOML or JSON: what they hold,
+and the plans that come of them.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,17 @@ class Survey:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any], where: str = "survey") -> Survey:
-        """Read ``epsilon``, ``people``, ``schema``, ``question`` and perhaps ``title``, ``coin`` and ``public``."""
+        """Read ``epsilon``, ``people``, ``schema``, ``question`` and perhaps ``title``, ``coin``
+        and ``public``.
+        """
         for part in PARTS:
             if part not in body:
                 raise InvalidInput(f"{where}: {part} is missing")
         unknown = [part for part in body if part not in PARTS + MORE_PARTS]
         if unknown:
-            raise InvalidInput(f"{where}: {unknown[0]} is not one of {', '.join(PARTS + MORE_PARTS)}")
+            raise InvalidInput(
+                f"{where}: {unknown[0]} is not one of {', '.join(PARTS + MORE_PARTS)}"
+            )
         if not isinstance(body["question"], dict):
             raise InvalidInput(f"{where}: question must be a table, written [question]")
         title = body.get("title", "")
@@ -61,7 +67,12 @@ class Survey:
     def plan(self) -> Plan:
         """The plan that comes of it."""
         return plan(
-            self.schema, self.question, epsilon=self.epsilon, people=self.people, coin=self.coin, public=self.public
+            self.schema,
+            self.question,
+            epsilon=self.epsilon,
+            people=self.people,
+            coin=self.coin,
+            public=self.public,
         )
 
 
@@ -71,13 +82,17 @@ def parse_schema(body: Any, where: str) -> Schema:
         raise InvalidInput(f"{where}: schema must be a table, written [schema]")
     for name, attribute in body.items():
         if not isinstance(attribute, dict):
-            raise InvalidInput(f"{where}: attribute {name!r} must be a table, written [schema.{name}]")
+            raise InvalidInput(
+                f"{where}: attribute {name!r} must be a table, written [schema.{name}]"
+            )
     return Schema.from_json(body)
 
 
 def parse_question(body: Mapping[str, Any]) -> Question:
     """A question by its ``kind``."""
-    options: dict[str, Any] = {key: str(part) if isinstance(part, Decimal) else part for key, part in body.items()}
+    options: dict[str, Any] = {
+        key: str(part) if isinstance(part, Decimal) else part for key, part in body.items()
+    }
     kind = options.pop("kind", None)
     known = {form.kind: form for form in QUESTIONS}
     if not isinstance(kind, str) or kind not in known:

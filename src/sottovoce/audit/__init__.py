@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sottovoce.audit.oracles import CONFIDENCE, DRAWS, ExactAudit, SampledAudit, audit, exact, sample, worst_ratio
+from sottovoce.audit.oracles import (
+    CONFIDENCE,
+    DRAWS,
+    ExactAudit,
+    SampledAudit,
+    audit,
+    exact,
+    sample,
+    worst_ratio,
+)
 from sottovoce.audit.plans import PlanAudit, audit_plan
 
 __all__ = [

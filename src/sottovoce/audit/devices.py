@@ -1,4 +1,6 @@
-"""What a device that is audited sends: reports as they leave it, one after another, restarts between them."""
+"""What a device that is audited sends: reports as they leave it, one after another, restarts
+between them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from sottovoce.protocol.reports import Report
 
 Device = Callable[..., Client]  # as Client is called
 Session = Sequence[Record]  # what one device reports until it is started anew
-Assigning = Callable[[int], Assignment | None]  # the assignment of each session, by its place: one serves once
+# the assignment of each session, by its place: one serves once
+Assigning = Callable[[int], Assignment | None]
 
 
 class Told(NamedTuple):
@@ -47,7 +50,9 @@ Outcome = tuple[Told | None, ...]  # None where no report leaves
 
 
 def new_state() -> ClientState:
-    """A state whose account takes any plan: what is audited is what a report costs, not who stops it."""
+    """A state whose account takes any plan: what is audited is what a report costs, not who stops
+    it.
+    """
     return ClientState(cap=LARGEST_EPSILON, delta_cap=1)
 
 
@@ -55,7 +60,9 @@ def joined(plan: Plan) -> ClientState:
     """The state of a device that is in this plan's round and has not answered yet."""
     state = new_state()
     if len(plan.series.shares) > 1:
-        state.rounds[plan.series.origin or plan.id] = Membership(plan.series.shares, plan.series.number)
+        state.rounds[plan.series.origin or plan.id] = Membership(
+            plan.series.shares, plan.series.number
+        )
     return state
 
 
@@ -67,7 +74,9 @@ def tell(
     assigning: Assigning,
     state: ClientState | None,
 ) -> Outcome:
-    """What one person's device sends. Each session but the first is a new device on the state as it was written."""
+    """What one person's device sends. Each session but the first is a new device on the state as it
+    was written.
+    """
     told: list[Told | None] = []
     for place, records in enumerate(sessions):
         if place and state is not None:
@@ -81,7 +90,14 @@ def _told(client: Client, record: Record) -> Told | None:
     """One report; a device that refuses or fails is silent, which tells as a report does."""
     try:
         report = client.report(record)
-        return Told(report.plan_id, report.cohort, report.payload, report.to_bytes(), report.to_json(), report.public)
+        return Told(
+            report.plan_id,
+            report.cohort,
+            report.payload,
+            report.to_bytes(),
+            report.to_json(),
+            report.public,
+        )
     except NotEnumerable:
         raise
     except Exception:

@@ -1,4 +1,6 @@
-"""The draws that a device is made of, checked over the bits they read: a threshold's chance, a uniform integer."""
+"""The draws that a device is made of, checked over the bits they read: a threshold's chance, a
+uniform integer.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class _OneWord(System):
 
 
 def _is_uniform(limit: int) -> bool:
-    """Whether a draw is a uniform word, kept if it lies in range(limit), or else drawn anew in the same way."""
+    """Whether a draw is a uniform word, kept if it lies in range(limit), or else drawn anew in the
+    same way.
+    """
     path = Path()
     kept = False
     while True:
@@ -101,7 +105,9 @@ class _LazyBits:
 
 
 class _TwoLanes(System):
-    """Draws of two bits each: one lane reads a given word from its highest bit on, the other branches."""
+    """Draws of two bits each: one lane reads a given word from its highest bit on, the other
+    branches.
+    """
 
     def __init__(self, path: Path, lane: int, word: int) -> None:
         self._path, self._lane, self._word = path, lane, word
@@ -113,7 +119,9 @@ class _TwoLanes(System):
 
 
 def _are_independent(threshold: int) -> bool:
-    """Two coins at once: whatever word one of them reads, it lands as that word says, and the other by its chance."""
+    """Two coins at once: whatever word one of them reads, it lands as that word says, and the other
+    by its chance.
+    """
     words = (0, WHOLE // 3, max(threshold - 1, 0), min(threshold, WHOLE - 1), WHOLE - 1)
     return all(_lands(threshold, lane, word) for lane in (0, 1) for word in words)
 

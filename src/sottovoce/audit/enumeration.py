@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from sottovoce.audit.devices import Assigning, Device, Outcome, Session, joined, new_state, tell
 from sottovoce.audit.records import MAX_RECORDS, Record, Records
-from sottovoce.audit.walk import MAX_BRANCHES, Draws, Law, Path, PublicCoins, Tickets, Walker, law_of
+from sottovoce.audit.walk import (
+    MAX_BRANCHES,
+    Draws,
+    Law,
+    Path,
+    PublicCoins,
+    Tickets,
+    Walker,
+    law_of,
+)
 from sottovoce.device.assignment import LATEST, Assignment
 from sottovoce.device.client import ClientState, InvalidValueWarning
 from sottovoce.ground.entropy import Entropy, Stream
@@ -37,7 +46,8 @@ MIN_RECORDS = 4
 ROUNDING = 1e-12  # of a stated epsilon, which is a double
 
 
-Lifetime = Callable[[Record, Record], list[Sequence[Session]]]  # what a device goes through, of an answer and another
+# what a device goes through, of an answer and another
+Lifetime = Callable[[Record, Record], list[Sequence[Session]]]
 
 
 def _long(record: Record, other: Record) -> list[Sequence[Session]]:
@@ -52,7 +62,9 @@ def _short(record: Record, other: Record) -> list[Sequence[Session]]:
 
 @dataclass
 class Enumeration:
-    """What the enumerated reports showed. Ratios are exact; ``None`` is a report that some record cannot send."""
+    """What the enumerated reports showed. Ratios are exact; ``None`` is a report that some record
+    cannot send.
+    """
 
     public_samples: int = 0  # 0 if public coins were all enumerated
     scope: str = "all"
@@ -97,7 +109,8 @@ def enumerate_reports(
     limit: int,
     progress: Callable[[int], None] | None = None,
 ) -> Enumeration:
-    """The exact law of whole reports for all pairs of records; ``NotEnumerable`` if there are too many ways.
+    """The exact law of whole reports for all pairs of records; ``NotEnumerable`` if there are too
+    many ways.
 
     Args:
         plan: the plan whose devices are audited.
@@ -115,7 +128,12 @@ def enumerate_reports(
 
 class _Enumerator:
     def __init__(
-        self, plan: Plan, device: Device, seed: bytes, limit: int, progress: Callable[[int], None] | None
+        self,
+        plan: Plan,
+        device: Device,
+        seed: bytes,
+        limit: int,
+        progress: Callable[[int], None] | None,
     ) -> None:
         self.plan, self.device, self.seed, self.progress = plan, device, seed, progress
         self.has_delta = plan.guarantee.delta > 0
@@ -125,7 +143,8 @@ class _Enumerator:
         self.records = Records(plan, DELTA_RECORDS if self.has_delta else MAX_RECORDS)
         self.tickets = _tickets(plan)
         self.is_one_round = len(plan.series.shares) == 1  # more of them need a state
-        self.excess: dict[Any, list[NDArray[np.float64]]] = {}  # public branch -> one matrix of pairs per sample
+        # public branch -> one matrix of pairs per sample
+        self.excess: dict[Any, list[NDArray[np.float64]]] = {}
         self.lifetimes: list[Lifetime] = [_long, _short]
         self.seen: set[int] = set()
 
@@ -133,14 +152,19 @@ class _Enumerator:
         """Go all ways that are few enough, or those of sampled public coins."""
         ways, public = self._probe()
         if 2 * ways * MAX_RECORDS * MIN_SAMPLES > self.limit and not self.has_delta:
-            self.records = Records(self.plan, max(MIN_RECORDS, self.limit // (2 * ways * MIN_SAMPLES)))
+            self.records = Records(
+                self.plan, max(MIN_RECORDS, self.limit // (2 * ways * MIN_SAMPLES))
+            )
         people = self.records.of_cohort(self._cohort(public))
-        lifetimes = 0 if self.has_delta else 2 if self.is_assigned else 1  # with new assignments, and with one
+        # with new assignments, and with one
+        lifetimes = 0 if self.has_delta else 2 if self.is_assigned else 1
         each = ways * len(people) * (1 + lifetimes)
         wanted = DELTA_SAMPLES if self.has_delta else PUBLIC_SAMPLES
         is_listed = public.ways * each * (MIN_SAMPLES if public.is_sampled else 1) <= self.limit
         if is_listed:
-            samples = min(wanted, max(1, self.limit // (public.ways * each))) if public.is_sampled else 1
+            samples = (
+                min(wanted, max(1, self.limit // (public.ways * each))) if public.is_sampled else 1
+            )
         else:
             wanted = max(wanted, min(2 * len(self.plan.cohorts), MAX_COHORTS))
             samples = min(wanted, max(MIN_SAMPLES, self.limit // each))
@@ -166,11 +190,17 @@ class _Enumerator:
 
     def _cohort(self, public: PublicCoins) -> int:
         """The cohort that the public coins say, by the report of one record."""
-        return self._named(self._law([[self.records.lowest]], public, self._assigning(0), self._first_state))
+        return self._named(
+            self._law([[self.records.lowest]], public, self._assigning(0), self._first_state)
+        )
 
     def _named(self, law: Law[Outcome]) -> int:
         """The cohort that a record's reports name, if the plan has it."""
-        cohorts = [told.cohort for (told,) in law.chances if told is not None and told.cohort < len(self.plan.cohorts)]
+        cohorts = [
+            told.cohort
+            for (told,) in law.chances
+            if told is not None and told.cohort < len(self.plan.cohorts)
+        ]
         return cohorts[0] if cohorts else 0
 
     def _first_state(self) -> ClientState | None:
@@ -197,7 +227,9 @@ class _Enumerator:
         key = hashlib.sha256(b"assigned coins" + self.seed).digest()
 
         def sign(place: int) -> Assignment:
-            return Assignment.sign(key, self.plan.id, (place << 64 | number).to_bytes(16, "big"), LATEST)
+            return Assignment.sign(
+                key, self.plan.id, (place << 64 | number).to_bytes(16, "big"), LATEST
+            )
 
         return sign
 
@@ -227,10 +259,16 @@ class _Enumerator:
             if self.is_assigned:
                 self._compare_lifetimes(people, outside, public, lambda place: assigning(0))
         if public.differs:
-            self.found.accuse("which public coins are drawn depends on the record or on private coins")
+            self.found.accuse(
+                "which public coins are drawn depends on the record or on private coins"
+            )
 
-    def _outside(self, cohort: int, public: PublicCoins, assigning: Assigning) -> list[Law[Outcome]]:
-        """The reports of people without a valid value of what is asked: silence, or any other law, would tell that."""
+    def _outside(
+        self, cohort: int, public: PublicCoins, assigning: Assigning
+    ) -> list[Law[Outcome]]:
+        """The reports of people without a valid value of what is asked: silence, or any other law,
+        would tell that.
+        """
         laws = []
         for record in self.records.outside(cohort):
             with suppress(NotEnumerable):
@@ -240,7 +278,8 @@ class _Enumerator:
     def _compare_lifetimes(
         self, people: list[Record], outside: list[Record], public: PublicCoins, assigning: Assigning
     ) -> None:
-        """Several reports of one device: on the same answer and on another one, valid or not, restarted or not.
+        """Several reports of one device: on the same answer and on another one, valid or not,
+        restarted or not.
 
         Whoever hands out assignments chooses them, so laws are compared under the same ones.
         """
@@ -255,7 +294,9 @@ class _Enumerator:
             return
         self.found.lifetime_reports = len(next(iter(laws[0].chances)))
         if not self.has_delta:
-            self.found.lifetime_ratio = larger(self.found.lifetime_ratio, worst_ratio(_common(laws)))
+            self.found.lifetime_ratio = larger(
+                self.found.lifetime_ratio, worst_ratio(_common(laws))
+            )
         elif any(len(set(outcome)) > 1 for law in laws for outcome in law.chances):
             self.found.accuse("a device that keeps its state does not repeat its report")
 
@@ -277,7 +318,9 @@ class _Enumerator:
             laws += [law(sessions) for sessions in lifetime(record, other)]
         for strange in outside:
             for sessions in lifetime(people[0], strange) + lifetime(strange, people[0]):
-                with suppress(NotEnumerable):  # values that stand in are drawn, and may have many ways
+                with suppress(
+                    NotEnumerable
+                ):  # values that stand in are drawn, and may have many ways
                     laws.append(law(sessions))
         return laws
 
@@ -301,14 +344,18 @@ class _Enumerator:
     def _count(self) -> None:
         self.found.ways += 1
         if self.found.ways > 4 * self.limit:
-            raise NotEnumerable(f"a plan's reports have more than {4 * self.limit} ways; use a sampling audit")
+            raise NotEnumerable(
+                f"a plan's reports have more than {4 * self.limit} ways; use a sampling audit"
+            )
         if self.progress is not None and self.found.ways % 256 == 0:
             self.progress(self.found.ways)
 
     # -- verdicts
 
     def _check_reports(self, outcomes: set[Outcome]) -> None:
-        """A report that its own plan refuses, or that writes more than it says, carries what no oracle put there."""
+        """A report that its own plan refuses, or that writes more than it says, carries what no
+        oracle put there.
+        """
         if outcomes == {(None,)}:
             self.found.accuse("a device never sends a report")
         for (told,) in outcomes:
@@ -343,9 +390,12 @@ class _Enumerator:
         """For each pair of records, sum over reports of max(0, P - e^epsilon Q)."""
         reports = sorted(set().union(*laws), key=repr)
         total = sum(laws[0].values())
-        chances = np.array([[law.get(report, 0) / total for report in reports] for law in laws])  # (records, reports)
+        # (records, reports)
+        chances = np.array([[law.get(report, 0) / total for report in reports] for law in laws])
         bound = math.exp(self.plan.guarantee.per_report)
-        over: NDArray[np.float64] = np.maximum(chances[:, None, :] - bound * chances[None, :, :], 0).sum(axis=2)
+        over: NDArray[np.float64] = np.maximum(
+            chances[:, None, :] - bound * chances[None, :, :], 0
+        ).sum(axis=2)
         return over
 
     def _judge_delta(self) -> None:
@@ -358,7 +408,10 @@ class _Enumerator:
             largest = float(means.max())
             self.found.delta = max(self.found.delta, largest)
             if mean_exceeds(largest, stated, len(matrices), comparisons):
-                self.found.accuse(f"chances exceed e^epsilon times another's by {largest:.3g}, delta is {stated:.3g}")
+                self.found.accuse(
+                    f"chances exceed e^epsilon times another's by {largest:.3g}, delta is "
+                    f"{stated:.3g}"
+                )
 
     def _judge_ratios(self) -> None:
         stated = self.plan.guarantee
@@ -371,9 +424,13 @@ class _Enumerator:
             if ratio is None:
                 self.found.accuse(f"{what} can be such that some record rules it out")
             elif exceeds(ratio, self.plan.epsilon):
-                self.found.accuse(f"{what} costs {log_ratio(ratio):.12g}, more than epsilon {self.plan.epsilon}")
+                self.found.accuse(
+                    f"{what} costs {log_ratio(ratio):.12g}, more than epsilon {self.plan.epsilon}"
+                )
             elif log_ratio(ratio) > claimed * (1 + ROUNDING) + ROUNDING:
-                self.found.accuse(f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated")
+                self.found.accuse(
+                    f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated"
+                )
 
 
 def _common(laws: list[Law[Outcome]]) -> list[dict[Outcome, int]]:
@@ -383,7 +440,9 @@ def _common(laws: list[Law[Outcome]]) -> list[dict[Outcome, int]]:
 
 
 def worst_ratio(laws: list[dict[Outcome, int]]) -> Fraction | None:
-    """The largest ratio of an outcome's chances under two laws of one total; None if one rules it out."""
+    """The largest ratio of an outcome's chances under two laws of one total; None if one rules it
+    out.
+    """
     most, least = 1, 1
     for outcome in set().union(*laws):
         chances = [law.get(outcome, 0) for law in laws]
@@ -395,15 +454,18 @@ def worst_ratio(laws: list[dict[Outcome, int]]) -> Fraction | None:
     return Fraction(most, least)
 
 
-def mean_exceeds(mean: float, stated: float, samples: int, comparisons: int, doubt: float = 1e-3) -> bool:
-    """Whether a mean of values in [0, 1] is too large for the expectation stated, all comparisons together.
+def mean_exceeds(
+    mean: float, stated: float, samples: int, comparisons: int, doubt: float = 1e-3
+) -> bool:
+    """Whether a mean of values in [0, 1] is too large for the expectation stated, all comparisons
+    together.
 
     >>> mean_exceeds(0.02, 0.001, samples=400, comparisons=100), mean_exceeds(0.002, 0.001, 400, 100)
     (True, False)
     """
     if mean <= stated:
         return False
-    # P(mean >= x) <= exp(-n KL(x || delta))                                         hoeffding1963, theorem 1
+    # P(mean >= x) <= exp(-n KL(x || delta))   hoeffding1963, theorem 1
     apart = mean * math.log(mean / stated)
     if mean < 1:
         apart += (1 - mean) * math.log((1 - mean) / (1 - stated))
@@ -421,7 +483,9 @@ def _tickets(plan: Plan) -> Tickets | None:
 
 
 class _Ends(Entropy):
-    """Sampled public coins; the first draw, the cohort's, is at its ends in the first two samples."""
+    """Sampled public coins; the first draw, the cohort's,
+    is at its ends in the first two samples.
+    """
 
     def __init__(self, source: Entropy, number: int) -> None:
         self._source, self._number = source, number

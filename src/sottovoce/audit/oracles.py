@@ -21,7 +21,9 @@ _BATCH = 5_000
 
 @dataclass(frozen=True)
 class ExactAudit:
-    """The largest log ratio over all outputs and pairs of inputs, from the randomizer's own code."""
+    """The largest log ratio over all outputs and pairs of inputs,
+    from the randomizer's own code.
+    """
 
     oracle: str
     epsilon_claimed: float
@@ -59,12 +61,15 @@ class SampledAudit:
         verdict = "PASS" if self.passed else "FAIL"
         return (
             f"{verdict} {self.oracle}: epsilon is at least {self.lower_bound:.4g} "
-            f"({self.draws:,} draws, confidence {self.confidence:.2%}), claimed {self.epsilon_claimed:.6g}"
+            f"({self.draws:,} draws, confidence {self.confidence:.2%}), claimed "
+            f"{self.epsilon_claimed:.6g}"
         )
 
 
 def worst_ratio(oracle: Oracle) -> Fraction | None:
-    """The largest ratio in the enumerated channel; None if an output is possible for one input only."""
+    """The largest ratio in the enumerated channel; None if an output is possible for one input
+    only.
+    """
     laws = oracle.exact_channel()
     worst = Fraction(1)
     for output in oracle.outputs():
@@ -76,7 +81,8 @@ def worst_ratio(oracle: Oracle) -> Fraction | None:
 
 
 def exact(oracle: Oracle) -> ExactAudit:
-    """Enumerate the channel of the randomizer as it is coded and compare it with what the oracle claims.
+    """Enumerate the channel of the randomizer as it is coded and compare it with what the oracle
+    claims.
 
     >>> from sottovoce.oracles import oracle
     >>> exact(oracle("grr", size=4, epsilon=1.0)).passed
@@ -84,8 +90,12 @@ def exact(oracle: Oracle) -> ExactAudit:
     """
     worst = worst_ratio(oracle)
     found = math.inf if worst is None else log_ratio(worst)
-    passed = worst is not None and worst <= oracle.worst_ratio and not exceeds(worst, oracle.requested)
-    return ExactAudit(oracle.names[0], float(oracle.requested), found, len(oracle.outputs()), passed)
+    passed = (
+        worst is not None and worst <= oracle.worst_ratio and not exceeds(worst, oracle.requested)
+    )
+    return ExactAudit(
+        oracle.names[0], float(oracle.requested), found, len(oracle.outputs()), passed
+    )
 
 
 def sample(
@@ -95,20 +105,26 @@ def sample(
     entropy: Entropy,
     progress: Callable[[int], None] | None = None,
 ) -> SampledAudit:
-    """Bound epsilon from below: events that tell two values apart, their rates bounded by Clopper-Pearson.
+    """Bound epsilon from below: events that tell two values apart, their rates bounded by
+    Clopper-Pearson.
 
-    The events say which of the two values a report supports. For each, ln(TPR/FPR) with the true rate bounded from
-    below and the false rate from above is a lower bound on epsilon; the error is shared over all of them.
+    The events say which of the two values a report supports. For each, ln(TPR/FPR) with the true
+    rate bounded from below and the false rate from above is a lower bound on epsilon; the error is
+    shared over all of them.
     """
     if draws < 1000 or not 0 < confidence < 1:
-        raise InvalidInput(f"draws ({draws}) must be at least 1000 and confidence ({confidence}) between 0 and 1")
+        raise InvalidInput(
+            f"draws ({draws}) must be at least 1000 and confidence ({confidence}) between 0 and 1"
+        )
     pair = (0, oracle.size - 1)
     each = draws // 2
     counts = [[0] * 4, [0] * 4]
     for side, value in enumerate(pair):
         for done in range(each):
             output = oracle.randomize(value, entropy)
-            counts[side][oracle.supports(output, pair[0]) + 2 * oracle.supports(output, pair[1])] += 1
+            counts[side][
+                oracle.supports(output, pair[0]) + 2 * oracle.supports(output, pair[1])
+            ] += 1
             if progress is not None and done % _BATCH == 0:
                 progress(side * each + done)
     alpha = (1 - confidence) / (2 * 8)  # two bounds for each of four events in two directions
@@ -119,7 +135,8 @@ def sample(
             false_rate = clopper_pearson(counts[1 - side][event], each, alpha)[1]
             if true_rate > 0:
                 bound = max(bound, math.log(true_rate / false_rate))
-    claimed = min(oracle.epsilon, float(oracle.requested))  # thresholds that were tampered with change the first
+    # thresholds that were tampered with change the first
+    claimed = min(oracle.epsilon, float(oracle.requested))
     return SampledAudit(oracle.names[0], claimed, bound, 2 * each, confidence, bound <= claimed)
 
 
@@ -138,7 +155,9 @@ def audit(
     confidence: float = CONFIDENCE,
     progress: Callable[[int], None] | None = None,
 ) -> ExactAudit | SampledAudit:
-    """Exact where the outputs can be enumerated, by sampling from the system's entropy where they cannot."""
+    """Exact where the outputs can be enumerated, by sampling from the system's entropy where they
+    cannot.
+    """
     try:
         return exact(oracle)
     except NotEnumerable:

@@ -95,16 +95,24 @@ class PlanAudit:
 
     def _enumerated(self, found: Enumeration) -> list[str]:
         scope = f"{_SCOPES[found.scope]} ({found.records} at once)"
-        public = "all public coins" if not found.public_samples else f"{found.public_samples} draws of public coins"
+        public = (
+            "all public coins"
+            if not found.public_samples
+            else f"{found.public_samples} draws of public coins"
+        )
         first = (
             f"  enumerated: {scope}, {found.cohorts:,} of {self.cohorts:,} cohorts, {public}; "
             f"{found.ways:,} ways that coins fall, {found.reports:,} reports"
         )
         if self.stated.delta:
-            cost = f"delta {found.delta:.3g} at epsilon {self.stated.per_report:.6g} (stated {self.stated.delta:.3g})"
+            cost = (
+                f"delta {found.delta:.3g} at epsilon {self.stated.per_report:.6g} (stated "
+                f"{self.stated.delta:.3g})"
+            )
             return [first, f"  {cost}"]
         largest = (
-            f"  largest log ratio: {found.epsilon:.12g} of one report (stated {self.stated.per_report:.12g}, "
+            f"  largest log ratio: {found.epsilon:.12g} of one report (stated "
+            f"{self.stated.per_report:.12g}, "
             f"asked for {self.requested})"
         )
         if found.lifetime is None:
@@ -117,7 +125,10 @@ class PlanAudit:
         bound = f"epsilon is at least {sample.epsilon:.4g}, over a lifetime {sample.lifetime:.4g}"
         if self.stated.delta:
             bound = f"delta is at least {sample.delta:.3g}"
-        return f"  sampled: {sample.draws:,} reports with real coins, {bound} (confidence {sample.confidence:.2%})"
+        return (
+            f"  sampled: {sample.draws:,} reports with real coins, {bound} (confidence "
+            f"{sample.confidence:.2%})"
+        )
 
 
 def _finite(value: float | None) -> float | None:
@@ -134,10 +145,11 @@ def audit_plan(
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PlanAudit:
-    """Audit a plan by the reports of its devices: cohort, encoding, all asks together, one report and several.
+    """Audit a plan by the reports of its devices: cohort, encoding, all asks together, one report
+    and several.
 
-    Every way that the coins can fall is gone for many pairs of records, if there are at most about ``limit``; draws
-    with real coins follow, more of them where nothing could be enumerated.
+    Every way that the coins can fall is gone for many pairs of records, if there are at most about
+    ``limit``; draws with real coins follow, more of them where nothing could be enumerated.
 
     Args:
         plan: the plan to audit.
@@ -170,4 +182,12 @@ def audit_plan(
     further = None if progress is None else (lambda done: progress(before + done))
     sample = sample_reports(plan, count, confidence, device, entropy, further)
     faults += sample.faults
-    return PlanAudit(plan.id, plan.guarantee, str(plan.epsilon), len(plan.cohorts), enumeration, sample, tuple(faults))
+    return PlanAudit(
+        plan.id,
+        plan.guarantee,
+        str(plan.epsilon),
+        len(plan.cohorts),
+        enumeration,
+        sample,
+        tuple(faults),
+    )

@@ -1,4 +1,6 @@
-"""The records that an audit compares: all of them, or the extremes and a spread of each attribute's values."""
+"""The records that an audit compares: all of them, or the extremes and a spread of each attribute's
+values.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ _STRANGE = ("?", "?" * 1024, -1, 0.5)  # values that a schema may lack; no schem
 class Records:
     """Records of a plan's schema, from one end of every attribute to the other.
 
-    ``scope`` says what they cover: ``all`` records, ``all read`` (every value of what one cohort reads, the others at
-    both ends and then one at a time, as many as there is room for), or ``some``.
+    ``scope`` says what they cover: ``all`` records, ``all read`` (every value of what one cohort
+    reads, the others at both ends and then one at a time, as many as there is room for), or
+    ``some``.
     """
 
     def __init__(self, plan: Plan, most: int = MAX_RECORDS) -> None:
@@ -55,17 +58,24 @@ class Records:
             self.scope = "some"
             return self._some(names)
         low, high = self.lowest, self.highest
-        cells = [dict(zip(names, cell, strict=True)) for cell in product(*(self._values[name] for name in names))]
+        cells = [
+            dict(zip(names, cell, strict=True))
+            for cell in product(*(self._values[name] for name in names))
+        ]
         found = [low | cell for cell in cells]
         rest = [name for name in self._values if name not in names]
         if rest:  # what is not read must not matter
             found += [high | cells[0], high | cells[-1]]
             room = max(0, self._most - len(found))
-            found += islice((low | {name: value} for name in rest for value in self._values[name][1:-1]), room)
+            found += islice(
+                (low | {name: value} for name in rest for value in self._values[name][1:-1]), room
+            )
         return found
 
     def _compared(self, index: int) -> list[str]:
-        """The attributes whose values are gone through together: all of them, all that are read, or one cohort's."""
+        """The attributes whose values are gone through together: all of them, all that are read, or
+        one cohort's.
+        """
         read = self._plan.cohorts.attributes
         for names in (self._sizes, read):
             if self._is_whole(names):
@@ -75,7 +85,8 @@ class Records:
     def _some(self, names: Sequence[str]) -> list[Record]:
         low, high = self.lowest, self.highest
         moved = chain.from_iterable(
-            (low | {name: self._values[name][-1]}, high | {name: self._values[name][0]}) for name in names
+            (low | {name: self._values[name][-1]}, high | {name: self._values[name][0]})
+            for name in names
         )
         longest = max(len(self._values[name]) for name in names)
         spread = (
@@ -85,17 +96,35 @@ class Records:
         return _distinct(chain((low, high), islice(moved, self._most // 2), spread), self._most)
 
     def outside(self, index: int) -> list[Record]:
-        """Records without a valid value of what a cohort reads; of attributes for which few values may stand in."""
-        names = [name for name in self._plan.cohorts[index].attributes if self._stand_ins(name) <= self._most]
-        others = {name: _unlisted(self._plan.schema[name], self._values[name][-1]) for name in names}
+        """Records without a valid value of what a cohort reads; of attributes for which few values
+        may stand in.
+        """
+        names = [
+            name
+            for name in self._plan.cohorts[index].attributes
+            if self._stand_ins(name) <= self._most
+        ]
+        others = {
+            name: _unlisted(self._plan.schema[name], self._values[name][-1]) for name in names
+        }
         longest = max((len(values) for values in others.values()), default=0)
         low = self.lowest
         wrong = (
-            low | {name: values[place]} for place in range(longest) for name, values in others.items() if values[place:]
+            low | {name: values[place]}
+            for place in range(longest)
+            for name, values in others.items()
+            if values[place:]
         )
-        lacking = ({other: value for other, value in low.items() if other != name} for name in names)
+        lacking = (
+            {other: value for other, value in low.items() if other != name} for name in names
+        )
         missing = (low | {name: None} for name in names)
-        turns = (record for turn in zip_longest(lacking, wrong, missing) for record in turn if record is not None)
+        turns = (
+            record
+            for turn in zip_longest(lacking, wrong, missing)
+            for record in turn
+            if record is not None
+        )
         return list(islice(turns, max(2, self._most // 8)))
 
     def _stand_ins(self, name: str) -> int:
@@ -103,7 +132,11 @@ class Records:
         attribute, form = self._plan.schema[name], self._plan.cohorts.form
         if form == MEMBERS:
             return 1
-        return 1 << attribute.spelling_bits if form == SPELLING and isinstance(attribute, Text) else attribute.size
+        return (
+            1 << attribute.spelling_bits
+            if form == SPELLING and isinstance(attribute, Text)
+            else attribute.size
+        )
 
     def pairs(self) -> list[tuple[Record, Record]]:
         """A few pairs that a mechanism should hardly tell apart."""
@@ -111,7 +144,11 @@ class Records:
         found = [(low, high)]
         if self._plan.cohorts.form == MEMBERS:  # neither empty nor full
             name = next(iter(self._sizes))
-            inner = [value for value in self._values[name] if 0 < len(value) < self._sizes[name].bit_length() - 1]
+            inner = [
+                value
+                for value in self._values[name]
+                if 0 < len(value) < self._sizes[name].bit_length() - 1
+            ]
             if inner:
                 found.append((low | {name: inner[0]}, high | {name: inner[-1]}))
         return found
@@ -135,7 +172,8 @@ def _count(attribute: Attribute, form: str) -> int:
 
 
 def _unlisted(attribute: Attribute, valid: Any) -> list[Any]:
-    """Values that a schema refuses: for a set also one that holds what the schema lists beside what it does not.
+    """Values that a schema refuses: for a set also one that holds what the schema lists beside what
+    it does not.
 
     >>> _unlisted(Ordinal(18, 97), 97), _unlisted(Items("abc"), ["a", "b", "c"])
     ([98], [['a', 'b', 'c', '?'], ['?'], 0.5])
@@ -170,7 +208,10 @@ def values_of(attribute: Attribute, form: str, most: int) -> list[Any]:
     if isinstance(attribute, Ordinal):
         span = attribute.high - attribute.low + 1
         # the first number of a bin: the least x with floor(x size / span) = code
-        return [attribute.low - (-code * span // attribute.size) for code in _spread(attribute.size, most)]
+        return [
+            attribute.low - (-code * span // attribute.size)
+            for code in _spread(attribute.size, most)
+        ]
     if attribute.kind == "integer":
         return _spread(attribute.size, most)
     labels = attribute.labels()
@@ -194,7 +235,9 @@ def _spread(size: int, most: int) -> list[int]:
 
 
 def _sets(labels: list[Any], most: int) -> list[list[Any]]:
-    """Sets from the empty one to the full one; of many the first and last items, by sizes that double."""
+    """Sets from the empty one to the full one; of many the first and last items, by sizes that
+    double.
+    """
     count = len(labels)
     if 1 << min(count, 64) <= most:
         return [list(some) for size in range(count + 1) for some in combinations(labels, size)]
@@ -208,7 +251,10 @@ def _texts(attribute: Text, most: int) -> list[str]:
     """The shortest strings, and the longest of one character where there are more."""
     letters = attribute.alphabet or "abcdefghijklmnopqrstuvwxyz"
     weights = [len(letter.encode()) for letter in letters]
-    longest = [letter * (attribute.bytes // weight) for letter, weight in zip(letters, weights, strict=True)]
+    longest = [
+        letter * (attribute.bytes // weight)
+        for letter, weight in zip(letters, weights, strict=True)
+    ]
     if attribute.spellings <= most:
         return _all_texts(attribute, letters)
     return list(dict.fromkeys(["", *letters[: most // 2], *longest[-max(1, most // 2 - 1) :]]))
@@ -217,5 +263,7 @@ def _texts(attribute: Text, most: int) -> list[str]:
 def _all_texts(attribute: Text, letters: str) -> list[str]:
     found = [""]
     for text in found:
-        found += [text + letter for letter in letters if len((text + letter).encode()) <= attribute.bytes]
+        found += [
+            text + letter for letter in letters if len((text + letter).encode()) <= attribute.bytes
+        ]
     return found

@@ -1,4 +1,6 @@
-"""Whole reports sampled: events that tell two records apart, their rates bounded. It can convict, never acquit."""
+"""Whole reports sampled: events that tell two records apart, their rates bounded. It can convict,
+never acquit.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ Feature = Hashable
 
 @dataclass
 class ReportSample:
-    """Lower bounds, of one report and of two of a device's three; beyond what is stated, the plan is convicted."""
+    """Lower bounds, of one report and of two of a device's three; beyond what is stated, the plan
+    is convicted.
+    """
 
     draws: int
     confidence: float
@@ -47,8 +51,8 @@ def sample_reports(
 ) -> ReportSample:
     """Draw reports of pairs of records as devices do, and bound what tells the two apart.
 
-    The first half of the draws chooses events, the second half counts them. Every other device keeps a state and
-    reports three times.
+    The first half of the draws chooses events, the second half counts them. Every other device
+    keeps a state and reports three times.
 
     Args:
         plan: the plan whose devices are audited.
@@ -60,10 +64,12 @@ def sample_reports(
     """
     if draws < MIN_DRAWS or not 0 < confidence < 1:
         raise InvalidInput(
-            f"draws ({draws}) must be at least {MIN_DRAWS} and confidence ({confidence}) between 0 and 1"
+            f"draws ({draws}) must be at least {MIN_DRAWS} and confidence ({confidence}) between 0 "
+            "and 1"
         )
     pairs = Records(plan).pairs()
-    each = draws // (4 * len(pairs))  # for each record of a pair, to choose events and to count them
+    # for each record of a pair, to choose events and to count them
+    each = draws // (4 * len(pairs))
     found = ReportSample(4 * len(pairs) * each, confidence)
     devices = _SampledDevices(plan, device, entropy, progress)
     for pair in pairs:
@@ -77,33 +83,44 @@ def _judge(plan: Plan, found: ReportSample) -> None:
     if stated.delta:
         if found.delta > stated.delta:
             found.faults.append(
-                f"sampled reports show a delta of at least {found.delta:.3g}, stated {stated.delta:.3g}"
+                f"sampled reports show a delta of at least {found.delta:.3g}, stated "
+                f"{stated.delta:.3g}"
             )
         return
     # thresholds that were tampered with change what is stated, not what was asked for
     if found.epsilon > min(stated.per_report, float(plan.epsilon)):
         found.faults.append(f"sampled reports show that one costs at least {found.epsilon:.4g}")
     if found.lifetime > min(stated.lifetime, float(plan.epsilon)):
-        found.faults.append(f"sampled reports show that a lifetime costs at least {found.lifetime:.4g}")
+        found.faults.append(
+            f"sampled reports show that a lifetime costs at least {found.lifetime:.4g}"
+        )
 
 
 class _SampledDevices:
     """Devices that report, one after another."""
 
     def __init__(
-        self, plan: Plan, device: Device, entropy: Entropy | None, progress: Callable[[int], None] | None
+        self,
+        plan: Plan,
+        device: Device,
+        entropy: Entropy | None,
+        progress: Callable[[int], None] | None,
     ) -> None:
         self._plan, self._device, self._entropy, self._progress = plan, device, entropy, progress
         self._key = os.urandom(32)
         self._made = 0
 
     def tell(self, record: Record, other: Record) -> Outcome:
-        """One report of a new device, or three of one that keeps its state: on another answer, and after a restart."""
+        """One report of a new device, or three of one that keeps its state: on another answer, and
+        after a restart.
+        """
         self._made += 1
         if self._progress is not None and self._made % _BATCH == 0:
             self._progress(self._made)
         if self._made % 2:
-            return self._told([[record]], None if len(self._plan.series.shares) == 1 else new_state())
+            return self._told(
+                [[record]], None if len(self._plan.series.shares) == 1 else new_state()
+            )
         return self._told([[record, other], [record]], joined(self._plan))
 
     def _told(self, sessions: list[Session], state: ClientState | None) -> Outcome:
@@ -112,7 +129,9 @@ class _SampledDevices:
     def _assignment(self, place: int) -> Assignment | None:
         if self._plan.coin != "assigned":
             return None
-        return Assignment.sign(self._key, self._plan.id, (place << 64 | self._made).to_bytes(16, "big"), LATEST)
+        return Assignment.sign(
+            self._key, self._plan.id, (place << 64 | self._made).to_bytes(16, "big"), LATEST
+        )
 
 
 class _Looks:
@@ -120,11 +139,17 @@ class _Looks:
 
     def __init__(self, plan: Plan, pair: tuple[Record, Record]) -> None:
         self._plan = plan
-        self._codes = [plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form) for record in pair]
-        self._telling: dict[int, list[tuple[list[int], list[int]]]] = {}  # cohort -> ask -> values of one record only
+        self._codes = [
+            plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
+            for record in pair
+        ]
+        # cohort -> ask -> values of one record only
+        self._telling: dict[int, list[tuple[list[int], list[int]]]] = {}
 
     def pattern(self, told: Told | None) -> Feature:
-        """For each ask, whether the report supports a value that only the one or only the other record has."""
+        """For each ask, whether the report supports a value that only the one or only the other
+        record has.
+        """
         if told is None:
             return None
         if not told.is_plain(self._plan) or not 0 <= told.cohort < len(self._plan.cohorts):
@@ -133,12 +158,16 @@ class _Looks:
         if told.cohort not in self._telling:
             self._telling[told.cohort] = [self._values(ask) for ask in cohort.asks]
         signs = []
-        for ask, part, values in zip(cohort.asks, cohort.slices, self._telling[told.cohort], strict=True):
+        for ask, part, values in zip(
+            cohort.asks, cohort.slices, self._telling[told.cohort], strict=True
+        ):
             try:
                 output = ask.oracle.unpack(told.payload[part])
             except SottovoceError:
                 return "impossible", told.payload
-            signs.append(tuple(any(ask.oracle.supports(output, value) for value in some) for some in values))
+            signs.append(
+                tuple(any(ask.oracle.supports(output, value) for value in some) for some in values)
+            )
         return tuple(signs)
 
     def _values(self, ask: Ask) -> tuple[list[int], list[int]]:
@@ -146,7 +175,9 @@ class _Looks:
         return sorted(one - other)[:MAX_VALUES], sorted(other - one)[:MAX_VALUES]
 
     def _reached(self, ask: Ask, place: int) -> set[int]:
-        """The values that an encoding may give for a record; a set of values counts as all of them."""
+        """The values that an encoding may give for a record;
+        a set of values counts as all of them.
+        """
 
         def encode(entropy: Entropy) -> object:
             return ask.encoding.encode(self._codes[place], entropy)
@@ -163,13 +194,19 @@ class _Looks:
 
 
 def _compare(
-    plan: Plan, devices: _SampledDevices, pair: tuple[Record, Record], each: int, pairs: int, found: ReportSample
+    plan: Plan,
+    devices: _SampledDevices,
+    pair: tuple[Record, Record],
+    each: int,
+    pairs: int,
+    found: ReportSample,
 ) -> None:
     looks = _Looks(plan, pair)
     # [half][record] -> (outcome's features) for one report and for the first with a later one
     halves = [[_features(devices, looks, pair, side, each) for side in (0, 1)] for _ in range(2)]
     kinds = len(halves[0][0])
-    alpha = (1 - found.confidence) / (2 * 4 * kinds * pairs)  # two bounds for two events in two directions of each kind
+    # two bounds for two events in two directions of each kind
+    alpha = (1 - found.confidence) / (2 * 4 * kinds * pairs)
     bound = math.exp(plan.guarantee.per_report)
     for kind in range(kinds):
         for side in (0, 1):
@@ -189,7 +226,9 @@ def _compare(
 def _features(
     devices: _SampledDevices, looks: _Looks, pair: tuple[Record, Record], side: int, count: int
 ) -> list[Counter[Feature]]:
-    """How often each look was seen: the cohort, the pattern, both; and the pattern beside that of each later report."""
+    """How often each look was seen: the cohort, the pattern, both; and the pattern beside that of
+    each later report.
+    """
     seen: list[Counter[Feature]] = [Counter() for _ in range(3 + LATER)]
     for _ in range(count):
         outcome = devices.tell(pair[side], pair[1 - side])
@@ -205,7 +244,9 @@ def _features(
 
 
 def _events(mine: Counter[Feature], theirs: Counter[Feature]) -> list[set[Feature]]:
-    """Events that speak for the first: all features seen more often there, and those seen far more often."""
+    """Events that speak for the first: all features seen more often there, and those seen far more
+    often.
+    """
     odds = {feature: (count + 1) / (theirs[feature] + 1) for feature, count in mine.items()}
     frequent = {feature: ratio for feature, ratio in odds.items() if mine[feature] >= 50}
     best = max(frequent.values(), default=1.0)

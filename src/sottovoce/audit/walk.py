@@ -1,6 +1,7 @@
 """Every way that a device's coins can fall: private coins branch, public ones are settled first.
 
-A coin is one comparison of a 64-bit word, so it branches into two ways with exact chances, not into 2**64.
+A coin is one comparison of a 64-bit word, so it branches into two ways with exact chances, not into
+2**64.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class Path:
 
 
 class Word:
-    """A uniform integer of many bits, known only as far as it was compared. It does nothing else."""
+    """A uniform integer of many bits, known only as far as it was compared.
+    It does nothing else.
+    """
 
     def __init__(self, path: Path, count: int) -> None:
         self._path = path
@@ -90,20 +93,28 @@ class Word:
         return not self < threshold + 1
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise NotEnumerable("a device uses many bits otherwise than by comparing them; use a sampling audit")
+        raise NotEnumerable(
+            "a device uses many bits otherwise than by comparing them; use a sampling audit"
+        )
 
-    __index__ = __int__ = __and__ = __rand__ = __or__ = __xor__ = __mod__ = __add__ = __sub__ = __rshift__ = _refuse
+    __index__ = __int__ = __and__ = __rand__ = __or__ = __xor__ = __mod__ = __add__ = __sub__ = (
+        __rshift__
+    ) = _refuse
     __eq__ = __hash__ = _refuse
 
 
 class BranchingBits(System):
-    """A device's generator with nothing replaced but its bits: all that is drawn from them is the device's code."""
+    """A device's generator with nothing replaced but its bits: all that is drawn from them is the
+    device's code.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def bits(self, count: int) -> Any:
-        return self._path.choose(1 << count) if count <= MAX_COUNTED_BITS else Word(self._path, count)
+        return (
+            self._path.choose(1 << count) if count <= MAX_COUNTED_BITS else Word(self._path, count)
+        )
 
 
 @dataclass(frozen=True)
@@ -117,8 +128,9 @@ class Tickets:
 class PublicCoins(Entropy):
     """Public coins, settled by the first report and the same for all others.
 
-    Few outcomes are branched over by ``path``; of many, or without a path, one is drawn from ``source``. Whoever asks
-    for other draws than the first report did makes public coins tell something: ``differs`` is then true.
+    Few outcomes are branched over by ``path``; of many, or without a path, one is drawn from
+    ``source``. Whoever asks for other draws than the first report did makes public coins tell
+    something: ``differs`` is then true.
     """
 
     def __init__(self, source: Entropy, path: Path | None, tickets: Tickets | None = None) -> None:
@@ -226,8 +238,11 @@ class Law(Generic[T]):
         return {output: part * times for output, part in self.chances.items()}
 
 
-def law_of(draw: Callable[[Path], T], limit: int, count: Callable[[], None] | None = None) -> Law[T]:
-    """The law of ``draw`` from every way it can go, at most ``limit`` of them; ``count`` is told of each.
+def law_of(
+    draw: Callable[[Path], T], limit: int, count: Callable[[], None] | None = None
+) -> Law[T]:
+    """The law of ``draw`` from every way it can go, at most ``limit`` of them; ``count`` is told of
+    each.
 
     >>> law = law_of(lambda path: BranchingBits(path).coin(1 << 62), limit=10)
     >>> law.chances[True] / law.total

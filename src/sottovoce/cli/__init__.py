@@ -28,7 +28,9 @@ def run(arguments: Sequence[str]) -> int:
     0 well, 1 an audit failed or reports were lost, 2 bad input, 130 interrupted.
     """
     try:
-        outcome = app(args=list(arguments) or ["--help"], prog_name="sottovoce", standalone_mode=False)
+        outcome = app(
+            args=list(arguments) or ["--help"], prog_name="sottovoce", standalone_mode=False
+        )
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as wrong:
@@ -50,6 +52,7 @@ def _explained(wrong: Exception) -> str | None:
     if isinstance(wrong, OSError):
         named = f"{wrong.filename}: " if wrong.filename else ""
         return f"{named}{wrong.strerror or 'the file cannot be read; it was cut or damaged'}"
-    # A wrong option: typer carries its own click or uses the installed one, by version; both explain themselves.
+    # A wrong option: typer carries its own click or uses the installed one, by version; both
+    # explain themselves.
     explain = getattr(wrong, "format_message", None)
     return str(explain()) if explain else None

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, listed, print_json
+from sottovoce.cli.commands import (
+    Json,
+    PlanFile,
+    PlanId,
+    Quiet,
+    ReportsSource,
+    app,
+    listed,
+    print_json,
+)
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
@@ -28,7 +37,9 @@ def hear(plan_file: Path, plan_id: str | None, reports: str, quiet: bool) -> Agg
 
     made = read_plan(plan_file, plan_id)
     if not made.question.is_joint:
-        raise InvalidInput(f"plan ({plan_file}): its question must be marginals, not {made.question.kind}")
+        raise InvalidInput(
+            f"plan ({plan_file}): its question must be marginals, not {made.question.kind}"
+        )
     return heard(made, reports, quiet)
 
 
@@ -37,13 +48,20 @@ def associate(
     plan_file: PlanFile,
     reports: ReportsSource,
     pair: Annotated[
-        list[str] | None, typer.Option(metavar="a,b", help="Two attributes; may be given again. By default all pairs.")
+        list[str] | None,
+        typer.Option(
+            metavar="a,b", help="Two attributes; may be given again. By default all pairs."
+        ),
     ] = None,
     null: Annotated[
         str | None,
-        typer.Option(metavar="LAW", help="asymptotic, simulation or naive; by default what the method needs."),
+        typer.Option(
+            metavar="LAW", help="asymptotic, simulation or naive; by default what the method needs."
+        ),
     ] = None,
-    replicates: Annotated[int, typer.Option(help="Collections that are simulated for one null law.")] = 99,
+    replicates: Annotated[
+        int, typer.Option(help="Collections that are simulated for one null law.")
+    ] = 99,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 1,
     as_json: Json = False,
     plan_id: PlanId = None,
@@ -51,7 +69,8 @@ def associate(
 ) -> None:
     """Test which attributes go together, the privacy noise allowed for.
 
-    A small p says that two attributes are not independent; `adjusted` allows for testing many pairs at once.
+    A small p says that two attributes are not independent; `adjusted` allows for testing many pairs
+    at once.
 
     Example:  sottovoce associate plan.json reports.parquet --pair smoker,age
     """
@@ -61,7 +80,9 @@ def associate(
     pairs = None if pair is None else [listed(each) for each in pair]
     heard = hear(plan_file, plan_id, reports, quiet)
     with progress("simulating", None, quiet) as advance:
-        found = analysis.associate(heard, pairs, null=null, replicates=replicates, seed=seed, progress=advance)
+        found = analysis.associate(
+            heard, pairs, null=null, replicates=replicates, seed=seed, progress=advance
+        )
     if as_json:
         print_json([each.to_json() for each in found])
         return
@@ -73,12 +94,16 @@ def _lines(found: Sequence[Association]) -> list[str]:
     """Rows for a person's eyes, the clearest first."""
     names = [" - ".join(each.attributes) for each in found]
     width = max(len("attributes"), *map(len, names))
-    lines = [f"{'attributes':<{width}}  {'V':>7} {'statistic':>10} {'degrees':>8} {'p':>10} {'adjusted':>10}"]
+    lines = [
+        f"{'attributes':<{width}}  {'V':>7} {'statistic':>10} {'degrees':>8} {'p':>10} "
+        f"{'adjusted':>10}"
+    ]
     rows = list(zip(names, found, strict=True))
     tested = [row for row in rows if row[1].is_asked]
     for name, each in sorted(tested, key=lambda row: (row[1].p_value, -row[1].statistic)):
         lines.append(
-            f"{name:<{width}}  {each.strength:>7} {each.statistic:>10.2f} {each.degrees:>8} {each.p_value:>10.3g} "
+            f"{name:<{width}}  {each.strength:>7} {each.statistic:>10.2f} {each.degrees:>8} "
+            f"{each.p_value:>10.3g} "
             f"{each.adjusted:>10.3g}  {each.mark}".rstrip()
         )
     lines += [f"{name:<{width}}  never asked together" for name, each in rows if not each.is_asked]
@@ -93,15 +118,20 @@ def _lines(found: Sequence[Association]) -> list[str]:
 def tree(
     plan_file: PlanFile,
     reports: ReportsSource,
-    root: Annotated[str | None, typer.Option(metavar="NAME", help="By default the attribute that tells most.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
+    root: Annotated[
+        str | None, typer.Option(metavar="NAME", help="By default the attribute that tells most.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
+    ] = None,
     as_json: Json = False,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw the tree of attributes that tell most about each other.
 
-    Figures are mutual informations in nats, less what noise alone would seem to tell, with standard errors.
+    Figures are mutual informations in nats, less what noise alone would seem to tell, with standard
+    errors.
 
     Example:  sottovoce tree plan.json reports.parquet --plot tree.svg
     """
@@ -124,8 +154,12 @@ def synthesize(
     reports: ReportsSource,
     people: Annotated[int, typer.Option(help="How many to make up.")],
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same people.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where they go: .csv or .parquet.")],
-    attributes: Annotated[str | None, typer.Option(metavar="a,b,c", help="Some; by default all of the plan.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where they go: .csv or .parquet.")
+    ],
+    attributes: Annotated[
+        str | None, typer.Option(metavar="a,b,c", help="Some; by default all of the plan.")
+    ] = None,
     as_json: Json = False,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -160,4 +194,6 @@ def synthesize(
     typer.echo(f"{len(made):,} synthetic people written to {output}")
     if unasked:
         parts = [estimate.work.places(part) for part in unasked]
-        typer.echo(visible(f"Note: never asked, so drawn as if independent: {named(estimate.work, parts)}"))
+        typer.echo(
+            visible(f"Note: never asked, so drawn as if independent: {named(estimate.work, parts)}")
+        )

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> list[Table]:
-    """The tables named ``a,b``, then all of ``k`` attributes; those that the plan asked for if nobody names any."""
+    """The tables named ``a,b``, then all of ``k`` attributes; those that the plan asked for if
+    nobody names any.
+    """
     tables = [found.marginal(*(name.strip() for name in names.split(","))) for names in marginals]
     if k is not None:
         tables += found.marginals(k).values()
@@ -94,7 +96,10 @@ def popular(
 def _what_follows(after: Plan) -> str:
     rounds = len(after.series.shares)
     if rounds == 1:
-        return "Everybody is asked once more, out of what is left of epsilon: --next FILE writes that plan"
+        return (
+            "Everybody is asked once more, out of what is left of epsilon: --next FILE writes "
+            "that plan"
+        )
     told = f"Round {after.series.number + 1} of {rounds} follows"
     return f"{told}: --next FILE writes its plan, for people who have not answered"
 

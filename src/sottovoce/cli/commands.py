@@ -1,4 +1,6 @@
-"""The commands. Each reads its arguments, calls the library and prints; the library does the work."""
+"""The commands. Each reads its arguments, calls the library and prints;
+the library does the work.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,22 @@ compare_app = typer.Typer(
 )
 app.add_typer(compare_app, name="compare")
 
-PlanFile = Annotated[Path, typer.Argument(metavar="plan.json", help="The plan, as `sottovoce plan` wrote it.")]
-ReportsSource = Annotated[
-    str, typer.Argument(metavar="reports.parquet", help="What the devices sent: Parquet, a folder of it, or a store.")
+PlanFile = Annotated[
+    Path, typer.Argument(metavar="plan.json", help="The plan, as `sottovoce plan` wrote it.")
 ]
-PlanId = Annotated[str | None, typer.Option("--id", metavar="HEX", help="Refuse the plan unless this is its id.")]
+ReportsSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="reports.parquet",
+        help="What the devices sent: Parquet, a folder of it, or a store.",
+    ),
+]
+PlanId = Annotated[
+    str | None, typer.Option("--id", metavar="HEX", help="Refuse the plan unless this is its id.")
+]
 SeriesFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Keeps every row's round, for plans of several rounds.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Keeps every row's round, for plans of several rounds."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
@@ -87,7 +98,10 @@ def _print_version(wanted: bool) -> None:
 )
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -96,7 +110,9 @@ def _root(
 @app.command()
 def plan(
     survey: Annotated[Path, typer.Argument(metavar="survey.toml", help="The survey.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where the plan goes.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the plan goes.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Freeze a survey into a plan that everybody can read.
@@ -116,7 +132,8 @@ def plan(
       kind = "frequencies"
       attributes = ["age"]
 
-    Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods is then printed too.
+    Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods
+    is then printed too.
     """
     from sottovoce.console.surveys import planner_ranking, ranking_json, read_survey
 
@@ -176,10 +193,13 @@ def _predicted_error(oracle: Oracle, people: int) -> float | None:
 @app.command()
 def whisper(
     plan_file: PlanFile,
-    people: Annotated[Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")],
+    people: Annotated[
+        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports.")
+        int | None,
+        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
     ] = None,
     series: SeriesFile = None,
     plan_id: PlanId = None,
@@ -187,11 +207,12 @@ def whisper(
 ) -> None:
     """Let everybody in a file whisper.
 
-    Each row becomes the report of one device. Without --seed every report draws its coins from the operating
-    system's entropy.
+    Each row becomes the report of one device. Without --seed every report draws its coins from the
+    operating system's entropy.
 
-    In a plan of several rounds a row is drawn into one of them and answers only there. --series FILE keeps who that
-    is: give the same file, and the same people in the same order, in every round. With --seed the same seed does it.
+    In a plan of several rounds a row is drawn into one of them and answers only there. --series
+    FILE keeps who that is: give the same file, and the same people in the same order, in every
+    round. With --seed the same seed does it.
 
     Example:  sottovoce whisper plan.json people.csv -o reports.parquet
 
@@ -212,36 +233,53 @@ def estimate(
         str | None, typer.Option(metavar="METHOD", help="Repair the estimate, such as norm-sub.")
     ] = None,
     marginal: Annotated[
-        list[str] | None, typer.Option(metavar="a,b", help="The table of these attributes; may be given again.")
+        list[str] | None,
+        typer.Option(metavar="a,b", help="The table of these attributes; may be given again."),
     ] = None,
-    k: Annotated[int | None, typer.Option("--k", min=1, help="All tables of so many attributes.")] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", min=1, help="All tables of so many attributes.")
+    ] = None,
     candidates: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The values to look for, one a line (open alphabets).")
+        Path | None,
+        typer.Option(metavar="FILE", help="The values to look for, one a line (open alphabets)."),
     ] = None,
     decoder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of rappor, o-rr and o-rappor: least-squares, nnls or lasso.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of rappor, o-rr and o-rappor: least-squares, nnls or lasso."
+        ),
     ] = None,
     tree: Annotated[
-        bool, typer.Option("--tree", help="Of popular values: the prefixes on the way, printed or drawn.")
+        bool,
+        typer.Option(
+            "--tree", help="Of popular values: the prefixes on the way, printed or drawn."
+        ),
     ] = False,
     following: Annotated[
-        Path | None, typer.Option("--next", metavar="FILE", help="Write the plan of the next round, if there is one.")
+        Path | None,
+        typer.Option(
+            "--next", metavar="FILE", help="Write the plan of the next round, if there is one."
+        ),
     ] = None,
     as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
     """Say what the crowd said, with standard errors and intervals.
 
-    Example:  sottovoce estimate plan.json reports.parquet --postprocess norm-sub --plot estimate.svg
+    Example:  sottovoce estimate plan.json reports.parquet --postprocess norm-sub --plot
+              estimate.svg
 
     Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db
 
-    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values, in rounds)
+    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values,
+              in rounds)
     """
     from sottovoce.cli import answers
     from sottovoce.console.reading import heard
@@ -255,8 +293,18 @@ def estimate(
     options = {key: value for key, value in wanted.items() if value is not None}
     found = heard(made, reports, quiet).estimate(**options)
     if found.is_part:
-        whole_tables = {"postprocess": postprocess, "marginal": marginal, "k": k, "decoder": decoder}
-        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "following": following, "refused": whole_tables}
+        whole_tables = {
+            "postprocess": postprocess,
+            "marginal": marginal,
+            "k": k,
+            "decoder": decoder,
+        }
+        how: dict[str, Any] = {
+            "plot": plot,
+            "with_tree": tree,
+            "following": following,
+            "refused": whole_tables,
+        }
         answers.popular(made, found, level=level, as_json=as_json, **how)
         return
     if tree or following is not None:
@@ -282,7 +330,9 @@ def estimate(
 
 @app.command()
 def audit(
-    plan_file: Annotated[Path | None, typer.Argument(metavar="[plan.json]", help="Audit a plan's reports.")] = None,
+    plan_file: Annotated[
+        Path | None, typer.Argument(metavar="[plan.json]", help="Audit a plan's reports.")
+    ] = None,
     oracle: Annotated[str | None, typer.Option(metavar="NAME", help="Or audit one oracle.")] = None,
     size: Annotated[int | None, typer.Option(help="Its number of values.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Its epsilon.")] = None,
@@ -292,9 +342,10 @@ def audit(
 ) -> None:
     """Prove that a plan, or an oracle, is as private as it says.
 
-    The exit code is 1 if it is not. A plan's devices are run along every way that their coins can fall, record by
-    record: cohort, encoding, all asks together, with exact chances. Public hashes that are too many are sampled, and
-    so are whole reports where they are too many to list; then each oracle is audited by itself, too.
+    The exit code is 1 if it is not. A plan's devices are run along every way that their coins can
+    fall, record by record: cohort, encoding, all asks together, with exact chances. Public hashes
+    that are too many are sampled, and so are whole reports where they are too many to list; then
+    each oracle is audited by itself, too.
 
     Example:  sottovoce audit plan.json
 
@@ -320,7 +371,9 @@ def audit(
     passed = all(result.passed for _, result in results) and (whole is None or whole.passed)
     if as_json:
         found = {"audits": [each.to_json() | result.to_json() for each, result in results]}
-        print_json({"passed": passed, **({} if whole is None else {"plan": whole.to_json()}), **found})
+        print_json(
+            {"passed": passed, **({} if whole is None else {"plan": whole.to_json()}), **found}
+        )
     else:
         if whole is not None:
             say(whole)
@@ -339,7 +392,8 @@ def oracles(
 ) -> None:
     """List the frequency oracles for your numbers.
 
-    The thesis's tables 3.1 and 3.2 beside what the integer coins realise, the recommended oracle marked.
+    The thesis's tables 3.1 and 3.2 beside what the integer coins realise, the recommended oracle
+    marked.
 
     Example:  sottovoce oracles --size 64 --epsilon 1
     """
@@ -373,7 +427,8 @@ def compare_oracles(
 
     Prints it beside theory, with seconds and bytes per report.
 
-    Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10 --oracles grr,olh
+    Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
+              --oracles grr,olh
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
@@ -398,17 +453,21 @@ def listed(text: str) -> list[str]:
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to fill.")] = Path("out/demo"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to fill.")] = Path(
+        "out/demo"
+    ),
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Simulate the coins, reproducibly; by default they are real.")
+        int | None,
+        typer.Option(min=0, help="Simulate the coins, reproducibly; by default they are real."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Run a whole private survey among made-up people.
 
-    The planner's choice, tables with intervals beside the truth, the dependency tree, what is popular, three methods
-    measured, and a collector to which 20,000 people post. It leaves the survey, plan, people, reports, store, a
-    picture and a page in the folder. In a terminal the collector stays, with the studio, until Ctrl-C.
+    The planner's choice, tables with intervals beside the truth, the dependency tree, what is
+    popular, three methods measured, and a collector to which 20,000 people post. It leaves the
+    survey, plan, people, reports, store, a picture and a page in the folder. In a terminal the
+    collector stays, with the studio, until Ctrl-C.
 
     Example:  sottovoce demo --output out/demo
     """

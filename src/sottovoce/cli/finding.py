@@ -1,4 +1,6 @@
-"""What is popular, for a person's eyes: values with their marks, the prefixes on the way, methods compared."""
+"""What is popular, for a person's eyes: values with their marks, the prefixes on the way, methods
+compared.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MOST_STEPS = 400  # prefixes that are printed; JSON holds all
 
 
 def findings_table(found: Estimate, level: float) -> RichTable:
-    """Values with intervals, a star for what noise alone does not explain, and how much noise alone would show."""
+    """Values with intervals, a star for what noise alone does not explain, and how much noise alone
+    would show.
+    """
     from rich.markup import escape
 
     table = found.table
@@ -40,7 +44,10 @@ def findings_table(found: Estimate, level: float) -> RichTable:
             f"{mark.expected_false:.2g}",
             style="bold" if mark.significant else None,
         )
-    notes = ["* significant; expected false: values that nobody holds and that would look as frequent, by noise alone"]
+    notes = [
+        "* significant; expected false: values that nobody holds and that would look as frequent, "
+        "by noise alone"
+    ]
     if len(marks) > MOST_SHOWN:
         notes.append(f"the {MOST_SHOWN} most frequent of {len(marks):,}; --json has them all")
     if not table.is_unbiased:
@@ -50,7 +57,9 @@ def findings_table(found: Estimate, level: float) -> RichTable:
 
 
 def tree_lines(found: Estimate) -> list[str]:
-    """The prefixes that led to what was found, the longer ones below what they extend, with counts."""
+    """The prefixes that led to what was found, the longer ones below what they extend,
+    with counts.
+    """
     steps = found.prefixes()
     below: dict[int | None, list[int]] = {}
     for place, step in enumerate(steps):
@@ -70,7 +79,9 @@ def tree_lines(found: Estimate) -> list[str]:
     for root in below.get(None, []):
         add(root, "", True, True)
     more = len(lines) - MOST_STEPS
-    return lines if more <= 0 else [*lines[:MOST_STEPS], f"... and {more:,} more; --json has them all"]
+    return (
+        lines if more <= 0 else [*lines[:MOST_STEPS], f"... and {more:,} more; --json has them all"]
+    )
 
 
 def _told(step: PrefixStep, people: int) -> str:
@@ -102,7 +113,8 @@ def popular_table(rows: Sequence[PopularComparison], what: str) -> RichTable:
         runs = f"{measured.runs} runs" if measured.runs != 1 else "1 run"
         told = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
         out.caption = (
-            f"{measured.people:,} people, {runs}: {told}; found: of the true top; NCR: normalised cumulative rank; "
+            f"{measured.people:,} people, {runs}: {told}; found: of the true top; NCR: normalised "
+            "cumulative rank; "
             f"variance: mean squared error of the counts of what was found"
         )
     return out

@@ -14,37 +14,54 @@ from sottovoce.ground.errors import InvalidInput
 
 @compare_app.command("marginals")
 def compare_marginals(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Real people, one row each; CSV or Parquet.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Real people, one row each; CSV or Parquet.")
+    ],
     k: Annotated[int, typer.Option("--k", help="Attributes in a table.")],
     epsilon: Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")],
-    people: Annotated[int, typer.Option(help="Sampled from the table, with replacement, in each run.")] = 65_536,
+    people: Annotated[
+        int, typer.Option(help="Sampled from the table, with replacement, in each run.")
+    ] = 65_536,
     methods: Annotated[str, typer.Option(metavar="a,b", help="By name, or auto.")] = "auto",
     queries: Annotated[int, typer.Option(help="Random tables in each run.")] = 50,
     runs: Annotated[int, typer.Option(help="Each with its own people and tables.")] = 5,
     seed: Annotated[int, typer.Option(min=0)] = 1,
     schema: Annotated[
-        Path | None, typer.Option(metavar="s.toml", help="The domains; by default those found in the data.")
+        Path | None,
+        typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),
     ] = None,
-    attributes: Annotated[str | None, typer.Option(metavar="a,b", help="Some columns; by default all.")] = None,
+    attributes: Annotated[
+        str | None, typer.Option(metavar="a,b", help="Some columns; by default all.")
+    ] = None,
     bins: Annotated[
-        int | None, typer.Option(metavar="N", help="Put columns of many numbers into N quantile bins.")
+        int | None,
+        typer.Option(metavar="N", help="Put columns of many numbers into N quantile bins."),
     ] = None,
     top: Annotated[
-        int | None, typer.Option(metavar="N", help="The N most frequent items of a list column, each a yes or no.")
+        int | None,
+        typer.Option(
+            metavar="N", help="The N most frequent items of a list column, each a yes or no."
+        ),
     ] = None,
-    merge: Annotated[int | None, typer.Option(metavar="N", help="At most N categories; the rare ones as one.")] = None,
-    coverage: Annotated[bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")] = False,
+    merge: Annotated[
+        int | None, typer.Option(metavar="N", help="At most N categories; the rare ones as one.")
+    ] = None,
+    coverage: Annotated[
+        bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure methods for marginals on a table of real people.
 
-    Prints the sum of squared errors and the total variation distance of random tables, against those of the people
-    sampled, with the seconds it all took and the views the people reported.
+    Prints the sum of squared errors and the total variation distance of random tables, against
+    those of the people sampled, with the seconds it all took and the views the people reported.
 
-    Example:  sottovoce compare marginals adult.csv --k 3 --epsilon 0.2,1.0 --methods auto,calm,inp-ht --bins 8
+    Example:  sottovoce compare marginals adult.csv --k 3 --epsilon 0.2,1.0 --methods
+              auto,calm,inp-ht --bins 8
 
-    Example:  sottovoce compare marginals baskets.parquet --top 16 --k 3 --epsilon 1 --people 65536 --runs 5
+    Example:  sottovoce compare marginals baskets.parquet --top 16 --k 3 --epsilon 1 --people 65536
+              --runs 5
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
@@ -72,10 +89,12 @@ def compare_marginals(
 def advise(
     survey: Annotated[Path, typer.Argument(metavar="survey.toml", help="The survey.")],
     error: Annotated[
-        float | None, typer.Option(help="Of a cell, root mean square: 0.01 is one percentage point.")
+        float | None,
+        typer.Option(help="Of a cell, root mean square: 0.01 is one percentage point."),
     ] = None,
     share: Annotated[
-        float | None, typer.Option(help="Of heavy hitters: who hold a value that is to be found, such as 0.01.")
+        float | None,
+        typer.Option(help="Of heavy hitters: who hold a value that is to be found, such as 0.01."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Instead of the survey's.")] = None,
     people: Annotated[int | None, typer.Option(help="Instead of the survey's.")] = None,
@@ -84,8 +103,8 @@ def advise(
 ) -> None:
     """Say which epsilon, or how many people, an error needs, or a popular value to be found.
 
-    Errors are predicted by the planner, for the best method at each epsilon and number of people unless the survey
-    names one.
+    Errors are predicted by the planner, for the best method at each epsilon and number of people
+    unless the survey names one.
 
     Example:  sottovoce advise survey.toml --error 0.01
 
@@ -119,5 +138,7 @@ def _wanted(kind: str, error: float | None, share: float | None) -> float:
     given, other = (share, error) if is_share else (error, share)
     if given is None or other is not None:
         option = "share" if is_share else "error"
-        raise InvalidInput(f"advise: give --{option} for a survey whose question is {kind}, and nothing else")
+        raise InvalidInput(
+            f"advise: give --{option} for a survey whose question is {kind}, and nothing else"
+        )
     return given

@@ -17,32 +17,52 @@ if TYPE_CHECKING:
 Top = Annotated[int, typer.Option(help="How many of the most frequent.")]
 Epsilons = Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")]
 People = Annotated[
-    int | None, typer.Option(help="Sampled with replacement in each run; by default everybody answers once.")
+    int | None,
+    typer.Option(help="Sampled with replacement in each run; by default everybody answers once."),
 ]
-Runs = Annotated[int, typer.Option(help="Each with its own people, if they are sampled, and its own coins.")]
+Runs = Annotated[
+    int, typer.Option(help="Each with its own people, if they are sampled, and its own coins.")
+]
 Seed = Annotated[int, typer.Option(min=0)]
 
 
 @compare_app.command("heavyhitters")
 def compare_heavyhitters(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Values, or values with counts; CSV or Parquet.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Values, or values with counts; CSV or Parquet.")
+    ],
     value: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the values.")],
     top: Top,
     epsilon: Epsilons,
     count: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How many people hold each; by default a row is a person.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="How many people hold each; by default a row is a person."
+        ),
     ] = None,
     size: Annotated[
-        int | None, typer.Option("--bytes", metavar="N", help="Text is cut to N bytes of UTF-8; equal parts add up.")
+        int | None,
+        typer.Option(
+            "--bytes", metavar="N", help="Text is cut to N bytes of UTF-8; equal parts add up."
+        ),
     ] = None,
-    bits: Annotated[int | None, typer.Option(metavar="N", help="Instead: values are whole numbers of N bits.")] = None,
-    alphabet: Annotated[str | None, typer.Option(metavar="abc", help="The only characters of the text.")] = None,
+    bits: Annotated[
+        int | None, typer.Option(metavar="N", help="Instead: values are whole numbers of N bits.")
+    ] = None,
+    alphabet: Annotated[
+        str | None, typer.Option(metavar="abc", help="The only characters of the text.")
+    ] = None,
     people: People = None,
     methods: Annotated[
-        str, typer.Option(metavar="a,b", help="By name, with options as in pem:queries=1048576; or auto, or genie.")
+        str,
+        typer.Option(
+            metavar="a,b",
+            help="By name, with options as in pem:queries=1048576; or auto, or genie.",
+        ),
     ] = "auto",
     candidates: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Values to look for, one a line, given to every method.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Values to look for, one a line, given to every method."),
     ] = None,
     runs: Runs = 5,
     seed: Seed = 1,
@@ -51,11 +71,13 @@ def compare_heavyhitters(
 ) -> None:
     """Measure methods for heavy hitters on a table of values.
 
-    Prints F1, the normalised cumulative rank (NCR), the mean squared error of the counts of what was found, and
-    seconds; means over runs, against the true top of the people of each run. The method genie tests every value with
-    everybody's reports, which nobody can: it shows what is possible.
+    Prints F1, the normalised cumulative rank (NCR), the mean squared error of the counts of what
+    was found, and seconds; means over runs, against the true top of the people of each run. The
+    method genie tests every value with everybody's reports, which nobody can: it shows what is
+    possible.
 
-    Example:  sottovoce compare heavyhitters words.parquet --value word --count count --bytes 6 --top 32 --people
+    Example:  sottovoce compare heavyhitters words.parquet --value word --count count --bytes 6
+              --top 32 --people
     1000000 --epsilon 1,2,4 --methods windows,pem,genie --runs 5
 
     Example:  sottovoce compare heavyhitters addresses.csv --value ip --bits 32 --top 16 --epsilon 2
@@ -69,15 +91,21 @@ def compare_heavyhitters(
     epsilons, names = listed(epsilon), listed(methods)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
         rows = list(
-            measure.compare_heavyhitters(held, top, epsilons, names, runs, seed, people, advance, candidates=words)
+            measure.compare_heavyhitters(
+                held, top, epsilons, names, runs, seed, people, advance, candidates=words
+            )
         )
     _print(rows, "values", as_json)
 
 
 @compare_app.command("itemsets")
 def compare_itemsets(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A set for each person; CSV or Parquet.")],
-    column: Annotated[str, typer.Option(metavar="COLUMN", help="Lists of items; of a CSV with ; between them.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="A set for each person; CSV or Parquet.")
+    ],
+    column: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Lists of items; of a CSV with ; between them.")
+    ],
     top: Top,
     epsilon: Epsilons,
     methods: Annotated[
@@ -94,12 +122,15 @@ def compare_itemsets(
 ) -> None:
     """Measure methods for popular items, or sets of items, on a table of baskets.
 
-    Prints the normalised cumulative rank (NCR), the mean squared error of the counts of what was found, and seconds;
-    means over runs, against the true top of the people of each run, which is mined exactly.
+    Prints the normalised cumulative rank (NCR), the mean squared error of the counts of what was
+    found, and seconds; means over runs, against the true top of the people of each run, which is
+    mined exactly.
 
-    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 1,2 --methods svim,ldpminer
+    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 1,2
+              --methods svim,ldpminer
 
-    Example:  sottovoce compare itemsets baskets.csv --column basket --sets --top 32 --epsilon 2 --methods svsm
+    Example:  sottovoce compare itemsets baskets.csv --column basket --sets --top 32 --epsilon 2
+              --methods svsm
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
@@ -107,7 +138,11 @@ def compare_itemsets(
     held = measure.read_baskets(table, column)
     epsilons, names = listed(epsilon), listed(methods)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(measure.compare_itemsets(held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets))
+        rows = list(
+            measure.compare_itemsets(
+                held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets
+            )
+        )
     _print(rows, "itemsets" if of_sets else "items", as_json)
 
 

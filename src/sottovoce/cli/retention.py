@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SUMS = "sums"
 _WHY_BYTES_STAY = (
-    "because others use it or the disk is full: they go with the next delete, or with the database's own VACUUM"
+    "because others use it or the disk is full: they go with the next delete, or with the "
+    "database's own VACUUM"
 )
 
 
@@ -29,15 +30,20 @@ def backup(
     store: StoreUrl,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file.")],
     keys: Annotated[
-        bool, typer.Option("--keys/--without-keys", help="With the analysts' tokens and the keys for assignments.")
+        bool,
+        typer.Option(
+            "--keys/--without-keys", help="With the analysts' tokens and the keys for assignments."
+        ),
     ] = True,
 ) -> None:
     """Write all that a store holds into one file, while collectors go on.
 
-    Whatever was acknowledged before it began is in it. Every report is read once more and checked on the way. Never
-    copy the file of a running store instead: reports that are still in its log would be missing.
+    Whatever was acknowledged before it began is in it. Every report is read once more and checked
+    on the way. Never copy the file of a running store instead: reports that are still in its log
+    would be missing.
 
-    Only its owner can read the file. It can be looked at like a store, and restored into a store of either kind.
+    Only its owner can read the file. It can be looked at like a store, and restored into a store of
+    either kind.
 
     Example:  sottovoce backup sqlite:///survey.db -o backup.db
     """
@@ -48,28 +54,38 @@ def backup(
         made = write(opened, output, with_keys=keys)
     typer.echo(f"{_told(made)} written to {output}")
     if made.damaged:
-        typer.echo(f"{made.damaged:,} damaged reports are in it as they are; see `sottovoce rebuild`")
+        typer.echo(
+            f"{made.damaged:,} damaged reports are in it as they are; see `sottovoce rebuild`"
+        )
     if made.set_aside:
         typer.echo(f"{made.set_aside:,} damaged reports were set aside; estimates leave them out")
 
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="backup.db", help="What `sottovoce backup` wrote.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="backup.db", help="What `sottovoce backup` wrote.")
+    ],
     store: StoreUrl,
     replace: Annotated[
         bool, typer.Option("--replace", help="Delete what the store holds, if it is not empty.")
     ] = False,
     with_keys: Annotated[
-        bool, typer.Option("--with-keys", help="Take over the backup's tokens and signing keys, in place of its own.")
+        bool,
+        typer.Option(
+            "--with-keys",
+            help="Take over the backup's tokens and signing keys, in place of its own.",
+        ),
     ] = False,
 ) -> None:
     """Fill a store from a backup, which may come from a store of another kind.
 
-    The backup is checked first. It is taken over whole or not at all. Stop the collectors of that store meanwhile.
+    The backup is checked first. It is taken over whole or not at all. Stop the collectors of that
+    store meanwhile.
 
-    The store keeps its own tokens and signing keys: those of the backup may have been revoked since. With --with-keys
-    the backup's take their place; look through `sottovoce token STORE --list` then.
+    The store keeps its own tokens and signing keys: those of the backup may have been revoked
+    since. With --with-keys the backup's take their place; look through `sottovoce token STORE
+    --list` then.
 
     Example:  sottovoce restore backup.db sqlite:///survey.db
     """
@@ -85,11 +101,15 @@ def restore(
     if done.left_out:
         typer.echo(f"{done.left_out:,} damaged reports were left out; the backup still has them")
     if made.damaged > done.left_out:
-        typer.echo(f"{made.damaged - done.left_out:,} damaged reports came along; see `sottovoce rebuild`")
+        typer.echo(
+            f"{made.damaged - done.left_out:,} damaged reports came along; see `sottovoce rebuild`"
+        )
     if made.set_aside:
         typer.echo(f"{made.set_aside:,} damaged reports were set aside; estimates leave them out")
     if replace and not done.is_erased:
-        typer.echo(f"The bytes of what it replaced are still in the store's files, {_WHY_BYTES_STAY}")
+        typer.echo(
+            f"The bytes of what it replaced are still in the store's files, {_WHY_BYTES_STAY}"
+        )
 
 
 def _told(made: Manifest) -> str:
@@ -107,9 +127,10 @@ def rebuild(
 ) -> None:
     """Add up a store's reports anew, and check each of them.
 
-    Aggregates are kept as reports come; this makes them again from the reports alone. If some reports are damaged it
-    says how many and changes nothing; with --set-aside they are moved away, and their ids are free again. Without the
-    analysis libraries they are checked, and the next estimate adds them up.
+    Aggregates are kept as reports come; this makes them again from the reports alone. If some
+    reports are damaged it says how many and changes nothing; with --set-aside they are moved away,
+    and their ids are free again. Without the analysis libraries they are checked, and the next
+    estimate adds them up.
 
     Example:  sottovoce rebuild sqlite:///survey.db --set-aside
     """
@@ -130,7 +151,9 @@ def rebuild(
 
 
 def _rebuilt(opened: Store, plan: Plan, advance: Callable[[int], None]) -> tuple[int, str]:
-    """How many reports there are, and what was done with them: without the analysis libraries they are only checked."""
+    """How many reports there are, and what was done with them: without the analysis libraries they
+    are only checked.
+    """
     try:
         return opened.rebuild(plan, advance).people, "added up"
     except MissingLibrary:
@@ -140,17 +163,23 @@ def _rebuilt(opened: Store, plan: Plan, advance: Callable[[int], None]) -> tuple
 @app.command()
 def delete(
     store: StoreUrl,
-    plan_id: Annotated[str, typer.Option("--plan", metavar="HEX", help="The survey, by the first digits of its id.")],
+    plan_id: Annotated[
+        str,
+        typer.Option("--plan", metavar="HEX", help="The survey, by the first digits of its id."),
+    ],
     keep: Annotated[
-        str | None, typer.Option("--keep", metavar="sums", help="Keep what the reports add up to, and no report.")
+        str | None,
+        typer.Option(
+            "--keep", metavar="sums", help="Keep what the reports add up to, and no report."
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete a survey with its reports, or only the reports.
 
-    With --keep sums the survey is closed for good and its estimates stay the same. That is refused where the sums of a
-    question are the reports themselves. What was deleted is overwritten in the store's own files; backups, logs of a
-    database server and copies elsewhere are yours to delete.
+    With --keep sums the survey is closed for good and its estimates stay the same. That is refused
+    where the sums of a question are the reports themselves. What was deleted is overwritten in the
+    store's own files; backups, logs of a database server and copies elsewhere are yours to delete.
 
     Example:  sottovoce delete sqlite:///survey.db --plan 3f2a --keep sums
     """
@@ -173,7 +202,9 @@ def _chosen(opened: Store, start: str) -> Entry:
     """The only survey whose id starts so."""
     found = [entry for entry in opened.entries() if start and entry.plan.id.startswith(start)]
     if len(found) != 1:
-        raise InvalidInput(f"plan: {len(found)} surveys of the store have an id that starts so; it must be one")
+        raise InvalidInput(
+            f"plan: {len(found)} surveys of the store have an id that starts so; it must be one"
+        )
     return found[0]
 
 

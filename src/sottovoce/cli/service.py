@@ -23,15 +23,29 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 StoreUrl = Annotated[
     str,
     typer.Argument(
-        metavar="STORE", envvar="SOTTOVOCE_STORE", help="Where reports rest: sqlite:///file.db or postgresql://..."
+        metavar="STORE",
+        envvar="SOTTOVOCE_STORE",
+        help="Where reports rest: sqlite:///file.db or postgresql://...",
     ),
 ]
 StoreOption = Annotated[
     str,
-    typer.Option("--store", metavar="URL", envvar="SOTTOVOCE_STORE", help="sqlite:///file.db or postgresql://..."),
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar="SOTTOVOCE_STORE",
+        help="sqlite:///file.db or postgresql://...",
+    ),
 ]
-Host = Annotated[str, typer.Option(envvar="SOTTOVOCE_HOST", help="The address to listen at; 0.0.0.0 for all.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, envvar="SOTTOVOCE_PORT", help="The port; 0 for any that is free.")]
+Host = Annotated[
+    str, typer.Option(envvar="SOTTOVOCE_HOST", help="The address to listen at; 0.0.0.0 for all.")
+]
+Port = Annotated[
+    int,
+    typer.Option(
+        min=0, max=65535, envvar="SOTTOVOCE_PORT", help="The port; 0 for any that is free."
+    ),
+]
 RateLimit = Annotated[
     float | None,
     typer.Option(
@@ -43,7 +57,10 @@ RateLimit = Annotated[
 Origins = Annotated[
     list[str] | None,
     typer.Option(
-        "--origin", metavar="URL", envvar="SOTTOVOCE_ORIGIN", help="A site whose pages may send; may be given again."
+        "--origin",
+        metavar="URL",
+        envvar="SOTTOVOCE_ORIGIN",
+        help="A site whose pages may send; may be given again.",
     ),
 ]
 Proxies = Annotated[
@@ -71,7 +88,9 @@ Metrics = Annotated[
         help="Who may read /metrics: whoever has a token, everybody, or nobody.",
     ),
 ]
-Plans = Annotated[list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")]
+Plans = Annotated[
+    list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")
+]
 REPORTS_LOST = 1  # exit code
 DEFAULT_STORE = "sqlite:///sottovoce.db"
 SIGNING_DELAY = 60  # seconds that an assignment may be under way when its key is replaced
@@ -98,12 +117,19 @@ def serve(
 ) -> None:
     """Collect reports over HTTP.
 
-    A report is acknowledged when it is durable. SIGINT or SIGTERM stops the collector after it has finished what it
-    has begun. Analysts need a token (see `sottovoce token`).
+    A report is acknowledged when it is durable. SIGINT or SIGTERM stops the collector after it has
+    finished what it has begun. Analysts need a token (see `sottovoce token`).
 
     Example:  sottovoce serve plan.json --store sqlite:///survey.db --port 8700
     """
-    _run(plans or [], store, host, port, _settings(rate_limit, origin, proxy, metrics), has_pages=False)
+    _run(
+        plans or [],
+        store,
+        host,
+        port,
+        _settings(rate_limit, origin, proxy, metrics),
+        has_pages=False,
+    )
 
 
 @app.command()
@@ -120,16 +146,23 @@ def studio(
 ) -> None:
     """Make surveys, take part and watch, in a browser.
 
-    The same collector as `sottovoce serve`, with pages. Everything they need is on this machine. Analysts' pages need
-    a token (see `sottovoce token`). A studio that listens on this machine alone, with no proxy, also prints a link that
-    logs in one browser, once.
+    The same collector as `sottovoce serve`, with pages. Everything they need is on this machine.
+    Analysts' pages need a token (see `sottovoce token`). A studio that listens on this machine
+    alone, with no proxy, also prints a link that logs in one browser, once.
 
-    A browser keeps what it drew for one address alone. If yours has several (with and without www, http and https),
-    --address names the one at which people take part.
+    A browser keeps what it drew for one address alone. If yours has several (with and without www,
+    http and https), --address names the one at which people take part.
 
     Example:  sottovoce studio --store sqlite:///survey.db
     """
-    _run(plans or [], store, host, port, _settings(rate_limit, origin, proxy, metrics, address), has_pages=True)
+    _run(
+        plans or [],
+        store,
+        host,
+        port,
+        _settings(rate_limit, origin, proxy, metrics, address),
+        has_pages=True,
+    )
 
 
 def _settings(
@@ -150,7 +183,9 @@ def _settings(
     )
 
 
-def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, has_pages: bool) -> None:
+def _run(
+    plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, has_pages: bool
+) -> None:
     """A collector, with the studio's pages or without."""
     from sottovoce.console.surveys import read_plan
     from sottovoce.service.app import make_app
@@ -167,7 +202,9 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
     try:
         for path, each in zip(plans, made, strict=True):
             store.add_plan(each, path.stem)
-        service = SurveyService(store, settings.refresh_seconds, settings.most_values, settings.most_attributes)
+        service = SurveyService(
+            store, settings.refresh_seconds, settings.most_values, settings.most_attributes
+        )
         served = make_app(service, settings)
         start, code = "", None
         if has_pages:
@@ -191,16 +228,24 @@ def _run(plans: Sequence[Path], url: str, host: str, port: int, settings: Settin
 @app.command()
 def send(
     plan_file: PlanFile,
-    people: Annotated[Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")],
+    people: Annotated[
+        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
+    ],
     to: Annotated[str, typer.Option("--to", metavar="URL", help="The collector.")],
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Reports in one request.")] = 1,
-    connections: Annotated[int, typer.Option(min=1, max=64, help="Requests under way at once.")] = 4,
-    log: Annotated[Path | None, typer.Option(help="A file for the id of every acknowledged report.")] = None,
+    connections: Annotated[
+        int, typer.Option(min=1, max=64, help="Requests under way at once.")
+    ] = 4,
+    log: Annotated[
+        Path | None, typer.Option(help="A file for the id of every acknowledged report.")
+    ] = None,
     journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The journal; by default beside the people's file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The journal; by default beside the people's file."),
     ] = None,
     moved: Annotated[
-        bool, typer.Option("--moved", help="The collector that the journal names now has this address.")
+        bool,
+        typer.Option("--moved", help="The collector that the journal names now has this address."),
     ] = False,
     series: SeriesFile = None,
     plan_id: PlanId = None,
@@ -208,16 +253,17 @@ def send(
 ) -> None:
     """Let everybody in a file whisper to a collector.
 
-    Each row is a device of its own: it randomises here, sends its report, and sends it again with the same id until
-    it is acknowledged, for up to five minutes.
+    Each row is a device of its own: it randomises here, sends its report, and sends it again with
+    the same id until it is acknowledged, for up to five minutes.
 
-    All rows are checked first. What is drawn is kept in a journal before it leaves: after an interruption, or with
-    rows added to the file, the same command goes on from there, and nobody's report is drawn again. The journal is as
-    secret as the file itself; without it a later run would draw, and count, everybody anew.
+    All rows are checked first. What is drawn is kept in a journal before it leaves: after an
+    interruption, or with rows added to the file, the same command goes on from there, and nobody's
+    report is drawn again. The journal is as secret as the file itself; without it a later run would
+    draw, and count, everybody anew.
 
-    In a plan of several rounds a row is drawn into one of them and answers only there. --series FILE keeps who that
-    is: give the same file, and the same people in the same order, in every round. Whoever has begun to answer never
-    answers again.
+    In a plan of several rounds a row is drawn into one of them and answers only there. --series
+    FILE keeps who that is: give the same file, and the same people in the same order, in every
+    round. Whoever has begun to answer never answers again.
 
     Example:  sottovoce send plan.json people.csv --to http://127.0.0.1:8700 --log acknowledged.txt
     """
@@ -229,13 +275,18 @@ def send(
 
     made = read_plan(plan_file, plan_id)
     with needed(made, series) as members, progress("sending", row_count(people), quiet) as advance:
-        sent = send_people(made, people, to, batch, connections, log, advance, members, journal, moved)
-    line = f"{sent.now:,} reports acknowledged" + (f", {sent.before:,} before" if sent.before else "")
+        sent = send_people(
+            made, people, to, batch, connections, log, advance, members, journal, moved
+        )
+    line = f"{sent.now:,} reports acknowledged" + (
+        f", {sent.before:,} before" if sent.before else ""
+    )
     if not sent.lost:
         typer.echo(line)
         return
     typer.echo(
-        f"{line}, {len(sent.lost):,} lost ({named_rows(sent.lost)}): the collector no longer takes their assignments, "
+        f"{line}, {len(sent.lost):,} lost ({named_rows(sent.lost)}): the collector no longer takes "
+        "their assignments, "
         f"and nothing is drawn again"
     )
     raise typer.Exit(REPORTS_LOST)
@@ -266,8 +317,12 @@ def info(store: StoreUrl, as_json: Json = False) -> None:
 @app.command()
 def export(
     store: StoreUrl,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the Parquet files.")],
-    plan_id: Annotated[str | None, typer.Option("--plan", metavar="HEX", help="One survey; by default all.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder for the Parquet files.")
+    ],
+    plan_id: Annotated[
+        str | None, typer.Option("--plan", metavar="HEX", help="One survey; by default all.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Write a store's reports to Parquet files.
@@ -280,14 +335,22 @@ def export(
 
     opened = open_store(store, create=False)
     try:
-        chosen = [each for each in opened.entries() if plan_id is None or each.plan.id.startswith(plan_id)]
+        chosen = [
+            each for each in opened.entries() if plan_id is None or each.plan.id.startswith(plan_id)
+        ]
         if not chosen:
-            raise InvalidInput("plan: the store has no plan whose id starts so" if plan_id else "store: it has no plan")
+            raise InvalidInput(
+                "plan: the store has no plan whose id starts so"
+                if plan_id
+                else "store: it has no plan"
+            )
         for entry in chosen:
             if plan_id is None and opened.kept(entry.plan).only_sums:
                 typer.echo(f"Only the sums of {entry.plan.id[:16]} are kept")
                 continue
-            with progress(f"exporting {entry.plan.id[:8]}", opened.count(entry.plan), quiet) as advance:
+            with progress(
+                f"exporting {entry.plan.id[:8]}", opened.count(entry.plan), quiet
+            ) as advance:
                 count = write_out(opened, entry.plan, output, advance)
             typer.echo(f"{count:,} reports of {entry.plan.id[:16]} written to {output}")
     finally:
@@ -299,18 +362,26 @@ def token(
     store: StoreUrl,
     name: Annotated[str, typer.Option(help="Whose it is.")] = "analyst",
     scope: Annotated[
-        str, typer.Option(metavar="read|manage", help="To see surveys and their estimates, or to change them too.")
+        str,
+        typer.Option(
+            metavar="read|manage", help="To see surveys and their estimates, or to change them too."
+        ),
     ] = "manage",
     days: Annotated[
-        float | None, typer.Option(metavar="N", help="For how long it is good; by default for ever.")
+        float | None,
+        typer.Option(metavar="N", help="For how long it is good; by default for ever."),
     ] = None,
-    names: Annotated[bool, typer.Option("--list", help="Say who has tokens, and make none.")] = False,
-    revoke: Annotated[str | None, typer.Option(metavar="NAME", help="Forget somebody's tokens, and make none.")] = None,
+    names: Annotated[
+        bool, typer.Option("--list", help="Say who has tokens, and make none.")
+    ] = False,
+    revoke: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Forget somebody's tokens, and make none.")
+    ] = None,
 ) -> None:
     """Make a token for an analyst; it is shown once, and the store keeps only its hash.
 
-    With the scope `read` it shows surveys, estimates and exports; with `manage`, the default, it also makes, closes
-    and changes surveys.
+    With the scope `read` it shows surveys, estimates and exports; with `manage`, the default, it
+    also makes, closes and changes surveys.
 
     Example:  sottovoce token sqlite:///survey.db --name alice --scope read --days 30
 
@@ -346,13 +417,17 @@ def _end_of(token: Token) -> str:
 def rotate(
     store: StoreUrl,
     now: Annotated[
-        bool, typer.Option("--now", help="Refuse at once what the former key signed, as when it was stolen.")
+        bool,
+        typer.Option(
+            "--now", help="Refuse at once what the former key signed, as when it was stolen."
+        ),
     ] = False,
 ) -> None:
     """Replace the key that signs assignments.
 
-    Collectors that run use the new key from now on. What the former key signed is accepted until it expires, a day at
-    most; with --now it is refused, and whoever has drawn a report with it cannot send it any more.
+    Collectors that run use the new key from now on. What the former key signed is accepted until it
+    expires, a day at most; with --now it is refused, and whoever has drawn a report with it cannot
+    send it any more.
 
     Example:  sottovoce key rotate sqlite:///survey.db
     """
@@ -361,5 +436,9 @@ def rotate(
 
     with open_store(store, create=False) as opened:
         opened.replace_signing_key(0 if now else ASSIGNMENT_SECONDS + SIGNING_DELAY)
-    kept = "assignments of the former one are refused" if now else "those of the former one hold until they expire"
+    kept = (
+        "assignments of the former one are refused"
+        if now
+        else "those of the former one hold until they expire"
+    )
     typer.echo(f"There is a new key for assignments; {kept}")

@@ -11,14 +11,21 @@ Advance = Callable[[int], None]  # takes how much is done so far
 
 @contextmanager
 def progress(label: str, total: int | None, quiet: bool) -> Iterator[Advance]:
-    """A bar that the block moves by saying how much is done; nothing if ``quiet`` or not on a terminal."""
+    """A bar that the block moves by saying how much is done; nothing if ``quiet`` or not on a
+    terminal.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total)
         yield lambda done: bar.update(task, completed=done)

@@ -27,7 +27,10 @@ def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
             total = store.aggregate(store.entry(made.id).plan)
             missing = store.kept(made).missing
             if missing:
-                typer.echo(f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`", err=True)
+                typer.echo(
+                    f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`",
+                    err=True,
+                )
             return total
         finally:
             store.close()

@@ -1,4 +1,6 @@
-"""What reaches the screen: titles, names and labels come from files and from strangers, so nothing hidden passes."""
+"""What reaches the screen: titles, names and labels come from files and from strangers, so nothing
+hidden passes.
+"""
 
 from __future__ import annotations
 

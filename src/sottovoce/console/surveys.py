@@ -59,7 +59,9 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_plan(path: Path, id: str | None = None) -> Plan:
-    """A plan as stored; its thresholds, its guarantee and, where one is expected, its id are checked."""
+    """A plan as stored; its thresholds, its guarantee and, where one is expected, its id are
+    checked.
+    """
     from sottovoce.protocol.plan import Plan
 
     made = Plan.from_json(path.read_bytes(), id)
@@ -68,9 +70,13 @@ def read_plan(path: Path, id: str | None = None) -> Plan:
 
 
 def asks(plan: Plan) -> list[tuple[int, Ask]]:
-    """(people expected, ask) for all that a plan asks; of a family by a rule, for cohorts that stand for all."""
+    """(people expected, ask) for all that a plan asks; of a family by a rule, for cohorts that
+    stand for all.
+    """
     cohorts = plan.cohorts
-    shares = [(max(1, plan.round_people * each.weight // cohorts.weight), each) for each in cohorts.kinds]
+    shares = [
+        (max(1, plan.round_people * each.weight // cohorts.weight), each) for each in cohorts.kinds
+    ]
     return [(people, ask) for people, cohort in shares for ask in cohort.asks]
 
 
@@ -81,7 +87,8 @@ class Suspect:
     attributes: tuple[str, ...]
     oracle: Oracle
     alike: int = 1  # asks that use it, this one included
-    cost: float | None = None  # of a report, where people's own sampling makes it less than the oracle's epsilon
+    # of a report, where people's own sampling makes it less than the oracle's epsilon
+    cost: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         told = {"attributes": list(self.attributes), "size": self.oracle.size, "asks": self.alike}
@@ -89,7 +96,11 @@ class Suspect:
 
     def __str__(self) -> str:
         more = f" and {self.alike - 1:,} more asks" if self.alike > 1 else ""
-        less = "" if self.cost is None else f" (of a sampled item: a report costs {at_most(self.cost)})"
+        less = (
+            ""
+            if self.cost is None
+            else f" (of a sampled item: a report costs {at_most(self.cost)})"
+        )
         return f"{', '.join(self.attributes)}{more}{less}: " if self.attributes else ""
 
 
@@ -110,13 +121,18 @@ def audited_plan(
 
 def suspects(plan: Plan) -> list[Suspect]:
     """What an audit of a plan has to judge; of many asks each different oracle is judged once."""
-    listed = [Suspect(ask.encoding.attributes, ask.oracle, cost=_cost(ask)) for _, ask in asks(plan)]
+    listed = [
+        Suspect(ask.encoding.attributes, ask.oracle, cost=_cost(ask)) for _, ask in asks(plan)
+    ]
     if len(listed) <= MOST_AUDITED:
         return listed
     groups: dict[Oracle, list[Suspect]] = {}
     for each in listed:
         groups.setdefault(each.oracle, []).append(each)
-    return [Suspect(group[0].attributes, oracle, len(group), group[0].cost) for oracle, group in groups.items()]
+    return [
+        Suspect(group[0].attributes, oracle, len(group), group[0].cost)
+        for oracle, group in groups.items()
+    ]
 
 
 def _cost(ask: Ask) -> float | None:
@@ -125,7 +141,8 @@ def _cost(ask: Ask) -> float | None:
 
 
 def planner_ranking(plan: Plan) -> tuple[Rank, ...]:
-    """Every method's predicted error for a plan, baselines too, the best first and those that do not fit last.
+    """Every method's predicted error for a plan, baselines too, the best first and those that do
+    not fit last.
 
     Empty where a question leaves no choice of methods.
     """

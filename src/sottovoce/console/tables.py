@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 MOST_SHOWN = 64  # values of one table that are printed; JSON and files hold all
 NARROWEST = 110  # columns to assume where nobody says how wide the screen is
 CLOSED_FORM = "closed form"
-WORDS = ("value", "oracle", "thesis cost", "holds", "method", "reason", "note")  # columns that are not numbers
+# columns that are not numbers
+WORDS = (
+    "value",
+    "oracle",
+    "thesis cost",
+    "holds",
+    "method",
+    "reason",
+    "note",
+)
 
 
 def console() -> Console:
@@ -31,7 +40,9 @@ def console() -> Console:
     plain = Console(highlight=False)
     if plain.is_terminal:
         return plain
-    return Console(highlight=False, width=max(NARROWEST, shutil.get_terminal_size((160, 24)).columns))
+    return Console(
+        highlight=False, width=max(NARROWEST, shutil.get_terminal_size((160, 24)).columns)
+    )
 
 
 def shown(values: Floats) -> list[int]:
@@ -73,7 +84,9 @@ def estimate_table(table: Table, level: float) -> RichTable:
     if table.partly:
         notes.append(escape(table.partly))
     if table.is_reconstructed:
-        notes.append("reconstructed: some of this table was never asked for, and follows from an assumption")
+        notes.append(
+            "reconstructed: some of this table was never asked for, and follows from an assumption"
+        )
     if table.errors != CLOSED_FORM or table.is_reconstructed or len(table.attributes) > 1:
         notes.append(f"standard errors: {table.errors}")
     if notes:
@@ -84,7 +97,10 @@ def estimate_table(table: Table, level: float) -> RichTable:
 def parts(label: object) -> tuple[str, ...]:
     """The labels of a cell's attributes, as people say them."""
     labels = label if isinstance(label, tuple) else (label,)
-    return tuple({True: "yes", False: "no"}[each] if isinstance(each, bool) else written(each) for each in labels)
+    return tuple(
+        {True: "yes", False: "no"}[each] if isinstance(each, bool) else written(each)
+        for each in labels
+    )
 
 
 def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable:
@@ -118,8 +134,10 @@ def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable
             style="bold" if row.recommended else None,
         )
     out.caption = (
-        "* recommended. Thesis: tables 3.1 and 3.2, real d' and theta = 1. Then realised: g a power of two, best "
-        "theta, integer coins; half-sum: the summed count of half the values; blank where the candidates decide"
+        "* recommended. Thesis: tables 3.1 and 3.2, real d' and theta = 1. Then realised: g a "
+        "power of two, best "
+        "theta, integer coins; half-sum: the summed count of half the values; blank where the "
+        "candidates decide"
     )
     return out
 
@@ -128,7 +146,8 @@ def comparison_table(rows: Sequence[Comparison]) -> RichTable:
     """Measured error beside theory."""
     first = rows[0]
     out = grid(
-        f"size {first.size:,}, {first.people:,} people (Zipf), {first.runs} runs: mean squared error of a frequency",
+        f"size {first.size:,}, {first.people:,} people (Zipf), {first.runs} runs: mean squared "
+        "error of a frequency",
         ["epsilon", "oracle", "measured", "theory", "ratio", "whisper s", "estimate s", "bytes"],
     )
     for row in rows:
@@ -151,8 +170,19 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
     from rich.markup import escape
 
     with_coverage = any(row.coverage is not None for row in rows)
-    columns = ["epsilon", "method", "squared error", "variation distance", "seconds", "views", "view size"]
-    out = grid(f"tables of {rows[0].k} attributes", [*columns, *(["95% holds"] if with_coverage else []), "note"])
+    columns = [
+        "epsilon",
+        "method",
+        "squared error",
+        "variation distance",
+        "seconds",
+        "views",
+        "view size",
+    ]
+    out = grid(
+        f"tables of {rows[0].k} attributes",
+        [*columns, *(["95% holds"] if with_coverage else []), "note"],
+    )
     for row in rows:
         if row.sse is None:
             blanks = [""] * (len(columns) - 2 + with_coverage)
@@ -174,7 +204,8 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
         runs = f"{measured.runs} runs of" if measured.runs != 1 else "1 run of"
         told = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
         out.caption = (
-            f"{measured.people:,} people, {runs} {measured.queries} random tables: {told}; view size in attributes"
+            f"{measured.people:,} people, {runs} {measured.queries} random tables: {told}; view "
+            "size in attributes"
         )
     return out
 
@@ -183,7 +214,9 @@ def ranking_table(ranks: Sequence[Rank]) -> RichTable:
     """The planner's ranking, the chosen method marked."""
     from rich.markup import escape
 
-    out = grid("Methods by predicted error", ["method", "squared error", "per cell", "ratio", "reason"])
+    out = grid(
+        "Methods by predicted error", ["method", "squared error", "per cell", "ratio", "reason"]
+    )
     for rank in ranks:
         out.add_row(
             f"{rank.method} *" if rank.chosen else rank.method,
@@ -193,7 +226,9 @@ def ranking_table(ranks: Sequence[Rank]) -> RichTable:
             escape(_rank_reason(rank)),
             style="bold" if rank.chosen else None,
         )
-    out.caption = "* in the plan. Squared error of a table, summed over its cells; ratio to the best"
+    out.caption = (
+        "* in the plan. Squared error of a table, summed over its cells; ratio to the best"
+    )
     if any(rank.never_asked for rank in ranks):
         out.caption += "; what leaves out attributes or pairs is not chosen by auto"
     return out
@@ -210,7 +245,16 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
     from rich.markup import escape
 
     any_damaged = any(each["damaged"] for each in surveys)
-    columns = ["plan", "title", "question", "epsilon", "reports", *(["damaged"] if any_damaged else []), "of", "state"]
+    columns = [
+        "plan",
+        "title",
+        "question",
+        "epsilon",
+        "reports",
+        *(["damaged"] if any_damaged else []),
+        "of",
+        "state",
+    ]
     out = grid("Surveys", columns, words=("plan", "title", "question", "state"))
     for each in surveys:
         state = "closed" if each["closed"] else "open"
@@ -218,7 +262,8 @@ def store_table(surveys: Sequence[Mapping[str, Any]]) -> RichTable:
             each["id"][:16],
             escape(each["title"]),
             each["question"],
-            each["epsilon"] + (f", delta {at_most(delta)}" if (delta := each["guarantee"]["delta"]) else ""),
+            each["epsilon"]
+            + (f", delta {at_most(delta)}" if (delta := each["guarantee"]["delta"]) else ""),
             f"{each['people']:,}",
             *([f"{each['damaged']:,}"] if any_damaged else []),
             f"{each['people_expected']:,}",
@@ -232,7 +277,9 @@ def spread(mean: float, deviation: float | None) -> str:
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
 
 
-def grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[str] = WORDS) -> RichTable:
+def grid(
+    title: str, columns: Sequence[str], padding: int = 1, words: Sequence[str] = WORDS
+) -> RichTable:
     """A table without rows; the columns in ``words`` are to the left, figures to the right."""
     from rich import box
     from rich.markup import escape
@@ -240,7 +287,13 @@ def grid(title: str, columns: Sequence[str], padding: int = 1, words: Sequence[s
     from sottovoce.console.grids import Grid
 
     shown = escape(visible(title))
-    made = Grid(title=shown, box=box.SIMPLE_HEAD, padding=(0, padding), title_justify="left", caption_justify="left")
+    made = Grid(
+        title=shown,
+        box=box.SIMPLE_HEAD,
+        padding=(0, padding),
+        title_justify="left",
+        caption_justify="left",
+    )
     for name in columns:
         made.add_column(name, justify="left" if name in words else "right", overflow="fold")
     return made

@@ -18,7 +18,12 @@ def write_plan(made: Plan, output: Path) -> None:
 
 
 def write_whispers(
-    made: Plan, people: Path, output: Path, seed: int | None, quiet: bool, series: Path | None = None
+    made: Plan,
+    people: Path,
+    output: Path,
+    seed: int | None,
+    quiet: bool,
+    series: Path | None = None,
 ) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.console.progress import progress
@@ -26,6 +31,9 @@ def write_whispers(
     from sottovoce.sending.people import row_count, whispers
     from sottovoce.sending.rounds import needed
 
-    with needed(made, series, seed) as members, progress("whispering", row_count(people), quiet) as advance:
+    with (
+        needed(made, series, seed) as members,
+        progress("whispering", row_count(people), quiet) as advance,
+    ):
         told = whispers(made, people, seed, advance, members)
         return write_stream(output, told if members is None else members.recorded(told))

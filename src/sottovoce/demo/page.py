@@ -157,7 +157,12 @@ def write_page(path: Path, story: Story) -> None:
         comparison=_comparison(story.compared),
         compared=_compared(story.compared),
         posted=_posted(story.posted),
-        heard=_card("each attribute, from what was posted", pictures.singles(story.heard), SINGLE, story.heard),
+        heard=_card(
+            "each attribute, from what was posted",
+            pictures.singles(story.heard),
+            SINGLE,
+            story.heard,
+        ),
         plan=escape(str(plan)),
         report=_report(story.record, story.report),
         version=escape(__version__),
@@ -187,39 +192,64 @@ def _facts(plan: Plan) -> str:
 def _promise(plan: Plan) -> str:
     guarantee = plan.guarantee
     times = math.exp(guarantee.per_report)
-    but = f", but for a chance of {at_most(guarantee.delta)} that is counted in below" if guarantee.delta else ""
+    but = (
+        f", but for a chance of {at_most(guarantee.delta)} that is counted in below"
+        if guarantee.delta
+        else ""
+    )
     even, unlikely = (at_most_percent(guarantee.best_guess(prior)) for prior in (0.5, 0.1))
     return (
-        f"<p>Whatever you answer, each report that your device might send could also come from any other answer, and "
-        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave your secret a 50% "
-        f"chance and then reads your report is at most <b>{even}</b> sure; from 10% they get to at most {unlikely}. "
-        f"This holds whatever else they know, for whoever receives the reports, and cannot be undone later.</p>"
-        f"<p>The coins are tossed on the device against integer thresholds, so the number above is proved, not "
-        f"measured: <code>sottovoce audit plan.json</code> runs the device's own code along the ways its coins can "
+        "<p>Whatever you answer, each report that your device might send could also come from any "
+        "other answer, and "
+        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave "
+        "your secret a 50% "
+        f"chance and then reads your report is at most <b>{even}</b> sure; from 10% they get to at "
+        f"most {unlikely}. "
+        "This holds whatever else they know, for whoever receives the reports, and cannot be "
+        "undone later.</p>"
+        "<p>The coins are tossed on the device against integer thresholds, so the number above is "
+        "proved, not "
+        "measured: <code>sottovoce audit plan.json</code> runs the device's own code along the "
+        "ways its coins can "
         f"fall, with exact chances, and says what it enumerated and what it sampled.</p>"
     )
 
 
 def _table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, marks: Mapping[int, str] | None = None
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    words: int = 1,
+    marks: Mapping[int, str] | None = None,
 ) -> str:
-    """An HTML table. The first ``words`` columns are words, others figures; ``marks`` are classes of some rows."""
+    """An HTML table. The first ``words`` columns are words, others figures; ``marks`` are classes
+    of some rows.
+    """
 
     def line(cells: Sequence[str], tag: str, mark: str = "") -> str:
         inside = "".join(
-            f'<{tag} class="word">{escape(cell)}</{tag}>' if place < words else f"<{tag}>{escape(cell)}</{tag}>"
+            f'<{tag} class="word">{escape(cell)}</{tag}>'
+            if place < words
+            else f"<{tag}>{escape(cell)}</{tag}>"
             for place, cell in enumerate(cells)
         )
         return f'<tr class="{mark}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
 
-    body = "".join(line(cells, "td", (marks or {}).get(place, "")) for place, cells in enumerate(rows))
+    body = "".join(
+        line(cells, "td", (marks or {}).get(place, "")) for place, cells in enumerate(rows)
+    )
     return f"<table>{line(head, 'th')}{body}</table>"
 
 
 def _ranking(ranks: Sequence[Rank]) -> str:
     fitting = [rank for rank in ranks if rank.predicted_sse is not None]
     rows = [
-        (rank.method, rank.reason, f"{rank.predicted_sse:.2g}", f"{rank.per_cell:.2g}", _ratio(rank.ratio or 1))
+        (
+            rank.method,
+            rank.reason,
+            f"{rank.predicted_sse:.2g}",
+            f"{rank.per_cell:.2g}",
+            _ratio(rank.ratio or 1),
+        )
         for rank in fitting
     ]
     chosen = {place: "chosen" for place, rank in enumerate(fitting) if rank.chosen}
@@ -237,7 +267,8 @@ def _method(finding: Finding) -> str:
     if table.is_unbiased:
         return "Estimates are unbiased and unrepaired, so a rare cell may come out below zero."
     return (
-        f"Estimates by <code>{escape(table.method)}</code> are pulled towards a model of how people are, which is why "
+        f"Estimates by <code>{escape(table.method)}</code> are pulled towards a model of how "
+        "people are, which is why "
         f"they err less than unbiased ones. Standard errors: {escape(table.errors)}."
     )
 
@@ -285,8 +316,10 @@ def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Fin
 
 def _posted(posted: Posted) -> str:
     return (
-        f"Then {posted.people:,} of them posted: each a device that randomises, sends its report to a collector over "
-        f"HTTP, and is thanked when it is durable. It took {posted.seconds:.1f} seconds, {posted.rate:,.0f} reports a "
+        f"Then {posted.people:,} of them posted: each a device that randomises, sends its report "
+        "to a collector over "
+        f"HTTP, and is thanked when it is durable. It took {posted.seconds:.1f} seconds, "
+        f"{posted.rate:,.0f} reports a "
         f"second. Fewer people than above, so the intervals are wider."
     )
 
@@ -295,7 +328,8 @@ def _edges(story: Story) -> str:
     rows = [
         (
             f"{edge.parent} - {edge.child}",
-            f"{edge.information:.3f} ± {edge.std_error:.3f}{'' if edge.is_clear else ' (may be noise)'}",
+            f"{edge.information:.3f} ± "
+            f"{edge.std_error:.3f}{'' if edge.is_clear else ' (may be noise)'}",
             f"{story.told[(edge.parent, edge.child)]:.3f}",
         )
         for edge in story.tree.edges
@@ -304,17 +338,23 @@ def _edges(story: Story) -> str:
 
 
 def _pairs(pairs: Sequence[Pair]) -> str:
-    rows = [(" - ".join(pair.attributes), f"{pair.strength:.2f}", f"{pair.truth:.2f}") for pair in pairs]
+    rows = [
+        (" - ".join(pair.attributes), f"{pair.strength:.2f}", f"{pair.truth:.2f}") for pair in pairs
+    ]
     return _table(("pair", "estimate", "truth"), rows)
 
 
 def _comparison(rows: Sequence[MarginalsComparison]) -> str:
     first = rows[0]
     return (
-        f"One more simulated survey for each, of {first.people:,} people drawn from these, at epsilon "
-        f"{first.epsilon:g}: errors of the same {first.queries} random tables of {first.k} attributes. One run says "
-        f"which is far ahead, not by exactly how much; <code>sottovoce compare marginals people.csv "
-        f"--schema survey.toml --k {first.k} --epsilon {first.epsilon:g} --methods auto,calm</code> measures more."
+        f"One more simulated survey for each, of {first.people:,} people drawn from these, at "
+        "epsilon "
+        f"{first.epsilon:g}: errors of the same {first.queries} random tables of {first.k} "
+        "attributes. One run says "
+        "which is far ahead, not by exactly how much; <code>sottovoce compare marginals "
+        "people.csv "
+        f"--schema survey.toml --k {first.k} --epsilon {first.epsilon:g} --methods "
+        "auto,calm</code> measures more."
     )
 
 
@@ -328,7 +368,9 @@ def _compared(rows: Sequence[MarginalsComparison]) -> str:
         )
         for row in rows
     ]
-    return _table(("method", "squared error of a table", "total variation distance", "seconds"), told)
+    return _table(
+        ("method", "squared error of a table", "total variation distance", "seconds"), told
+    )
 
 
 def _ratio(number: float) -> str:
@@ -346,4 +388,6 @@ def _report(record: Mapping[str, Any], report: Report) -> str:
         (f"On the wire, {len(wire)} bytes", wire.hex(" ")),
         ("The same report as JSON", json.dumps(json.loads(report.to_json()), indent=1)),
     )
-    return "".join(f'<div><p class="note">{title}</p><pre>{escape(body)}</pre></div>' for title, body in parts)
+    return "".join(
+        f'<div><p class="note">{title}</p><pre>{escape(body)}</pre></div>' for title, body in parts
+    )

@@ -20,7 +20,9 @@ MOST_WIDE = 640  # of all bars together
 
 
 def marginal(finding: Finding) -> Any:
-    """An Altair chart of one table: bars with intervals, red ticks for the truth; all but the last value by panels."""
+    """An Altair chart of one table: bars with intervals, red ticks for the truth; all but the last
+    value by panels.
+    """
     alt = imported("altair")
 
     names = finding.table.attributes
@@ -70,14 +72,22 @@ def _bars(data: Sequence[dict[str, Any]], name: str, step: int, has_scale: bool 
 
     values = list(dict.fromkeys(row["value"] for row in data))
     angle = 0 if step * 0.95 >= 6.5 * max(map(len, values)) else -45
-    base = alt.Chart().encode(x=alt.X("value:N", sort=values, title=name, axis=alt.Axis(labelAngle=angle)))
+    base = alt.Chart().encode(
+        x=alt.X("value:N", sort=values, title=name, axis=alt.Axis(labelAngle=angle))
+    )
     axis = alt.Axis(format="%", tickCount=5, labels=has_scale, ticks=has_scale, domain=has_scale)
     layers = (
-        base.mark_bar(color=BAR, width=0.72 * step).encode(y=alt.Y("estimate:Q", title=None, axis=axis)),
+        base.mark_bar(color=BAR, width=0.72 * step).encode(
+            y=alt.Y("estimate:Q", title=None, axis=axis)
+        ),
         base.mark_rule(color=INK, strokeWidth=1.6).encode(y="low:Q", y2="high:Q"),
-        base.mark_tick(color=TRUTH, thickness=2.5, width=0.55 * step, opacity=1).encode(y="truth:Q"),
+        base.mark_tick(color=TRUTH, thickness=2.5, width=0.55 * step, opacity=1).encode(
+            y="truth:Q"
+        ),
     )
-    return alt.layer(*layers, data=alt.Data(values=list(data))).properties(width=step * len(values), height=HEIGHT)
+    return alt.layer(*layers, data=alt.Data(values=list(data))).properties(
+        width=step * len(values), height=HEIGHT
+    )
 
 
 def titled(chart: Any, finding: Finding, epsilon: float) -> Any:
@@ -100,7 +110,9 @@ def tree(found: Tree) -> Any:
 
 
 def inline(chart: Any) -> str:
-    """A chart as SVG for the page, without background and namespaces; the page's style colours it."""
+    """A chart as SVG for the page, without background and namespaces;
+    the page's style colours it.
+    """
     from sottovoce.results.plots import svg
 
     return re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg(chart.properties(background="transparent")))

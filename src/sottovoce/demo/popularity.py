@@ -1,4 +1,6 @@
-"""The demo's second survey: what is popular among made-up people, of words that nobody listed and of baskets."""
+"""The demo's second survey: what is popular among made-up people, of words that nobody listed and
+of baskets.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Liking:
 
 
 def learnt(seed: int | None) -> list[Liking]:
-    """Both questions asked, planned, whispered by simulated devices in as many rounds as they need, and estimated."""
+    """Both questions asked, planned, whispered by simulated devices in as many rounds as they need,
+    and estimated.
+    """
     from sottovoce.api.surveys import asked
     from sottovoce.schema import Items, Text
 
@@ -73,7 +77,10 @@ def dishes() -> NDArray[Any]:
     """Everybody's favourite dish: some are favourites of many, and many only of a few."""
     draws = np.random.Generator(np.random.PCG64(CROWD_SEED))
     letters = np.array(list(LETTERS))
-    rare = ["".join(letters[draws.integers(0, 26, size)]) for size in draws.integers(4, LONGEST + 1, RARE_WORDS)]
+    rare = [
+        "".join(letters[draws.integers(0, 26, size)])
+        for size in draws.integers(4, LONGEST + 1, RARE_WORDS)
+    ]
     weights = 1 / np.arange(2, len(DISHES) + 2)
     common = draws.choice(np.array(DISHES, object), PEOPLE, p=weights / weights.sum())
     odd = draws.choice(np.array(rare, object), PEOPLE)
@@ -91,7 +98,9 @@ def _lists(held: NDArray[np.bool_]) -> Any:
 
     owners, items = np.nonzero(held)
     starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(held)))])
-    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(np.array(ITEMS, object)[items]))
+    return pa.ListArray.from_arrays(
+        pa.array(starts, pa.int32()), pa.array(np.array(ITEMS, object)[items])
+    )
 
 
 def _shares(words: NDArray[Any]) -> dict[Any, float]:
@@ -100,7 +109,12 @@ def _shares(words: NDArray[Any]) -> dict[Any, float]:
 
 
 def _asked(
-    title: str, table: Mapping[str, Any], attribute: Any, question: Any, seed: int, shares: Mapping[Any, float]
+    title: str,
+    table: Mapping[str, Any],
+    attribute: Any,
+    question: Any,
+    seed: int,
+    shares: Mapping[Any, float],
 ) -> Liking:
     from sottovoce.api.planning import plan, simulate_rounds
     from sottovoce.schema import Schema
@@ -115,7 +129,9 @@ def _asked(
 
 
 def _rows(liking: Liking) -> list[tuple[str, ...]]:
-    """Value, mark, truth, estimate, standard error, expected false: one of each for every value found."""
+    """Value, mark, truth, estimate, standard error, expected false: one of each for every value
+    found.
+    """
     table, marks = liking.found.table, liking.found.marks or ()
     return [
         (
@@ -139,7 +155,11 @@ def likings_table(liking: Liking) -> RichTable:
 
     from sottovoce.console.tables import grid
 
-    out = grid(f"What is popular: {liking.title} ({PEOPLE:,} people, epsilon {EPSILON})", HEADS, words=("value", ""))
+    out = grid(
+        f"What is popular: {liking.title} ({PEOPLE:,} people, epsilon {EPSILON})",
+        HEADS,
+        words=("value", ""),
+    )
     for row in _rows(liking):
         out.add_row(*map(plain, row))
     out.caption = f"* significant; {summary(liking)}"
@@ -151,7 +171,10 @@ def summary(liking: Liking) -> str:
     marks = np.array([mark.significant for mark in liking.found.marks or ()], bool)
     false = int((marks & (liking.truth == 0)).sum())
     top = liking.plan.question.top  # type: ignore[attr-defined]
-    return f"{top - liking.missing} of the true {top} found, {int(marks.sum())} marked, {false} of those held by nobody"
+    return (
+        f"{top - liking.missing} of the true {top} found, {int(marks.sum())} marked, {false} of "
+        "those held by nobody"
+    )
 
 
 def section(likings: Sequence[Liking]) -> str:
@@ -169,9 +192,14 @@ def section(likings: Sequence[Liking]) -> str:
 
 
 def _html(rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th class="word">{name}</th>' if name in ("value", "") else f"<th>{name}</th>" for name in HEADS)
+    head = "".join(
+        f'<th class="word">{name}</th>' if name in ("value", "") else f"<th>{name}</th>"
+        for name in HEADS
+    )
     body = "".join(
-        "<tr>" + "".join(f"<td{_left(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{_left(place)}>{escape(cell)}</td>" for place, cell in enumerate(row))
+        + "</tr>"
         for row in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"

@@ -41,16 +41,32 @@ def collector(folder: Path) -> Iterator[tuple[str, str]]:
 
     Gives the collector's address, and the link that logs in to the studio once.
     """
-    for old in (*folder.glob(f"{STORE}*"), *folder.glob("*.journal")):  # a new store has heard nobody
+    for old in (
+        *folder.glob(f"{STORE}*"),
+        *folder.glob("*.journal"),
+    ):  # a new store has heard nobody
         old.unlink()
-    command = [sys.executable, "-m", "sottovoce.cli", "studio", str(folder / "plan.json"), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "sottovoce.cli",
+        "studio",
+        str(folder / "plan.json"),
+        "--port",
+        "0",
+    ]
     command += ["--store", f"sqlite:///{folder / STORE}"]
     with (folder / "collector.log").open("w", encoding="utf-8") as log:
-        own = {name: value for name, value in os.environ.items() if not name.startswith("SOTTOVOCE_")}
+        own = {
+            name: value for name, value in os.environ.items() if not name.startswith("SOTTOVOCE_")
+        }
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=own)
         try:
             assert process.stdout is not None
-            page, link = ("http://" + process.stdout.readline().strip().partition("http://")[2] for _ in range(2))
+            page, link = (
+                "http://" + process.stdout.readline().strip().partition("http://")[2]
+                for _ in range(2)
+            )
             if "/login?code=" not in link:
                 raise SottovoceError(f"the collector did not start; see {folder / 'collector.log'}")
             yield page.removesuffix("/studio"), link

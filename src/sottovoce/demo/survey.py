@@ -1,4 +1,6 @@
-"""A whole private survey among people who do not exist, so that the truth can stand beside the estimates."""
+"""A whole private survey among people who do not exist, so that the truth can stand beside the
+estimates.
+"""
 
 from __future__ import annotations
 
@@ -129,16 +131,18 @@ class Story:
         """How many of the intervals shown hold the truth, and what that can show."""
         holds = np.concatenate([finding.holds for finding in (*self.singles, self.two, self.three)])
         return (
-            f"{holds.sum()} of the {holds.size} intervals shown hold the truth. Over many surveys about 95% should; "
-            f"within one they rest on the same reports and miss together, so this count is no test of them."
+            f"{holds.sum()} of the {holds.size} intervals shown hold the truth. Over many surveys "
+            "about 95% should; "
+            "within one they rest on the same reports and miss together, so this count is no test "
+            "of them."
         )
 
 
 def population() -> dict[str, list[Any]]:
     """The made-up people, the same ones every time.
 
-    The old live in the country and take medicine, the young live in town and smoke; smokers drink, who drinks daily
-    sleeps badly, and who sleeps badly is sad.
+    The old live in the country and take medicine, the young live in town and smoke; smokers drink,
+    who drinks daily sleeps badly, and who sleeps badly is sad.
     """
     draws = np.random.Generator(np.random.PCG64(POPULATION_SEED))
     age = (18 + 80 * draws.beta(1.5, 1.9, PEOPLE)).astype(np.int64)
@@ -149,7 +153,9 @@ def population() -> dict[str, list[Any]]:
     sober = (1 - old) * [0.40, 0.52, 0.08] + old * [0.56, 0.22, 0.22]
     drinks = _chosen(draws, np.where(smoker[:, None], [0.10, 0.30, 0.60], sober))
     medicine = draws.random(PEOPLE) < np.interp(age, [30, 70], [0.08, 0.85])
-    sleepless = draws.random(PEOPLE) < np.where(drinks == HABITS.index("daily"), 0.66, np.where(medicine, 0.34, 0.14))
+    sleepless = draws.random(PEOPLE) < np.where(
+        drinks == HABITS.index("daily"), 0.66, np.where(medicine, 0.34, 0.14)
+    )
     depressed = draws.random(PEOPLE) < np.where(sleepless, 0.48, 0.12)
     return {
         "age": age.tolist(),
@@ -170,7 +176,9 @@ def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 
 
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
-    """Survey, plan, people, whispers, tables, tree, comparison, collector and page, all in the folder ``output``."""
+    """Survey, plan, people, whispers, tables, tree, comparison, collector and page, all in the
+    folder ``output``.
+    """
     from sottovoce.console.reading import heard
     from sottovoce.console.surveys import planner_ranking, read_survey
     from sottovoce.console.tables import console
@@ -196,7 +204,17 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     estimate: Any = heard(plan, str(output / "reports.parquet"), quiet).estimate()
     with collector(output) as (url, link):
         posted, own = _posted(plan, people, output, url, quiet)
-        story = _told(plan, ranks, people, Population.of(people, plan.schema), estimate, posted, own, seed, quiet)
+        story = _told(
+            plan,
+            ranks,
+            people,
+            Population.of(people, plan.schema),
+            estimate,
+            posted,
+            own,
+            seed,
+            quiet,
+        )
         picture = pictures.titled(pictures.marginal(story.two), story.two, float(plan.epsilon))
         save(picture, str(output / "marginal.png"))
         write_page(output / "report.html", story)
@@ -212,7 +230,9 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
 def _posted(
     plan: Plan, people: Mapping[str, Sequence[Any]], output: Path, url: str, quiet: bool
 ) -> tuple[Posted, list[Finding]]:
-    """The first people post to the collector; what its store says of each attribute, beside the truth about them."""
+    """The first people post to the collector; what its store says of each attribute, beside the
+    truth about them.
+    """
     from sottovoce.console.progress import progress
     from sottovoce.console.reading import heard
     from sottovoce.demo.posting import STORE, post
@@ -286,7 +306,11 @@ def _strongest(crowd: Population, estimate: JointEstimate) -> list[Pair]:
     from sottovoce.analysis import associate
     from sottovoce.analysis.pairs import contingency
 
-    tested = [each for each in associate(estimate, null="asymptotic") if each.is_asked and not isnan(each.cramers_v)]
+    tested = [
+        each
+        for each in associate(estimate, null="asymptotic")
+        if each.is_asked and not isnan(each.cramers_v)
+    ]
     found = sorted(tested, key=lambda each: -each.cramers_v)[:PAIRS_SHOWN]
     pairs = []
     for each in found:
@@ -296,14 +320,20 @@ def _strongest(crowd: Population, estimate: JointEstimate) -> list[Pair]:
     return pairs
 
 
-def _compared(plan: Plan, crowd: Population, seed: int | None, quiet: bool) -> list[MarginalsComparison]:
+def _compared(
+    plan: Plan, crowd: Population, seed: int | None, quiet: bool
+) -> list[MarginalsComparison]:
     """Methods measured on these people, in a simulation of their own."""
     from sottovoce.console.progress import progress
     from sottovoce.measure import compare_marginals
 
     drawn = COMPARISON_SEED if seed is None else seed
     with progress("comparing", len(COMPARED), quiet) as advance:
-        return list(compare_marginals(crowd, ORDER, plan.people, [plan.epsilon], COMPARED, QUERIES, 1, drawn, advance))
+        return list(
+            compare_marginals(
+                crowd, ORDER, plan.people, [plan.epsilon], COMPARED, QUERIES, 1, drawn, advance
+            )
+        )
 
 
 def _write_csv(people: Mapping[str, Sequence[Any]], path: Path) -> None:
@@ -325,7 +355,11 @@ def _print_story(screen: Console, story: Story) -> None:
     from sottovoce.demo.tables import pairs_table, truth_table
 
     people = story.two.table.people
-    screen.print(truth_table(f"Single attributes: {people:,} whispers heard", ["attribute", "value"], story.singles))
+    screen.print(
+        truth_table(
+            f"Single attributes: {people:,} whispers heard", ["attribute", "value"], story.singles
+        )
+    )
     for finding in (story.two, story.three):
         names = finding.table.attributes
         screen.print(truth_table(", ".join(names), names, [finding]))
@@ -337,5 +371,8 @@ def _print_story(screen: Console, story: Story) -> None:
         screen.print(likings_table(liking))
     screen.print(marginals_table(story.compared))
     posted = story.posted
-    title = f"{posted.people:,} people posted over HTTP in {posted.seconds:.1f} s: {posted.rate:,.0f} reports a second"
+    title = (
+        f"{posted.people:,} people posted over HTTP in {posted.seconds:.1f} s: {posted.rate:,.0f} "
+        "reports a second"
+    )
     screen.print(truth_table(title, ["attribute", "value"], story.heard))

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding]) -> RichTable:
-    """Estimates beside the truth, with 95% intervals; a mark where one misses. ``columns`` name a cell's parts."""
+    """Estimates beside the truth, with 95% intervals; a mark where one misses. ``columns`` name a
+    cell's parts.
+    """
     from rich.markup import escape
 
     heads = [escape(name) for name in columns]
@@ -26,7 +28,10 @@ def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding])
         for place, (label, holds) in enumerate(zip(table.labels, finding.holds, strict=True)):
             cell = parts(label)
             out.add_row(
-                *(escape(part) for part in (cell if len(cell) == len(heads) else (*table.attributes, *cell))),
+                *(
+                    escape(part)
+                    for part in (cell if len(cell) == len(heads) else (*table.attributes, *cell))
+                ),
                 f"{finding.truth[place]:.4f}",
                 f"{table.values[place]:.4f}",
                 f"{table.std_error[place]:.4f}",
@@ -42,5 +47,7 @@ def pairs_table(pairs: Sequence[Pair]) -> RichTable:
 
     out = grid("Strongest pairs, by Cramer's V", ["pair", "estimate", "truth"], words=["pair"])
     for pair in pairs:
-        out.add_row(escape(" - ".join(pair.attributes)), f"{pair.strength:.3f}", f"{pair.truth:.3f}")
+        out.add_row(
+            escape(" - ".join(pair.attributes)), f"{pair.strength:.3f}", f"{pair.truth:.3f}"
+        )
     return out

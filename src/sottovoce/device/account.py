@@ -14,7 +14,8 @@ from sottovoce.ground.errors import BudgetExceeded, InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.families.base import Cohort
 
-UNITS = 10**9  # what is spent is counted in billionths, rounded up, so that every language adds it up alike
+# what is spent is counted in billionths, rounded up, so that every language adds it up alike
+UNITS = 10**9
 DEFAULT_CAP = "10"
 DEFAULT_DELTA_CAP = "0.01"
 
@@ -32,13 +33,17 @@ class Spent:
     @classmethod
     def from_json(cls, data: Any) -> Spent:
         """The inverse of ``asdict``, with nothing beside it."""
-        if set(data) != {"epsilon", "delta"} or not all(type(part) is int for part in data.values()):
+        if set(data) != {"epsilon", "delta"} or not all(
+            type(part) is int for part in data.values()
+        ):
             raise ValueError
         return cls(*(whole(name, data[name], 0, LARGEST_INTEGER) for name in ("epsilon", "delta")))
 
 
 def cost_of(cohorts: Family) -> Spent:
-    """The most that answering costs: of the cohorts that a device may be in, the one whose asks cost most together."""
+    """The most that answering costs: of the cohorts that a device may be in, the one whose asks
+    cost most together.
+    """
     costs = [_cost(cohort) for cohort in cohorts.kinds]
     return Spent(max(cost.epsilon for cost in costs), max(cost.delta for cost in costs))
 
@@ -90,13 +95,17 @@ class Account:
                 if getattr(total, part) > most:
                     before, more = getattr(total, part) - getattr(cost, part), getattr(cost, part)
                     raise BudgetExceeded(
-                        f"attribute {name!r}: {part} {before / UNITS:.9g} was spent and {more / UNITS:.9g} more would "
+                        f"attribute {name!r}: {part} {before / UNITS:.9g} was spent and "
+                        f"{more / UNITS:.9g} more would "
                         f"pass the cap of {most / UNITS:.9g}"
                     )
         self.spent.update(charged)
 
     def to_json(self) -> dict[str, Any]:
-        return {"cap": asdict(self.cap), "spent": {name: asdict(spent) for name, spent in self.spent.items()}}
+        return {
+            "cap": asdict(self.cap),
+            "spent": {name: asdict(spent) for name, spent in self.spent.items()},
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Account:

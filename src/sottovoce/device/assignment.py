@@ -1,4 +1,6 @@
-"""Assigned coins: the collector hands out cohort and hashes, signed, so that nobody can choose them."""
+"""Assigned coins: the collector hands out cohort and hashes, signed, so that nobody can choose
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ LATEST = 1 << 53  # seconds
 
 
 def new_id(now: float | None = None) -> bytes:
-    """A report's id: the minute (milliseconds without their low 16 bits, so that ids sort by time), then chance.
+    """A report's id: the minute (milliseconds without their low 16 bits, so that ids sort by time),
+    then chance.
 
     >>> new_id(1.7e9)[:6].hex()
     '018bcfe50000'
@@ -34,9 +37,9 @@ def new_id(now: float | None = None) -> bytes:
 class Assignment:
     """One person's public coins: whoever holds it reads cohort and hashes off its signature.
 
-    The signature is an HMAC-SHA256 under the collector's key, so that a device can neither make nor alter one; and
-    any signature is as private as another, since public coins tell nothing of an answer. A plan with a
-    delta takes none: there a chosen hash would tell more.
+    The signature is an HMAC-SHA256 under the collector's key, so that a device can neither make nor
+    alter one; and any signature is as private as another, since public coins tell nothing of an
+    answer. A plan with a delta takes none: there a chosen hash would tell more.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(x=sv.Boolean())
@@ -52,7 +55,9 @@ class Assignment:
 
     def __post_init__(self) -> None:
         if len(self.id) != ID_BYTES or len(self.signature) != KEY_BYTES:
-            raise InvalidInput(f"assignment: id must have {ID_BYTES} bytes and signature {KEY_BYTES}")
+            raise InvalidInput(
+                f"assignment: id must have {ID_BYTES} bytes and signature {KEY_BYTES}"
+            )
         whole("assignment: expires", self.expires, 0, LATEST)
 
     @classmethod
@@ -61,7 +66,9 @@ class Assignment:
         return cls(plan_id, id, expires, _signature(key, plan_id, id, expires))
 
     def verify(self, key: bytes, now: float, former: Sequence[bytes] = ()) -> None:
-        """Refuse what neither this key signed nor one of the ``former`` ones, and what has expired."""
+        """Refuse what neither this key signed nor one of the ``former`` ones,
+        and what has expired.
+        """
         if not any(self._is_signed_by(each) for each in (key, *former)):
             raise BadAssignment("assignment: this collector did not sign it")
         self.check_time(now)
@@ -72,7 +79,9 @@ class Assignment:
             raise BadAssignment("assignment: it has expired; ask for another one")
 
     def _is_signed_by(self, key: bytes) -> bool:
-        return hmac.compare_digest(self.signature, _signature(key, self.plan_id, self.id, self.expires))
+        return hmac.compare_digest(
+            self.signature, _signature(key, self.plan_id, self.id, self.expires)
+        )
 
     def entropy(self, private: Entropy) -> Entropy:
         """A device's coins: the public ones from here, all others its own."""
@@ -102,7 +111,12 @@ class Assignment:
     def from_json(cls, data: Mapping[str, Any]) -> Assignment:
         """The inverse of :meth:`to_json`."""
         try:
-            parts = str(data["plan"]), bytes.fromhex(data["id"]), data["expires"], bytes.fromhex(data["signature"])
+            parts = (
+                str(data["plan"]),
+                bytes.fromhex(data["id"]),
+                data["expires"],
+                bytes.fromhex(data["signature"]),
+            )
         except (KeyError, TypeError, ValueError):
             raise InvalidInput("assignment: it must have plan, id, expires and signature") from None
         return cls(*parts)
@@ -117,4 +131,6 @@ def assigned_cohort(plan: Plan, entropy: Entropy) -> int:
 def _signature(key: bytes, plan_id: str, id: bytes, expires: int) -> bytes:
     if len(key) != KEY_BYTES:
         raise InvalidInput(f"key must have {KEY_BYTES} bytes")
-    return hmac.digest(key, LABEL + bytes.fromhex(plan_id) + id + expires.to_bytes(8, "little"), "sha256")
+    return hmac.digest(
+        key, LABEL + bytes.fromhex(plan_id) + id + expires.to_bytes(8, "little"), "sha256"
+    )

@@ -1,4 +1,6 @@
-"""The device: a record goes in, a whisper comes out. And a crowd of simulated devices, with the same law."""
+"""The device: a record goes in, a whisper comes out. And a crowd of simulated devices, with the
+same law.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ INVALID = ("draw", "raise")  # what becomes of a value that the schema does not 
 
 @dataclass
 class Membership:
-    """A device's place in a series: the shares it drew its round from, that round, and the plan it answered."""
+    """A device's place in a series: the shares it drew its round from, that round, and the plan it
+    answered.
+    """
 
     shares: tuple[int, ...]
     number: int
@@ -43,11 +47,13 @@ class InvalidValueWarning(UserWarning):
 
 
 class ClientState:
-    """What a device keeps between reports: its round in each series, its memo for each plan, and its account.
+    """What a device keeps between reports: its round in each series, its memo for each plan, and
+    its account.
 
-    It never holds an answer. Threads may share it, and then answer one after the other; two processes may not, since
-    each would draw for itself. The account says what was spent on each attribute by all plans together: a new plan that
-    would pass ``cap`` (of epsilon) or ``delta_cap`` is not answered (:class:`sottovoce.BudgetExceeded`).
+    It never holds an answer. Threads may share it, and then answer one after the other; two
+    processes may not, since each would draw for itself. The account says what was spent on each
+    attribute by all plans together: a new plan that would pass ``cap`` (of epsilon) or
+    ``delta_cap`` is not answered (:class:`sottovoce.BudgetExceeded`).
 
     >>> state = ClientState(cap=2)
     >>> ClientState.from_json(state.to_json()).account.cap
@@ -63,7 +69,9 @@ class ClientState:
     def to_json(self) -> str:
         with self.lock:
             rounds = {series: asdict(member) for series, member in self.rounds.items()}
-            return json.dumps({"rounds": rounds, "memos": self.memos, "account": self.account.to_json()})
+            return json.dumps(
+                {"rounds": rounds, "memos": self.memos, "account": self.account.to_json()}
+            )
 
     @classmethod
     def from_json(cls, text: str) -> ClientState:
@@ -89,15 +97,16 @@ class ClientState:
 class Client:
     """One person's device.
 
-    With a ``state``, answering again under the same plan recalls the memo, whatever is answered then, so a
-    lifetime of reports costs what the plan says. Without one every call draws fresh coins, as if it were
-    another person, and costs epsilon again: call it once (a second call warns). A plan whose coin is assigned needs
-    the ``assignment`` that the collector handed out.
+    With a ``state``, answering again under the same plan recalls the memo, whatever is answered
+    then, so a lifetime of reports costs what the plan says. Without one every call draws fresh
+    coins, as if it were another person, and costs epsilon again: call it once (a second call
+    warns). A plan whose coin is assigned needs the ``assignment`` that the collector handed out.
 
-    A device that is asked always reports, since its silence would tell. With ``invalid="draw"`` a value that is
-    missing, or that the schema does not have, is reported as the attribute's ``other``, or as a drawn one if it has
-    none; members of a set that the schema does not list are left out, and what is no set is an empty one. With
-    ``invalid="raise"`` such a record raises :class:`sottovoce.InvalidInput`, and the caller knows why nothing is sent.
+    A device that is asked always reports, since its silence would tell. With ``invalid="draw"`` a
+    value that is missing, or that the schema does not have, is reported as the attribute's
+    ``other``, or as a drawn one if it has none; members of a set that the schema does not list are
+    left out, and what is no set is an empty one. With ``invalid="raise"`` such a record raises
+    :class:`sottovoce.InvalidInput`, and the caller knows why nothing is sent.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -116,7 +125,9 @@ class Client:
         if invalid not in INVALID:
             raise InvalidInput(f"invalid ({invalid}) must be one of {', '.join(INVALID)}")
         if (plan.coin == "assigned") != (assignment is not None):
-            raise InvalidInput("assignment is required for a plan whose coin is assigned, and for no other")
+            raise InvalidInput(
+                "assignment is required for a plan whose coin is assigned, and for no other"
+            )
         if assignment is not None and assignment.plan_id != plan.id:
             raise PlanMismatch("assignment: it belongs to another plan")
         self.plan = plan
@@ -127,11 +138,13 @@ class Client:
         self._fresh = 0
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The whisper for a record. The record stays here; missing attributes that no ask reads are fine.
+        """The whisper for a record. The record stays here; missing attributes that no ask reads are
+        fine.
 
-        The plan's public columns leave in clear beside it. A record without a valid value of one of them raises
-        :class:`sottovoce.InvalidInput`, whatever ``invalid`` says, before any coin is drawn and anything is spent:
-        public values are public, so that this silence tells nothing of the attributes that are whispered.
+        The plan's public columns leave in clear beside it. A record without a valid value of one of
+        them raises :class:`sottovoce.InvalidInput`, whatever ``invalid`` says, before any coin is
+        drawn and anything is spent: public values are public, so that this silence tells nothing of
+        the attributes that are whispered.
         """
         if not isinstance(record, Mapping):
             raise InvalidInput("record must be a mapping of attributes to values")
@@ -143,7 +156,8 @@ class Client:
         public = plan.public.read(record)
         memo = self.state.memos.get(plan.id) if self.state is not None else None
         if memo is None and self._assignment is not None:
-            self._assignment.check_time(time())  # before any coin: what is drawn too late is drawn for nothing
+            # before any coin: what is drawn too late is drawn for nothing
+            self._assignment.check_time(time())
         self._join_round()
         if memo is not None:
             return self._recalled(memo, public)
@@ -157,24 +171,34 @@ class Client:
         self._count_fresh()
         if self.state is not None and len(plan.series.shares) > 1:
             self.state.rounds[plan.series.origin or plan.id].plan = plan.id
-        memos = [ask.oracle.memorize(ask.encoding.encode(codes, entropy), entropy) for ask in cohort.asks]
+        memos = [
+            ask.oracle.memorize(ask.encoding.encode(codes, entropy), entropy) for ask in cohort.asks
+        ]
         if self.state is not None:
-            packed = [ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)]
+            packed = [
+                ask.oracle.pack(kept).hex() for ask, kept in zip(cohort.asks, memos, strict=True)
+            ]
             self.state.memos[plan.id] = (index, packed)
         payload = b"".join(
-            ask.oracle.pack(ask.oracle.recall(kept, entropy)) for ask, kept in zip(cohort.asks, memos, strict=True)
+            ask.oracle.pack(ask.oracle.recall(kept, entropy))
+            for ask, kept in zip(cohort.asks, memos, strict=True)
         )
         return Report(plan.id, index, payload, public, plan.public)
 
     def _read(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What the asks read, of all cohorts; without what is not valid, unless that is to raise."""
+        """What the asks read, of all cohorts; without what is not valid,
+        unless that is to raise.
+        """
         cohorts = self.plan.cohorts
         if self._invalid == "raise":
             return self.plan.schema.encode(record, cohorts.attributes, cohorts.form)
         valid = self.plan.schema.encode_valid(record, cohorts.attributes, cohorts.form)
         for name in cohorts.attributes:
             if name not in valid:
-                message = f"attribute {name!r}: the record has no valid value of it, so another one is reported"
+                message = (
+                    f"attribute {name!r}: the record has no valid value of it, so another one is "
+                    "reported"
+                )
                 with suppress(InvalidValueWarning):  # where warnings are errors it would tell, too
                     warnings.warn(message, InvalidValueWarning, stacklevel=4)
         return valid
@@ -188,12 +212,17 @@ class Client:
     def _count_fresh(self) -> None:
         self._fresh += 1
         if self._fresh == 2:
-            message = "a second report without a state draws fresh coins: of the same person it costs epsilon again"
+            message = (
+                "a second report without a state draws fresh coins: of the same person it costs "
+                "epsilon again"
+            )
             warnings.warn(message, PrivacyWarning, stacklevel=4)
 
     def _recalled(self, memo: tuple[int, list[str]], public: Values) -> Report:
         index, packed = memo
-        if not 0 <= index < len(self.plan.cohorts) or len(packed) != len(self.plan.cohorts[index].asks):
+        if not 0 <= index < len(self.plan.cohorts) or len(packed) != len(
+            self.plan.cohorts[index].asks
+        ):
             raise InvalidInput("client state: its memo does not fit the plan")
         cohort = self.plan.cohorts[index]
         payload = b""
@@ -208,7 +237,9 @@ class Client:
         if len(series.shares) == 1:
             return
         if self.state is None:
-            raise InvalidInput("state is required for a plan of several rounds, so that nobody answers twice")
+            raise InvalidInput(
+                "state is required for a plan of several rounds, so that nobody answers twice"
+            )
         name = series.origin or self.plan.id
         if name not in self.state.rounds:
             number = series.at(self._entropy.below(sum(series.shares)))
@@ -223,17 +254,20 @@ class Client:
 
 
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:
-    """The reports of a crowd: one simulated device per row of a dict of columns, pandas or Arrow table.
+    """The reports of a crowd: one simulated device per row of a dict of columns, pandas or Arrow
+    table.
 
-    The plan's public columns are those of the table. In a series of rounds only the rows whose round this is report;
-    with one seed a row has one round in all plans.
+    The plan's public columns are those of the table. In a series of rounds only the rows whose
+    round this is report; with one seed a row has one round in all plans.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> len(simulate(plan, {"x": [True, False, True]}, seed=7))
     3
     """
-    lengths = {plan.schema.rows_of(table, name) for name in (*plan.cohorts.attributes, *plan.columns)}
+    lengths = {
+        plan.schema.rows_of(table, name) for name in (*plan.cohorts.attributes, *plan.columns)
+    }
     if len(lengths) > 1:
         raise InvalidInput("columns must have equal lengths")
     count = lengths.pop()
@@ -250,9 +284,15 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
         cohorts = plan.cohorts.at_column(tickets)
     payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
     for batch in plan.cohorts.batches(cohorts):
-        columns = plan.cohorts.values(batch, cohorts, codes, _subseed(seed, 3, *_round(number), batch.number))
-        for place, (oracle, part, values) in enumerate(zip(batch.oracles, batch.slices, columns, strict=True)):
-            packed = oracle.simulate(values, _subseed(seed, 2, *_round(number), batch.number, place))
+        columns = plan.cohorts.values(
+            batch, cohorts, codes, _subseed(seed, 3, *_round(number), batch.number)
+        )
+        for place, (oracle, part, values) in enumerate(
+            zip(batch.oracles, batch.slices, columns, strict=True)
+        ):
+            packed = oracle.simulate(
+                values, _subseed(seed, 2, *_round(number), batch.number, place)
+            )
             if isinstance(batch.rows, slice) and packed.shape == payload.shape:
                 payload = packed
             else:
@@ -270,4 +310,8 @@ def _draws(seed: int, *purpose: int) -> np.random.Generator:
 
 
 def _subseed(seed: int, *purpose: int) -> int:
-    return int(np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), *purpose]).generate_state(1, np.uint64)[0])
+    return int(
+        np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), *purpose]).generate_state(
+            1, np.uint64
+        )[0]
+    )

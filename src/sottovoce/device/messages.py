@@ -1,4 +1,6 @@
-"""What a sender writes: reports with their ids and assignments, as JSON or in the compact binary form."""
+"""What a sender writes: reports with their ids and assignments, as JSON or in the compact binary
+form.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,13 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.reports import Report, leb128
 
 JSON, BINARY = "application/json", "application/vnd.sottovoce.reports"
-PROBLEM = "https://sottovoce.dev/problems/"  # how the type of what went wrong begins, in a collector's answer
+# how the type of what went wrong begins, in a collector's answer
+PROBLEM = "https://sottovoce.dev/problems/"
 
 
-def write_binary(ids: Sequence[bytes], reports: Sequence[Report], assignments: Sequence[Assignment] = ()) -> bytes:
+def write_binary(
+    ids: Sequence[bytes], reports: Sequence[Report], assignments: Sequence[Assignment] = ()
+) -> bytes:
     """The binary form, as a sender makes it."""
     out = bytearray()
     for place, (id, report) in enumerate(zip(ids, reports, strict=True)):

@@ -1,4 +1,6 @@
-"""Sending reports to a collector: again with the same id until they are acknowledged, so that each counts once."""
+"""Sending reports to a collector: again with the same id until they are acknowledged, so that each
+counts once.
+"""
 
 from __future__ import annotations
 
@@ -47,22 +49,36 @@ class _Answer:
 
 
 class Sender:
-    """One connection to a collector, kept open. Once ``stop`` is set it does not wait for the collector any more."""
+    """One connection to a collector, kept open. Once ``stop`` is set it does not wait for the
+    collector any more.
+    """
 
-    def __init__(self, url: str, patience: float | None = None, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, url: str, patience: float | None = None, stop: threading.Event | None = None
+    ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or parts.query
+            or parts.fragment
+        ):
             raise InvalidInput(f"url ({url}) must be http://HOST[:PORT] or https://HOST[:PORT]")
-        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
         self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
         host = f"[{self._host}]" if ":" in self._host else self._host
         port = "" if self._port in (None, _PORTS[parts.scheme]) else f":{self._port}"
-        self.address = f"{parts.scheme}://{host}{port}{self._path}"  # one for all spellings of a URL
+        # one for all spellings of a URL
+        self.address = f"{parts.scheme}://{host}{port}{self._path}"
         self._patience = PATIENCE if patience is None else patience
         self._stop = stop or threading.Event()
         self._connection: http.client.HTTPConnection | None = None
 
-    def send(self, ids: Sequence[bytes], reports: Sequence[Report], given: Sequence[Assignment] = ()) -> None:
+    def send(
+        self, ids: Sequence[bytes], reports: Sequence[Report], given: Sequence[Assignment] = ()
+    ) -> None:
         """Returns when the collector says that every report is durable.
 
         One report goes as JSON, more in the compact form.
@@ -77,7 +93,9 @@ class Sender:
 
     def assignment(self, plan_id: str) -> Assignment:
         """Public coins for one report."""
-        return self._insist(lambda: self._ask("GET", f"/v1/plans/{plan_id}/assignment"), _read_assignment)
+        return self._insist(
+            lambda: self._ask("GET", f"/v1/plans/{plan_id}/assignment"), _read_assignment
+        )
 
     def close(self) -> None:
         if self._connection is not None:
@@ -96,13 +114,19 @@ class Sender:
                 why = f"it answered {answer.status}"
                 if answer.status not in _AGAIN:
                     raise _refusal(answer)
-            except _NotAnswered as wrong:  # a network's login page, or another server, answers in its place
-                why = f"it answered 200 ({answer.media_type}) without {wrong} (is it the collector?)"
+            except (
+                _NotAnswered
+            ) as wrong:  # a network's login page, or another server, answers in its place
+                why = (
+                    f"it answered 200 ({answer.media_type}) without {wrong} (is it the collector?)"
+                )
             except (OSError, http.client.HTTPException) as wrong:
                 self.close()
                 why = type(wrong).__name__
             if time.monotonic() + wait > end:
-                raise NotSent(f"the collector did not take it within {self._patience:g} seconds: {why}")
+                raise NotSent(
+                    f"the collector did not take it within {self._patience:g} seconds: {why}"
+                )
             # at random, so that many senders do not come back at once
             if self._stop.wait(wait * random.uniform(0.5, 1.0)):
                 raise NotSent(f"the collector has not taken it: {why}")

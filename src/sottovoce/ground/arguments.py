@@ -21,11 +21,17 @@ LARGEST_INTEGER = 1 << 53  # that every language's JSON keeps
 MOST_DIGITS = 64  # of a number that is given as text
 MOST_EXPONENT = 99
 _EXPONENT = re.compile("e[+-]?([0-9_]+)", re.IGNORECASE)
-_AS_GIVEN = ("delta", "known")  # options whose numbers a question reads, and writes, by a rule of their own
+# options whose numbers a question reads, and writes, by a rule of their own
+_AS_GIVEN = (
+    "delta",
+    "known",
+)
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number in a range; a decimal string of one will do, since plans hold no large integers."""
+    """A whole number in a range; a decimal string of one will do, since plans hold no large
+    integers.
+    """
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -38,7 +44,8 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def number_in(text: str) -> Fraction | None:
-    """The number that a text is, in any of the ways that Python reads; None if it is none, or too long to be meant.
+    """The number that a text is, in any of the ways that Python reads; None if it is none, or too
+    long to be meant.
 
     >>> number_in("1e-2"), number_in("1e-1000000000"), number_in("grr")
     (Fraction(1, 100), None, None)
@@ -53,7 +60,8 @@ def number_in(text: str) -> Fraction | None:
 
 
 def written(number: Fraction) -> int | str:
-    """The one way in which a question writes a number: whole, as a decimal if that ends, else as a fraction.
+    """The one way in which a question writes a number: whole, as a decimal if that ends, else as a
+    fraction.
 
     >>> written(Fraction(2, 200)), written(Fraction(4, 2)), written(Fraction(2, 6)), written(Fraction(1, 10**8))
     ('0.01', 2, '1/3', '1E-8')
@@ -68,11 +76,15 @@ def written(number: Fraction) -> int | str:
     if rest > 1:
         return str(number)
     exact = Context(prec=4 * number.denominator.bit_length() + MOST_DIGITS)
-    return str(exact.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(exact))
+    return str(
+        exact.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(exact)
+    )
 
 
 def plain_option(option: Any) -> Any:
-    """An option as a plan can hold it: no floats, no integers above 2^53, nothing of numpy's, numbers in one way."""
+    """An option as a plan can hold it: no floats, no integers above 2^53, nothing of numpy's,
+    numbers in one way.
+    """
     if isinstance(option, list | tuple):
         return [plain_option(part) for part in option]
     option = option.item() if isinstance(option, np.generic) else option
@@ -83,12 +95,15 @@ def plain_option(option: Any) -> Any:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """A question's options as a plan can hold them. Salts and chances are text, also if they are small whole numbers.
+    """A question's options as a plan can hold them. Salts and chances are text, also if they are
+    small whole numbers.
 
     >>> plain_options({"hash_bits": "2", "theta": 0.25, "salt": 7, "instantaneous": (1, 0)})
     {'hash_bits': 2, 'theta': '0.25', 'salt': '7', 'instantaneous': ['1', '0']}
     """
-    plain = {key: option if key in _AS_GIVEN else plain_option(option) for key, option in options.items()}
+    plain = {
+        key: option if key in _AS_GIVEN else plain_option(option) for key, option in options.items()
+    }
     if isinstance(plain.get("salt"), int):
         plain["salt"] = str(plain["salt"])
     if isinstance(plain.get("instantaneous"), list):

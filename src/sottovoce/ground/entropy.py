@@ -1,7 +1,8 @@
-"""Where coins come from. One interface: the operating system, a seed, a tape of bytes, or *every* outcome.
+"""Where coins come from. One interface: the operating system, a seed, a tape of bytes, or *every*
+outcome.
 
-A coin lands heads when a uniform 64-bit integer is below an integer threshold, so its chance is exactly
-``threshold / 2**64``. No float takes part.
+A coin lands heads when a uniform 64-bit integer is below an integer threshold, so its chance is
+exactly ``threshold / 2**64``. No float takes part.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Entropy(ABC):
 
     @property
     def public(self) -> Entropy:
-        """Where coins come from that tell nothing of a value: the same source, unless somebody assigns them."""
+        """Where coins come from that tell nothing of a value: the same source, unless somebody
+        assigns them.
+        """
         return self
 
     def coin(self, threshold: int) -> bool:
@@ -51,8 +54,9 @@ class Entropy(ABC):
     def coins(self, threshold: int, count: int) -> int:
         """``count`` independent coins of one threshold, as the bits of an integer.
 
-        All coins compare their own uniform integer with the threshold at once, most significant bit first;
-        a coin is settled at the first bit that differs, so about log2(count) + 2 words settle them all.
+        All coins compare their own uniform integer with the threshold at once, most significant bit
+        first; a coin is settled at the first bit that differs, so about log2(count) + 2 words
+        settle them all.
         """
         if threshold >= WHOLE:
             return (1 << count) - 1
@@ -70,7 +74,9 @@ class Entropy(ABC):
         return heads
 
     def subset(self, total: int, chosen: int) -> int:
-        """A uniform subset of ``chosen`` elements of ``range(total)``, as the bits of an integer (Floyd)."""
+        """A uniform subset of ``chosen`` elements of ``range(total)``, as the bits of an integer
+        (Floyd).
+        """
         picked = 0
         for last in range(total - chosen, total):
             candidate = 1 << self.below(last + 1)
@@ -79,7 +85,9 @@ class Entropy(ABC):
 
 
 class System(Entropy):
-    """The operating system's generator: what a device uses. Nothing is buffered, so a fork shares no coins."""
+    """The operating system's generator: what a device uses. Nothing is buffered, so a fork shares
+    no coins.
+    """
 
     def bits(self, count: int) -> int:
         width = (count + 7) // 8
@@ -107,13 +115,17 @@ class Tape(Entropy):
         width = (count + 7) // 8
         piece = self._data[self.position : self.position + width]
         if len(piece) < width:
-            raise InvalidInput(f"tape ({len(self._data)} bytes) is too short for the draws asked of it")
+            raise InvalidInput(
+                f"tape ({len(self._data)} bytes) is too short for the draws asked of it"
+            )
         self.position += width
         return int.from_bytes(piece, "little") & ((1 << count) - 1)
 
 
 class Stream(Entropy):
-    """Bytes that a seed determines and nobody can foresee without it: SHA-256 of the seed and a counter."""
+    """Bytes that a seed determines and nobody can foresee without it: SHA-256 of the seed and a
+    counter.
+    """
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed
@@ -183,7 +195,9 @@ class _Branching(Entropy):
     def _fits(self, outcomes: int) -> None:
         """Give up at once on a draw that alone has too many outcomes."""
         if outcomes > self._limit:
-            raise NotEnumerable(f"one draw has more than {self._limit} outcomes; use a sampling audit")
+            raise NotEnumerable(
+                f"one draw has more than {self._limit} outcomes; use a sampling audit"
+            )
 
     def coin(self, threshold: int) -> bool:
         if threshold <= 0 or threshold >= WHOLE:

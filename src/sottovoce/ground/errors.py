@@ -1,4 +1,6 @@
-"""Every error a caller can meet. Messages name the parameter, the value and the rule, never a person's data."""
+"""Every error a caller can meet. Messages name the parameter, the value and the rule, never a
+person's data.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ class InvalidInput(SottovoceError, ValueError):
 
 
 class CorruptReport(SottovoceError, ValueError):
-    """Bytes that cannot be a report: truncated, damaged, of an unknown version or with an impossible payload."""
+    """Bytes that cannot be a report: truncated, damaged, of an unknown version or with an
+    impossible payload.
+    """
 
 
 class PlanMismatch(SottovoceError, ValueError):
@@ -20,7 +24,9 @@ class PlanMismatch(SottovoceError, ValueError):
 
 
 class BadAssignment(SottovoceError):
-    """Assigned coins that the collector did not sign, that have expired, or that a report does not use."""
+    """Assigned coins that the collector did not sign, that have expired, or that a report does not
+    use.
+    """
 
 
 class NotEnumerable(SottovoceError):
@@ -32,15 +38,21 @@ class NotInThisRound(SottovoceError):
 
 
 class BudgetExceeded(SottovoceError):
-    """The plan asks about an attribute on which this device would spend more than its cap. Nothing was drawn."""
+    """The plan asks about an attribute on which this device would spend more than its cap. Nothing
+    was drawn.
+    """
 
 
 class StoreError(SottovoceError):
-    """A store cannot be used now: it is busy, out of reach or closed. What was being written is not there."""
+    """A store cannot be used now: it is busy, out of reach or closed. What was being written is not
+    there.
+    """
 
 
 class StoreFull(StoreError):
-    """There is no room on the store's disk. Nothing of what was being written is there; all that was before is."""
+    """There is no room on the store's disk. Nothing of what was being written is there; all that
+    was before is.
+    """
 
 
 class SurveyClosed(SottovoceError):

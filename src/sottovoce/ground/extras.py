@@ -1,4 +1,6 @@
-"""Libraries that only some installs have: the extra each belongs to, and one clear error where it is missing."""
+"""Libraries that only some installs have: the extra each belongs to, and one clear error where it
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,17 @@ def explained_import(wrong: ModuleNotFoundError) -> MissingLibrary | None:
     if library not in EXTRAS:
         return None
     extra = EXTRAS[library]
-    return MissingLibrary(f'{library} is not installed; it comes with: pip install "sottovoce[{extra}]"')
+    return MissingLibrary(
+        f'{library} is not installed; it comes with: pip install "sottovoce[{extra}]"'
+    )
 
 
 def require_extra(extra: str, what: str) -> None:
     """Refuse to begin with ``what`` unless the libraries of an extra are there."""
     if not has_extra(extra):
-        raise MissingLibrary(f'{what} needs libraries that are not installed: pip install "sottovoce[{extra}]"')
+        raise MissingLibrary(
+            f'{what} needs libraries that are not installed: pip install "sottovoce[{extra}]"'
+        )
 
 
 def has_extra(extra: str) -> bool:

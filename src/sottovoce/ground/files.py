@@ -19,10 +19,11 @@ ORDINARY, PRIVATE = 0o666, 0o600  # the first is less what the umask takes away
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
-    """Write to a temporary neighbour; it takes the name ``path``, durably, only if the block ends well.
+    """Write to a temporary neighbour; it takes the name ``path``, durably, only if the block ends
+    well.
 
-    The file has the permissions of the one it replaces, or those that the umask leaves to a new one. A ``private`` one
-    is for its owner alone.
+    The file has the permissions of the one it replaces, or those that the umask leaves to a new
+    one. A ``private`` one is for its owner alone.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -50,5 +51,7 @@ def _sync(path: Path) -> None:
 
 
 def write_csv(file: TextIO, rows: Iterable[Iterable[Any]]) -> None:
-    """Rows as CSV; text is quoted, and what a spreadsheet would take for a formula is not one any more."""
+    """Rows as CSV; text is quoted, and what a spreadsheet would take for a formula is not one any
+    more.
+    """
     csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(map(csv_cell, row) for row in rows)

@@ -1,5 +1,6 @@
-"""Values as people read them. What was found under privacy may be noise, or a stranger's prank: nothing of it reaches
-a terminal or a picture but characters that can be seen."""
+"""Values as people read them. What was found under privacy may be noise, or a stranger's prank:
+nothing of it reaches a terminal or a picture but characters that can be seen.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +8,24 @@ import re
 import unicodedata
 from typing import Any
 
-_SEEN_TOGETHER = "\u200c\u200d"  # joiners inside words and pictures: harmless, and needed to read them
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # controls, formats, halves of pairs, private, unassigned, breaks
+# joiners inside words and pictures: harmless, and needed to read them
+_SEEN_TOGETHER = "\u200c\u200d"
+# controls, formats, halves of pairs, private, unassigned, breaks
+_HIDDEN = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Cn",
+    "Zl",
+    "Zp",
+)
 _PLAIN = re.compile(r"[ -~]*")
 
 
 def written(label: Any) -> str:
-    r"""A label with every character that cannot be seen written out; the parts of a tuple with commas between.
+    r"""A label with every character that cannot be seen written out; the parts of a tuple with
+    commas between.
 
     >>> written("tea\x1b[2J\u202e"), written(("milk", 7)), written("")
     ('tea\\x1b[2J\\u202e', 'milk, 7', "''")
@@ -25,7 +37,11 @@ def written(label: Any) -> str:
 
 def visible(text: str) -> str:
     """Text with every character that cannot be seen written out."""
-    return text if _PLAIN.fullmatch(text) else "".join(_escape(each) if _is_hidden(each) else each for each in text)
+    return (
+        text
+        if _PLAIN.fullmatch(text)
+        else "".join(_escape(each) if _is_hidden(each) else each for each in text)
+    )
 
 
 def visible_lines(text: str) -> str:
@@ -37,12 +53,26 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # how a spreadsheet knows a formula
+# how a spreadsheet knows a formula
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: text that could be one has an apostrophe before it.
+    """A cell that no spreadsheet takes for a formula: text that could be one has an apostrophe
+    before it.
 
     Numbers, and text that is one, stay as they are.
 
@@ -51,7 +81,9 @@ def csv_cell(value: Any) -> Any:
     """
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
-    return f"'{value}" if value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA) else value
+    return (
+        f"'{value}" if value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA) else value
+    )
 
 
 def json_visible(text: str) -> str:
@@ -62,7 +94,9 @@ def json_visible(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(_json_escape(each) if _is_hidden(each) and each not in "\n\t" else each for each in text)
+    return "".join(
+        _json_escape(each) if _is_hidden(each) and each not in "\n\t" else each for each in text
+    )
 
 
 def _is_hidden(character: str) -> bool:

@@ -1,4 +1,6 @@
-"""The search over coded windows: decode a window's table, and find the best ways in which candidates go on."""
+"""The search over coded windows: decode a window's table, and find the best ways in which
+candidates go on.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ _PART = 1 << 20  # cells that one task gathers
 def _gather(cells, width, people, start, out):  # type: ignore[no-untyped-def]
     """out[v] = cells[scrambled (start + v)] - people."""
     for place in range(out.size):
-        out[place] = cells[np.int64(_scrambled(np.uint64(start + place), np.uint64(width)))] - people
+        out[place] = (
+            cells[np.int64(_scrambled(np.uint64(start + place), np.uint64(width)))] - people
+        )
 
 
 def decode_scrambled(table: NDArray[Any], people: int) -> NDArray[Any]:
-    """The score of each value at its scrambled place: 2^b times the reports that support it, less ``people``."""
+    """The score of each value at its scrambled place: 2^b times the reports that support it, less
+    ``people``.
+    """
     cells = narrow_transform(table)
     cells -= cells.dtype.type(people)
     return cells
@@ -73,11 +79,17 @@ def _in_threads(work: Any, parts: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _extend(scores, words, key, tag, fresh, best, suffixes):  # type: ignore[no-untyped-def]
-    """For each candidate the largest scores of the block that its tag points to, and where they stand in it."""
+    """For each candidate the largest scores of the block that its tag points to, and where they
+    stand in it.
+    """
     block = 1 << fresh
     most = best.shape[1]
     for row in range(words.shape[0]):
-        start = np.int64(tag_of(words[row, 0], words[row, 1], key, tag)) << fresh if tag else np.int64(0)
+        start = (
+            np.int64(tag_of(words[row, 0], words[row, 1], key, tag)) << fresh
+            if tag
+            else np.int64(0)
+        )
         count = 0
         least = np.int64(-(1 << 62))
         for place in range(block):
@@ -95,8 +107,12 @@ def _extend(scores, words, key, tag, fresh, best, suffixes):  # type: ignore[no-
                 least = best[row, count - 1]
 
 
-def extend(scores: NDArray[Any], words: Words, key: int, tag: int, fresh: int, most: int) -> tuple[Integers, Integers]:
-    """(scores, suffixes): the ``most`` best ways in which each candidate goes on by ``fresh`` bits."""
+def extend(
+    scores: NDArray[Any], words: Words, key: int, tag: int, fresh: int, most: int
+) -> tuple[Integers, Integers]:
+    """(scores, suffixes): the ``most`` best ways in which each candidate goes on by
+    ``fresh`` bits.
+    """
     most = min(most, 1 << fresh)
     best = np.full((len(words), most), -(1 << 62), np.int64)
     suffixes = np.zeros((len(words), most), np.int64)

@@ -14,7 +14,9 @@ _ROWS = 1 << 14  # rows that are widened to words at once
 
 @njit(cache=True, nogil=True)
 def _add_columns(words, counts):  # type: ignore[no-untyped-def]
-    """Add the number of ones in each bit column of rows of 64-bit words: vertical counters, eight planes deep."""
+    """Add the number of ones in each bit column of rows of 64-bit words: vertical counters, eight
+    planes deep.
+    """
     rows, width = words.shape
     planes = np.zeros((8, width), np.uint64)
     start = 0
@@ -32,13 +34,17 @@ def _add_columns(words, counts):  # type: ignore[no-untyped-def]
             for word in range(width):
                 bits = planes[plane, word]
                 for place in range(64):
-                    counts[word * 64 + place] += np.int64((bits >> np.uint64(place)) & np.uint64(1)) << plane
+                    counts[word * 64 + place] += (
+                        np.int64((bits >> np.uint64(place)) & np.uint64(1)) << plane
+                    )
         start = stop
 
 
 @njit(cache=True, nogil=True)
 def _grouped_columns(words, ends, counts):  # type: ignore[no-untyped-def]
-    """The same for groups of rows that stand one after another, group g ending before row ``ends[g]``."""
+    """The same for groups of rows that stand one after another, group g ending before row
+    ``ends[g]``.
+    """
     start = 0
     for group in range(ends.size):
         if ends[group] > start:
@@ -47,7 +53,9 @@ def _grouped_columns(words, ends, counts):  # type: ignore[no-untyped-def]
 
 
 def add_columns(payload: Payload, counts: NDArray[np.int64]) -> None:
-    """Add to ``counts`` how many rows have each of its bits set (bits beyond it are not looked at)."""
+    """Add to ``counts`` how many rows have each of its bits set (bits beyond it are not
+    looked at).
+    """
     for start in range(0, len(payload), _ROWS):
         words = words_of(payload[start : start + _ROWS])
         found = np.zeros(words.shape[1] * 64, np.int64)
@@ -55,7 +63,9 @@ def add_columns(payload: Payload, counts: NDArray[np.int64]) -> None:
         counts += found[: counts.size]
 
 
-def add_grouped_columns(payload: Payload, groups: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+def add_grouped_columns(
+    payload: Payload, groups: NDArray[np.int64], counts: NDArray[np.int64]
+) -> None:
     """Add to ``counts[group]`` how many of the group's rows have each bit set."""
     order = np.argsort(groups, kind="stable")
     ends = np.cumsum(np.bincount(groups, minlength=counts.shape[0]))
@@ -74,17 +84,24 @@ def _weigh_columns(words, weights, groups, counts):  # type: ignore[no-untyped-d
         for word in range(words.shape[1]):
             bits = words[row, word]
             for place in range(64):
-                cells[word * 64 + place] += weight * np.int64((bits >> np.uint64(place)) & np.uint64(1))
+                cells[word * 64 + place] += weight * np.int64(
+                    (bits >> np.uint64(place)) & np.uint64(1)
+                )
 
 
 def weigh_columns(payload: Payload, weights: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    """Add to ``counts`` the weight of the rows that have each of its bits set: :func:`add_columns`, weighted."""
+    """Add to ``counts`` the weight of the rows that have each of its bits set: :func:`add_columns`,
+    weighted.
+    """
     groups = np.zeros(len(payload), np.int64)
     weigh_grouped_columns(payload, weights, groups, counts[None, :])
 
 
 def weigh_grouped_columns(
-    payload: Payload, weights: NDArray[np.int64], groups: NDArray[np.int64], counts: NDArray[np.int64]
+    payload: Payload,
+    weights: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    counts: NDArray[np.int64],
 ) -> None:
     """Add to ``counts[group]`` the weight of the group's rows that have each bit set."""
     width = -(-payload.shape[1] // 8) * 64  # bits of the words of a row
@@ -99,6 +116,8 @@ def weigh_grouped_columns(
 def ones(word):  # type: ignore[no-untyped-def]
     """How many bits of a word are set: sums of pairs, nibbles, bytes, then of the bytes."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)

@@ -14,7 +14,9 @@ def _tables() -> NDArray[np.uint32]:
     """What a byte adds when 0, 1, 2 or 3 more follow it in the same word."""
     first = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        first = np.where(first & 1, np.uint32(_POLYNOMIAL) ^ (first >> np.uint32(1)), first >> np.uint32(1))
+        first = np.where(
+            first & 1, np.uint32(_POLYNOMIAL) ^ (first >> np.uint32(1)), first >> np.uint32(1)
+        )
     tables = [first]
     for _ in range(_WORD - 1):
         last = tables[-1]
@@ -27,7 +29,9 @@ TABLES = _tables()
 
 @njit(cache=True, nogil=True)
 def crc32_rows(rows, start, tables):  # type: ignore[no-untyped-def]
-    """The checksum of each row of bytes, going on from those in ``start``, as ``zlib.crc32(row, start)`` does."""
+    """The checksum of each row of bytes, going on from those in ``start``, as ``zlib.crc32(row,
+    start)`` does.
+    """
     out = np.empty(rows.shape[0], np.uint32)
     width = rows.shape[1]
     whole = width - width % 4

@@ -1,4 +1,6 @@
-"""The seeded generator of simulations (xoshiro256++) and exact draws from it, for use inside other kernels."""
+"""The seeded generator of simulations (xoshiro256++) and exact draws from it, for use inside other
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from numpy.typing import NDArray
 
 from sottovoce.kernels.compiled import njit
 
-CHUNK = 1 << 15  # people simulated by one generator; fixed, so that a seed means the same on every machine
+# people simulated by one generator; fixed, so that a seed means the same on every machine
+CHUNK = 1 << 15
 
 
 @njit(inline="always", nogil=True)
@@ -31,7 +34,9 @@ def next_word(state):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def below(state, limit):  # type: ignore[no-untyped-def]
-    """A uniform integer of ``range(limit)``, by rejection from the smallest enclosing power of two."""
+    """A uniform integer of ``range(limit)``, by rejection from the smallest enclosing
+    power of two.
+    """
     mask = np.uint64(limit - np.uint64(1))
     mask |= mask >> np.uint64(1)
     mask |= mask >> np.uint64(2)
@@ -47,7 +52,9 @@ def below(state, limit):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def below32(state, limit):  # type: ignore[no-untyped-def]
-    """A uniform integer of ``range(limit)`` for limits below 2^32, by Lemire's exact multiply-and-reject."""
+    """A uniform integer of ``range(limit)`` for limits below 2^32, by Lemire's exact
+    multiply-and-reject.
+    """
     product = (next_word(state) >> np.uint64(32)) * limit
     low = product & np.uint64(0xFFFFFFFF)
     if low < limit:
@@ -60,7 +67,9 @@ def below32(state, limit):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def coin_word(state, threshold):  # type: ignore[no-untyped-def]
-    """64 independent coins of one threshold at once, compared bit by bit with 64 uniform integers."""
+    """64 independent coins of one threshold at once,
+    compared bit by bit with 64 uniform integers.
+    """
     heads = np.uint64(0)
     unsettled = ~np.uint64(0)
     place = 63
@@ -76,7 +85,9 @@ def coin_word(state, threshold):  # type: ignore[no-untyped-def]
 
 
 def in_chunks(count: int, seed: int, work: Callable[[slice, NDArray[np.uint64]], None]) -> None:
-    """Call ``work(rows, generator state)`` for each chunk of people, on all cores; the result ignores the order."""
+    """Call ``work(rows, generator state)`` for each chunk of people, on all cores; the result
+    ignores the order.
+    """
 
     def one(start: int) -> None:
         state = np.random.SeedSequence([seed, start]).generate_state(4, np.uint64).astype(np.uint64)

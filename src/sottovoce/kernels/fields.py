@@ -1,4 +1,6 @@
-"""Bit fields in rows of bytes, least significant bit first. With numpy alone: a collector checks reports with them."""
+"""Bit fields in rows of bytes, least significant bit first. With numpy alone: a collector checks
+reports with them.
+"""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from sottovoce.kernels.compiled import njit
 def fit_proportions(tables, maps, starts, targets, rounds, tolerance):  # type: ignore[no-untyped-def]
     """Scale each row of ``tables`` in place until its sums agree with its row of ``targets``.
 
-    ``maps[c, cell]`` is the cell of constraint c that a cell adds to, and ``starts[c]`` where the constraint's targets
-    begin. A row is done when no sum is off by ``tolerance``, or when a round improves the worst sum by a tenth of that.
+    ``maps[c, cell]`` is the cell of constraint c that a cell adds to, and ``starts[c]`` where the
+    constraint's targets begin. A row is done when no sum is off by ``tolerance``, or when a round
+    improves the worst sum by a tenth of that.
     """
     cells = tables.shape[1]
     constraints = maps.shape[0]

@@ -1,6 +1,7 @@
 """Latent classes fitted to noisy signs: the potential with its gradient, and a Hamiltonian sampler.
 
-Parameters are one vector, x = [b (one per contrast), z (classes x contrasts), u (classes), beta, ln s, ln nu, ln t].
+Parameters are one vector, x = [b (one per contrast), z (classes x contrasts), u (classes), beta, ln
+s, ln nu, ln t].
 """
 
 from __future__ import annotations
@@ -47,14 +48,18 @@ def _logits(x, classes, nu, ends, contrast_ends, contrasts):  # type: ignore[no-
             for k in range(ends[i], ends[i + 1]):
                 total = 0.0
                 for j in range(contrast_ends[i], contrast_ends[i + 1]):
-                    total += contrasts[k, j - contrast_ends[i]] * (x[j] + nu * x[free + c * free + j])
+                    total += contrasts[k, j - contrast_ends[i]] * (
+                        x[j] + nu * x[free + c * free + j]
+                    )
                 logits[c, k] = total
     return logits
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _misfit(means, w, data, heat, t2, d_single, d_pairs):  # type: ignore[no-untyped-def]
-    """The data's part of the potential and its slope in ln t; fills the slopes in the means of signs and pairs."""
+    """The data's part of the potential and its slope in ln t; fills the slopes in the means of
+    signs and pairs.
+    """
     mean1, info1, scale1, mean2, info2, scale2 = data
     weighted = means * w.reshape(-1, 1)
     pairs = means.T @ weighted
@@ -124,7 +129,9 @@ def _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient):  # 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _priors(x, classes, free, is_binary, priors, gradient):  # type: ignore[no-untyped-def]
-    """The priors' part of the potential; adds their slopes. z and u are standard normal, b ~ N(beta, s^2)."""
+    """The priors' part of the potential; adds their slopes. z and u are standard normal, b ~
+    N(beta, s^2).
+    """
     o = free + classes * free
     energy = 0.0
     for i in range(free, o + classes):
@@ -149,7 +156,8 @@ def _priors(x, classes, free, is_binary, priors, gradient):  # type: ignore[no-u
 def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[no-untyped-def]
     """Minus the log posterior of the parameters ``x``, and its gradient.
 
-    ``heat`` scales the data's weight; ``ridge`` > 0 asks for penalised maximum likelihood with nu = 1 and t = 0.
+    ``heat`` scales the data's weight; ``ridge`` > 0 asks for penalised maximum likelihood with nu =
+    1 and t = 0.
     """
     ends, contrast_ends, sign_ends, contrasts, signs, is_binary, priors = layout
     free = contrast_ends[-1]
@@ -180,7 +188,9 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _leapfrog(x, gradient, energy, length, leaps, metric, classes, layout, data, heat):  # type: ignore[no-untyped-def]
-    """A proposal by ``leaps`` steps: its place, gradient and energy, and the chance to accept it."""
+    """A proposal by ``leaps`` steps: its place, gradient and energy,
+    and the chance to accept it.
+    """
     momentum = np.random.standard_normal(x.size)
     before = energy + 0.5 * np.sum(momentum * momentum)
     new = x.copy()
@@ -200,7 +210,9 @@ def _leapfrog(x, gradient, energy, length, leaps, metric, classes, layout, data,
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sample(start, classes, layout, data, heat, warm_up, iterations, steps, keep, seed):  # type: ignore[no-untyped-def]
-    """Hamiltonian Monte Carlo with dual averaging of the step and a diagonal metric; returns ``keep`` draws."""
+    """Hamiltonian Monte Carlo with dual averaging of the step and a diagonal metric; returns
+    ``keep`` draws.
+    """
     np.random.seed(seed)
     x = start.copy()
     gradient = np.empty(x.size)
@@ -216,7 +228,9 @@ def sample(start, classes, layout, data, heat, warm_up, iterations, steps, keep,
     for iteration in range(warm_up + iterations):
         length = step * (0.7 + 0.6 * np.random.random())
         leaps = 1 + int(np.random.random() * 2 * steps)
-        new, slope, height, accept = _leapfrog(x, gradient, energy, length, leaps, metric, classes, layout, data, heat)
+        new, slope, height, accept = _leapfrog(
+            x, gradient, energy, length, leaps, metric, classes, layout, data, heat
+        )
         if np.random.random() < accept:
             x, gradient, energy = new, slope, height
         if iteration >= warm_up:

@@ -1,4 +1,6 @@
-"""Spellings by the column: rows of two 64-bit words, the high one first. The same bits as ``mixing`` gives one."""
+"""Spellings by the column: rows of two 64-bit words, the high one first. The same bits as
+``mixing`` gives one.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def unpermute_words(words: Words, bits: int) -> Words:
 
 @njit(cache=True, nogil=True)
 def window_words(words, bits, start, fresh, tag, tagged):  # type: ignore[no-untyped-def]
-    """``fresh`` bits from bit ``start`` on, after a tag: so many bits of a hash of the first ``tagged`` bits."""
+    """``fresh`` bits from bit ``start`` on, after a tag: so many bits of a hash of the first
+    ``tagged`` bits.
+    """
     out = np.empty_like(words)
     for row in range(words.shape[0]):
         high, low = right(words[row, 0], words[row, 1], bits - start - fresh)
@@ -103,7 +107,9 @@ def window_words(words, bits, start, fresh, tag, tagged):  # type: ignore[no-unt
 
 def to_words(numbers: list[int]) -> Words:
     """Numbers of up to 128 bits as rows of words."""
-    return np.array([(number >> 64, number & (1 << 64) - 1) for number in numbers], np.uint64).reshape(-1, 2)
+    return np.array(
+        [(number >> 64, number & (1 << 64) - 1) for number in numbers], np.uint64
+    ).reshape(-1, 2)
 
 
 def to_numbers(words: Words) -> list[int]:

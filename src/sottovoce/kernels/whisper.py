@@ -1,4 +1,6 @@
-"""Simulated devices, a column of values at a time, against the same integer thresholds as a real one."""
+"""Simulated devices, a column of values at a time, against the same integer thresholds as a real
+one.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ def whisper_direct(values, answers, size, truth, state):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[no-untyped-def]
-    """Bit vectors: coins of threshold ``zero`` everywhere, redrawn with threshold ``one`` at the positions set
-    (a position named twice is drawn twice, and the last draw counts)."""
+    """Bit vectors: coins of threshold ``zero`` everywhere, redrawn with threshold ``one`` at the
+    positions set (a position named twice is drawn twice, and the last draw counts).
+    """
     full = width // 64
     for row in range(payload.shape[0]):
         for word in range(full + 1):
@@ -32,7 +35,9 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
             if left < 64:
                 coins &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
             for byte in range((min(left, 64) + 7) // 8):
-                payload[row, word * 8 + byte] |= np.uint8((coins >> np.uint64(8 * byte)) & np.uint64(255))
+                payload[row, word * 8 + byte] |= np.uint8(
+                    (coins >> np.uint64(8 * byte)) & np.uint64(255)
+                )
         for place in range(positions.shape[1]):
             position = positions[row, place]
             bit = np.uint8(1) << np.uint8(position & np.uint64(7))
@@ -44,7 +49,9 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
 
 @njit(cache=True, nogil=True)
 def whisper_subset(values, payload, size, chosen, include, state):  # type: ignore[no-untyped-def]
-    """Subsets of fixed size: the value joins by a coin, the rest is uniform among the others (Floyd)."""
+    """Subsets of fixed size: the value joins by a coin, the rest is uniform among the others
+    (Floyd).
+    """
     for row in range(values.size):
         value = np.int64(values[row])
         others = chosen
@@ -62,7 +69,9 @@ def whisper_subset(values, payload, size, chosen, include, state):  # type: igno
 
 @njit(cache=True, nogil=True)
 def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-untyped-def]
-    """Hadamard response: a uniform column among those where the row has the sign that a coin chose."""
+    """Hadamard response: a uniform column among those where the row has the sign that a
+    coin chose.
+    """
     for person in range(rows.size):
         row = rows[person]
         column = next_word(state) & np.uint64(order - 1)
@@ -79,7 +88,9 @@ def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def whisper_signs(buckets, columns, signs, order, truth, state):  # type: ignore[no-untyped-def]
-    """One Hadamard coefficient of a one-hot vector: a uniform index and its sign through randomized response."""
+    """One Hadamard coefficient of a one-hot vector: a uniform index and its sign through randomized
+    response.
+    """
     for person in range(buckets.size):
         column = next_word(state) & np.uint64(order - 1)
         crossed = buckets[person] & column
@@ -95,7 +106,9 @@ def whisper_signs(buckets, columns, signs, order, truth, state):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def whisper_coefficients(values, coefficients, signs, order, truth, state):  # type: ignore[no-untyped-def]
-    """The sign of one Hadamard coefficient, a uniform one of those that are not constant, kept or turned by a coin."""
+    """The sign of one Hadamard coefficient, a uniform one of those that are not constant, kept or
+    turned by a coin.
+    """
     for person in range(values.size):
         coefficient = below(state, np.uint64(order - 1))
         crossed = values[person] & (coefficient + np.uint64(1))
@@ -111,7 +124,9 @@ def whisper_coefficients(values, coefficients, signs, order, truth, state):  # t
 
 @njit(inline="always", nogil=True)
 def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
-    """Heads with probability exp(-numerator/denominator), for a ratio of at most 1, in integers alone."""
+    """Heads with probability exp(-numerator/denominator), for a ratio of at most 1, in integers
+    alone.
+    """
     rounds = np.uint64(1)
     while below(state, denominator * rounds) < numerator:
         rounds += np.uint64(1)
@@ -120,8 +135,8 @@ def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def whisper_laplace(values, cells, top, most, scale, rate, state):  # type: ignore[no-untyped-def]
-    """Histograms: ``top`` at the value, plus discrete Laplace noise with P(z) proportional to exp(-|z| rate/scale),
-    then cut to ``most`` either way.
+    """Histograms: ``top`` at the value, plus discrete Laplace noise with P(z) proportional to
+    exp(-|z| rate/scale), then cut to ``most`` either way.
 
     The algorithm of canonne2020discrete, in 64-bit integers.
     """

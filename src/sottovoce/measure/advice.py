@@ -1,4 +1,6 @@
-"""Advice before anybody is asked: which epsilon, or how many people, an error needs, or a popular value to be found."""
+"""Advice before anybody is asked: which epsilon, or how many people, an error needs, or a popular
+value to be found.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
 class PredictedError(NamedTuple):
-    """The root mean squared error of a cell that is expected, and the method or oracle that makes it."""
+    """The root mean squared error of a cell that is expected, and the method or oracle that makes
+    it.
+    """
 
     error: float
     method: str
@@ -33,9 +37,11 @@ class PredictedError(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """How much of one thing is needed while the other stays as it is; ``needed`` is None if nothing in range does.
+    """How much of one thing is needed while the other stays as it is; ``needed`` is None if nothing
+    in range does.
 
-    ``error`` and ``method`` are those at the amount needed, or at ``most`` where that is not enough.
+    ``error`` and ``method`` are those at the amount needed, or at ``most`` where that is not
+    enough.
     """
 
     needed: float | None
@@ -54,7 +60,8 @@ class Answer:
 class Advice:
     """What an error needs, of epsilon and of people, beside what a survey has.
 
-    Of popular values ``error`` is the share of people who hold a value that is to be found with an even chance.
+    Of popular values ``error`` is the share of people who hold a value that is to be found with an
+    even chance.
     """
 
     error: float
@@ -66,7 +73,9 @@ class Advice:
     is_share: bool = False  # whether it is about a value to be found
 
     def to_json(self) -> dict[str, Any]:
-        """The advice as JSON; of a value to be found every ``error`` is the share that is found with even chances."""
+        """The advice as JSON; of a value to be found every ``error`` is the share that is found
+        with even chances.
+        """
         return {
             "share" if self.is_share else "error": self.error,
             "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
@@ -77,13 +86,17 @@ class Advice:
     def __str__(self) -> str:
         wanted = f"An error of {self.error:g} (root mean square, per cell) needs"
         if self.is_share:
-            wanted = f"To find a value that {self.error:.4g} of people hold, with an even chance, needs"
+            wanted = (
+                f"To find a value that {self.error:.4g} of people hold, with an even chance, needs"
+            )
         planned = _reached(self.planned, self.is_share)
         return "\n".join(
             [
                 wanted,
-                f"  with {self.people:,} people:  {_sentence(self.epsilon_needed, 'epsilon', self.is_share)}",
-                f"  at epsilon {self.epsilon:g}:  {_sentence(self.people_needed, 'people', self.is_share)}",
+                f"  with {self.people:,} people:  "
+                f"{_sentence(self.epsilon_needed, 'epsilon', self.is_share)}",
+                f"  at epsilon {self.epsilon:g}:  "
+                f"{_sentence(self.people_needed, 'people', self.is_share)}",
                 f"As planned, with {self.people:,} people at epsilon {self.epsilon:g}: {planned}",
             ]
         )
@@ -143,9 +156,10 @@ def advise(
 ) -> Advice:
     """Which epsilon gives this error with so many people, and how many people do at this epsilon.
 
-    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the worst attribute;
-    for heavy hitters the share of people who hold a value that is to be found with an even chance.
-    ``progress`` is called with the number of predictions made, of about ``PREDICTIONS``.
+    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the
+    worst attribute; for heavy hitters the share of people who hold a value that is to be found with
+    an even chance. ``progress`` is called with the number of predictions made, of about
+    ``PREDICTIONS``.
 
     >>> import sottovoce as sv
     >>> advice = advise(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
@@ -172,9 +186,16 @@ def advise(
         float(exact),
         people,
         planned,
-        _Search(lambda at: counted(at, people), error, LEAST_EPSILON, MOST_EPSILON, 1, _shorter).run(exact, planned),
         _Search(
-            lambda at: counted(exact, int(at)), error, Decimal(LEAST_PEOPLE), Decimal(MOST_PEOPLE), 2, _whole_number
+            lambda at: counted(at, people), error, LEAST_EPSILON, MOST_EPSILON, 1, _shorter
+        ).run(exact, planned),
+        _Search(
+            lambda at: counted(exact, int(at)),
+            error,
+            Decimal(LEAST_PEOPLE),
+            Decimal(MOST_PEOPLE),
+            2,
+            _whole_number,
         ).run(crowd, planned),
         question.finds,
     )
@@ -182,7 +203,9 @@ def advise(
 
 @dataclass(frozen=True)
 class _Search:
-    """Bisection on logarithms for the least amount that is enough; two steps of three interpolate."""
+    """Bisection on logarithms for the least amount that is enough;
+    two steps of three interpolate.
+    """
 
     predict: Callable[[Decimal], PredictedError]
     error: float
@@ -201,7 +224,9 @@ class _Search:
             enough = [each for each, found in known.items() if found.error <= self.error]
             top = min(enough, default=None)
             bottom = max((each for each in known if top is None or each < top), default=None)
-            if top is not None and (top <= self.least or (bottom is not None and top <= bottom * CLOSE)):
+            if top is not None and (
+                top <= self.least or (bottom is not None and top <= bottom * CLOSE)
+            ):
                 return self._answer(top, known[top])
             following = self._next(bottom, top, known)
             if following in known:
@@ -209,26 +234,39 @@ class _Search:
             at = following
         return self._answer(top, known[top]) if top is not None else self._answer(None, known[at])
 
-    def _next(self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, PredictedError]) -> Decimal:
+    def _next(
+        self, bottom: Decimal | None, top: Decimal | None, known: dict[Decimal, PredictedError]
+    ) -> Decimal:
         if bottom is None or top is None:
             end = top if bottom is None else bottom
             assert end is not None
             if len(known) > GUESSES:
                 return self.least if bottom is None else self.most
-            # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts enclose the answer
+            # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts
+            # enclose the answer
             beyond = 0.8 if bottom is None else 1.25
-            ratio = min(max(known[end].error / self.error, 1e-3), 1e3) if isfinite(known[end].error) else 4.0
+            ratio = (
+                min(max(known[end].error / self.error, 1e-3), 1e3)
+                if isfinite(known[end].error)
+                else 4.0
+            )
             guess = float(end) * ratio**self.power * beyond
             return min(self.most, max(self.least, self.rounded(guess)))
         part = 0.5
-        if len(known) % 3 and isfinite(known[bottom].error) and known[bottom].error > known[top].error > 0:
+        if (
+            len(known) % 3
+            and isfinite(known[bottom].error)
+            and known[bottom].error > known[top].error > 0
+        ):
             fall = log(known[bottom].error) - log(known[top].error)
             part = min(0.95, max(0.05, (log(known[bottom].error) - log(self.error)) / fall + 0.02))
         low, high = log(bottom), log(top)
         return self.rounded(exp(low + part * (high - low)))
 
     def _answer(self, needed: Decimal | None, found: PredictedError) -> Answer:
-        return Answer(None if needed is None else _number(needed), float(self.most), float(self.least), *found)
+        return Answer(
+            None if needed is None else _number(needed), float(self.most), float(self.least), *found
+        )
 
 
 def _shorter(amount: float) -> Decimal:

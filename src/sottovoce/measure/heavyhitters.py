@@ -1,4 +1,6 @@
-"""Heavy hitters, method against method, and against a genie who tests every value with everybody's reports."""
+"""Heavy hitters, method against method, and against a genie who tests every value with everybody's
+reports.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +56,20 @@ class Holdings:
     counts: Whole
 
     @classmethod
-    def of(cls, attribute: Attribute, values: Sequence[Any], counts: Sequence[int] | None = None) -> Holdings:
+    def of(
+        cls, attribute: Attribute, values: Sequence[Any], counts: Sequence[int] | None = None
+    ) -> Holdings:
         """Values as an attribute keeps them: what is cut to the same adds up."""
         total: dict[Label, int] = {}
-        for value, count in zip(values, [1] * len(values) if counts is None else counts, strict=True):
+        for value, count in zip(
+            values, [1] * len(values) if counts is None else counts, strict=True
+        ):
             kept = _kept(attribute, value)
             total[kept] = total.get(kept, 0) + int(count)
-        held = sorted((value for value, count in total.items() if count), key=lambda value: (str(value), value))
+        held = sorted(
+            (value for value, count in total.items() if count),
+            key=lambda value: (str(value), value),
+        )
         if not held:
             raise InvalidInput("table: there must be at least one person")
         return cls(attribute, held, np.array([total[value] for value in held], np.int64))
@@ -101,7 +110,11 @@ class ValueCrowd:
     @cached_property
     def truth(self) -> Mapping[Any, int]:
         order = np.argsort(-self.counts, kind="stable")[: self.top].tolist()
-        return {self.held.values[place]: int(self.counts[place]) for place in order if self.counts[place]}
+        return {
+            self.held.values[place]: int(self.counts[place])
+            for place in order
+            if self.counts[place]
+        }
 
     def table(self) -> Mapping[str, Any]:
         attribute = self.held.attribute
@@ -126,14 +139,16 @@ def read_holdings(
 ) -> Holdings:
     """The values of a CSV or Parquet file, each row one person or, with ``count``, so many.
 
-    ``bytes``: they are text, cut to so many bytes of UTF-8 (never within a character); ``alphabet``: the only
-    characters there are. ``bits``: they are whole numbers of so many bits.
+    ``bytes``: they are text, cut to so many bytes of UTF-8 (never within a character);
+    ``alphabet``: the only characters there are. ``bits``: they are whole numbers of so many bits.
     """
     if (bytes is None) == (bits is None):
         raise InvalidInput("give bytes for text or bits for whole numbers, and not both")
     if bits is not None and alphabet is not None:
         raise InvalidInput("alphabet is for text; whole numbers have none")
-    attribute: Attribute = Text(bytes=bytes or 0, alphabet=alphabet, longer="cut") if bits is None else Integer(bits)
+    attribute: Attribute = (
+        Text(bytes=bytes or 0, alphabet=alphabet, longer="cut") if bits is None else Integer(bits)
+    )
     wanted = [value] if count is None else [value, count]
     table = read_columns(path, wanted)
     values = table[value].to_pylist()
@@ -153,8 +168,8 @@ def _count(name: str, number: Any) -> int:
 def largest(random: np.random.Generator, many: int, top: int) -> Floats:
     """The ``top`` largest of ``many`` standard normal draws, without drawing them all.
 
-    Their upper tails are nearly a Poisson process of rate ``many``: G_1/many < G_2/many < ..., with G the sums of
-    standard exponential draws. Of few draws all are drawn.
+    Their upper tails are nearly a Poisson process of rate ``many``: G_1/many < G_2/many < ..., with
+    G the sums of standard exponential draws. Of few draws all are drawn.
     """
     if many <= MOST_DRAWN:
         return np.sort(random.standard_normal(many))[::-1][:top]
@@ -163,10 +178,11 @@ def largest(random: np.random.Generator, many: int, top: int) -> Floats:
 
 
 def genie(held: Holdings, top: int) -> Judge:
-    """Finds what all people's reports tell of every spelling: the largest of as many Gaussian estimates.
+    """Finds what all people's reports tell of every spelling: the largest of as many Gaussian
+    estimates.
 
-    Every value that somebody holds gets N(n_v, n sigma^2), with sigma^2 that of optimised local hashing; so does every
-    other of the 2^m spellings, of which only the largest matter.
+    Every value that somebody holds gets N(n_v, n sigma^2), with sigma^2 that of optimised local
+    hashing; so does every other of the 2^m spellings, of which only the largest matter.
     """
     bits = held.attribute.spelling_bits
 
@@ -180,8 +196,13 @@ def genie(held: Holdings, top: int) -> Judge:
         true = crowd.counts + spread * random.standard_normal(len(crowd.counts))
         false = spread * largest(random, 2**bits - len(true), top)
         limit = np.sort(np.concatenate([true, false]))[::-1][min(top, len(true) + len(false)) - 1]
-        return {crowd.held.values[place]: float(true[place]) for place in np.flatnonzero(true >= limit).tolist()} | {
-            ("nobody holds it", place): float(each) for place, each in enumerate(false) if each >= limit
+        return {
+            crowd.held.values[place]: float(true[place])
+            for place in np.flatnonzero(true >= limit).tolist()
+        } | {
+            ("nobody holds it", place): float(each)
+            for place, each in enumerate(false)
+            if each >= limit
         }
 
     return judge
@@ -201,8 +222,9 @@ def compare_heavyhitters(
 ) -> Iterator[PopularComparison]:
     """One row per epsilon and method; a method may carry options, as in ``pem:queries=1048576``.
 
-    ``people``: sampled with replacement in each run, the same for every row; by default everybody answers once.
-    ``candidates``: given to every method's estimate. The method ``genie`` is the limit that no other method knows.
+    ``people``: sampled with replacement in each run, the same for every row; by default everybody
+    answers once. ``candidates``: given to every method's estimate. The method ``genie`` is the
+    limit that no other method knows.
 
     >>> held = Holdings.of(Integer(bits=20), [7, 1000, 5], [5_000, 3_000, 2_000])
     >>> row, = compare_heavyhitters(held, 2, ["4"], ["genie"], runs=2, seed=1)
@@ -220,7 +242,14 @@ def compare_heavyhitters(
         else:
             wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
             question = asked("heavy-hitters", **wanted)
-            judges.append((text, _judge(question, schema, {} if candidates is None else {"candidates": candidates})))
+            judges.append(
+                (
+                    text,
+                    _judge(
+                        question, schema, {} if candidates is None else {"candidates": candidates}
+                    ),
+                )
+            )
     crowds: list[PopularCrowd] = []
     for run in range(runs):
         everybody = ValueCrowd(held, held.counts, top)

@@ -1,4 +1,6 @@
-"""Items and itemsets that many hold, method against method, beside the truth that is mined exactly."""
+"""Items and itemsets that many hold, method against method,
+beside the truth that is mined exactly.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ class Baskets:
 
 
 def read_baskets(path: Path, column: str) -> Baskets:
-    """The sets of a file: a Parquet column of lists, or of a CSV text with ``;`` between the members."""
+    """The sets of a file: a Parquet column of lists, or of a CSV text with ``;`` between the
+    members.
+    """
     pa = imported("pyarrow")
     pc = imported("pyarrow.compute")
 
@@ -91,7 +95,9 @@ def read_baskets(path: Path, column: str) -> Baskets:
         members = pc.utf8_trim_whitespace(parts.flatten())
         said = np.asarray(pc.not_equal(members, "").to_numpy(zero_copy_only=False))
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners[said], minlength=len(lengths)))])
-        found = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), members.filter(pa.array(said)))
+        found = pa.ListArray.from_arrays(
+            pa.array(starts, pa.int32()), members.filter(pa.array(said))
+        )
     return Baskets.of(found)
 
 
@@ -129,11 +135,12 @@ class SetCrowd:
 
 
 def top_itemsets(sets: Sets, top: int) -> list[tuple[tuple[int, ...], int]]:
-    """The ``top`` itemsets of any size that the most people hold, with counts: exact, the most frequent first.
+    """The ``top`` itemsets of any size that the most people hold, with counts: exact, the most
+    frequent first.
 
-    No set is held by more people than a part of it. So the best sets are found by always extending the best set
-    known; and every item of a set in the top is at least as frequent as the item of that rank. Among equals smaller
-    sets come first, then smaller codes.
+    No set is held by more people than a part of it. So the best sets are found by always extending
+    the best set known; and every item of a set in the top is at least as frequent as the item of
+    that rank. Among equals smaller sets come first, then smaller codes.
 
     >>> top_itemsets(Sets(np.array([0, 2, 4, 5]), np.array([0, 1, 0, 1, 1], np.uint64)), 3)
     [((1,), 3), ((0,), 2), ((0, 1), 2)]
@@ -148,7 +155,8 @@ def top_itemsets(sets: Sets, top: int) -> list[tuple[tuple[int, ...], int]]:
         (-int(counts[item]), 1, (place,)) for place, item in enumerate(items.tolist())
     ]
     heapq.heapify(best)
-    known = sorted((-each[0] for each in best), reverse=True)[:top][::-1]  # the best counts so far, the least first
+    # the best counts so far, the least first
+    known = sorted((-each[0] for each in best), reverse=True)[:top][::-1]
     heapq.heapify(known)
     found: list[tuple[tuple[int, ...], int]] = []
     while best and len(found) < top:
@@ -193,7 +201,8 @@ def compare_itemsets(
 ) -> Iterator[PopularComparison]:
     """One row per epsilon and method, for items or, ``of_sets``, for itemsets of any size.
 
-    ``people``: sampled with replacement in each run, the same for every row; by default everybody answers once.
+    ``people``: sampled with replacement in each run, the same for every row; by default everybody
+    answers once.
 
     >>> held = Baskets.of([[1, 2], [2]] * 2_000)
     >>> row, = compare_itemsets(held, 1, ["4"], ["psfo:length=1"], runs=2, seed=1)
@@ -219,6 +228,9 @@ def compare_itemsets(
 def _judge(question: Question, schema: Schema) -> Judge:
     def judge(crowd: PopularCrowd, epsilon: Any, seed: int) -> Mapping[Any, float]:
         found = answered(question, schema, crowd, epsilon, seed)
-        return {tuple(sorted(each)) if isinstance(each, tuple) else each: count for each, count in found.items()}
+        return {
+            tuple(sorted(each)) if isinstance(each, tuple) else each: count
+            for each, count in found.items()
+        }
 
     return judge

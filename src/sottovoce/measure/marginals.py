@@ -1,4 +1,6 @@
-"""Marginals, method against method: real people sampled from a table, whispers simulated, tables beside the truth."""
+"""Marginals, method against method: real people sampled from a table, whispers simulated, tables
+beside the truth.
+"""
 
 from __future__ import annotations
 
@@ -39,17 +41,21 @@ Floats = NDArray[np.float64]
 Names = tuple[str, ...]
 
 WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
-MOST_LISTED = 100_000  # sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
-ROUNDING = 1e-12  # a cell that is exact, and known to be, must not miss the truth by a float's last bit
+# sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
+MOST_LISTED = 100_000
+# a cell that is exact, and known to be, must not miss the truth by a float's last bit
+ROUNDING = 1e-12
 MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their views
 
 
 @dataclass(frozen=True)
 class MarginalsComparison:
-    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method does not fit.
+    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method
+    does not fit.
 
-    ``sse`` and ``tvd`` are means over the tables asked for, then over runs, of the sum of squared errors and of the
-    total variation distance; ``sse_std`` and ``tvd_std`` their standard deviations over runs (None for one run).
+    ``sse`` and ``tvd`` are means over the tables asked for, then over runs, of the sum of squared
+    errors and of the total variation distance; ``sse_std`` and ``tvd_std`` their standard
+    deviations over runs (None for one run).
     """
 
     method: str
@@ -59,7 +65,8 @@ class MarginalsComparison:
     sse_std: float | None = None
     tvd: float | None = None
     tvd_std: float | None = None
-    seconds: float | None = None  # to plan, simulate, aggregate, estimate and answer; median over runs
+    # to plan, simulate, aggregate, estimate and answer; median over runs
+    seconds: float | None = None
     chosen: str | None = None  # the method that the plan has, of interest for auto
     views: int | None = None  # cohorts
     view_size: int | None = None  # attributes that one of them reads, at most
@@ -89,7 +96,11 @@ class Crowd:
 
     def asked(self, queries: Sequence[Names], sizes: Mapping[str, int]) -> Crowd:
         """The same people, asked for other tables."""
-        return Crowd(self.columns, tuple(queries), tuple(true_table(self.columns, each, sizes) for each in queries))
+        return Crowd(
+            self.columns,
+            tuple(queries),
+            tuple(true_table(self.columns, each, sizes) for each in queries),
+        )
 
 
 @dataclass(frozen=True)
@@ -104,10 +115,14 @@ class Measurement:
 
 def coded(schema: Schema) -> Schema:
     """The same attributes by their codes, which a simulation reads without looking labels up."""
-    return Schema(**{name: Categorical(range(attribute.size)) for name, attribute in schema.items()})
+    return Schema(
+        **{name: Categorical(range(attribute.size)) for name, attribute in schema.items()}
+    )
 
 
-def true_table(columns: Mapping[str, NDArray[Any]], names: Names, sizes: Mapping[str, int]) -> Floats:
+def true_table(
+    columns: Mapping[str, NDArray[Any]], names: Names, sizes: Mapping[str, int]
+) -> Floats:
     """The frequencies of a table's cells, the last attribute varying fastest.
 
     >>> true_table({"a": np.array([0, 1, 1, 1]), "b": np.array([0, 2, 2, 0])}, ("a", "b"), {"a": 2, "b": 3}).tolist()
@@ -131,16 +146,24 @@ def sampled(population: Population, people: int, seed: int, run: int) -> Crowd:
 def random_queries(
     schema: Schema, k: int, count: int, seed: int, run: int, most_cells: int | None = None
 ) -> list[Names]:
-    """``count`` different sets of ``k`` attributes, or all there are; with ``most_cells`` only of tables so small."""
+    """``count`` different sets of ``k`` attributes, or all there are; with ``most_cells`` only of
+    tables so small.
+    """
     names = tuple(schema)
     draws = _draws(seed, run, 1, k)
 
     def fits(places: Sequence[int]) -> bool:
-        return most_cells is None or prod(schema[names[place]].size for place in places) <= most_cells
+        return (
+            most_cells is None or prod(schema[names[place]].size for place in places) <= most_cells
+        )
 
     if comb(len(names), k) <= max(MOST_LISTED, 4 * count):
         every = [each for each in combinations(range(len(names)), k) if fits(each)]
-        chosen = sorted(draws.choice(len(every), min(count, len(every)), replace=False).tolist()) if every else []
+        chosen = (
+            sorted(draws.choice(len(every), min(count, len(every)), replace=False).tolist())
+            if every
+            else []
+        )
         return [tuple(names[place] for place in every[number]) for number in chosen]
     found: dict[tuple[int, ...], None] = {}
     for _ in range(100 * count):
@@ -151,7 +174,9 @@ def random_queries(
 
 
 def whispers_seed(made: Plan, seed: int, run: int) -> int:
-    """Plans with the same cohorts hear the same crowd: what differs between methods is then never luck of the draw."""
+    """Plans with the same cohorts hear the same crowd: what differs between methods is then never
+    luck of the draw.
+    """
     digest = hashlib.sha256(json.dumps(made.cohorts.to_json(), sort_keys=True).encode()).digest()
     mixed = np.random.SeedSequence([seed, run, 2, int.from_bytes(digest[:8], "little")])
     return int(mixed.generate_state(1, np.uint64)[0])
@@ -162,8 +187,12 @@ def heard(made: Plan, crowd: Crowd, seed: int, run: int) -> Aggregate:
     return Aggregate(made).add(simulate(made, crowd.columns, whispers_seed(made, seed, run)))
 
 
-def judged(estimate: JointEstimate, crowd: Crowd, coverage: bool) -> tuple[float, float, float | None, float]:
-    """(mean SSE, mean TVD, share of cells inside their interval if asked for, seconds the answers took)."""
+def judged(
+    estimate: JointEstimate, crowd: Crowd, coverage: bool
+) -> tuple[float, float, float | None, float]:
+    """(mean SSE, mean TVD, share of cells inside their interval if asked for, seconds the answers
+    took).
+    """
     start = perf_counter()
     answers = estimate.values_of(crowd.queries)
     seconds = perf_counter() - start
@@ -178,7 +207,9 @@ def _coverage(estimate: JointEstimate, crowd: Crowd, answers: Sequence[Floats]) 
     sets = [estimate.work.places(names) for names in crowd.queries]
     variances = stated_variances(estimate.work, estimate.fit, sets, answers)
     inside = []
-    for names, values, spread, true in zip(crowd.queries, answers, variances, crowd.truth, strict=True):
+    for names, values, spread, true in zip(
+        crowd.queries, answers, variances, crowd.truth, strict=True
+    ):
         table = Table(names, (), values, spread, estimate.people, Noise(float(spread.mean()), 0.0))
         low, high = table.interval(0.95)
         inside.append((low - ROUNDING <= true) & (true <= high + ROUNDING))
@@ -207,10 +238,11 @@ def compare_marginals(
     *,
     coverage: bool = False,
 ) -> Iterator[MarginalsComparison]:
-    """One row per epsilon and method. Each run has its own people and its own random tables, the same for every row.
+    """One row per epsilon and method. Each run has its own people and its own random tables, the
+    same for every row.
 
-    A method that does not fit gives a row with a reason and no figures. ``progress`` is called with the number of
-    runs done, of ``len(epsilons) * len(methods) * runs``.
+    A method that does not fit gives a row with a reason and no figures. ``progress`` is called with
+    the number of runs done, of ``len(epsilons) * len(methods) * runs``.
 
     >>> crowd = Population.of({"a": [0, 1, 1, 0], "b": ["x", "z", "y", "x"]})
     >>> row, = compare_marginals(crowd, 2, 500, ["1"], ["uniform"], queries=5, runs=2, seed=1)
@@ -232,7 +264,9 @@ def compare_marginals(
                 for run, crowd in enumerate(crowds):
                     try:
                         measurements.append(measured(row.plan, crowd, seed, run, coverage))
-                    except InvalidInput as wrong:  # of a table that is too large for the method, say
+                    except (
+                        InvalidInput
+                    ) as wrong:  # of a table that is too large for the method, say
                         row = _refused(name, epsilon, k, str(wrong))
                         break
                     done += 1
@@ -253,18 +287,23 @@ def _checked(
     queries: int,
     runs: int,
 ) -> tuple[Schema, list[str]]:
-    """Every bad argument is met before the first long run; the coded schema, and the methods' own names."""
+    """Every bad argument is met before the first long run; the coded schema, and the methods' own
+    names.
+    """
     for parameter, value in (("people", people), ("queries", queries), ("runs", runs)):
         whole(parameter, value, 1, 1 << 40)
     schema = coded(population.schema)
     if not 1 <= k <= len(schema):
-        raise InvalidInput(f"k ({k}) must lie between 1 and the number of attributes ({len(schema)})")
+        raise InvalidInput(
+            f"k ({k}) must lie between 1 and the number of attributes ({len(schema)})"
+        )
     for epsilon in epsilons:
         parse_epsilon(epsilon)
     largest = prod(sorted(attribute.size for attribute in schema.values())[-k:])
     if largest > MOST_CELLS:
         raise InvalidInput(
-            f"k ({k}) makes tables of up to {largest:,} cells, more than {MOST_CELLS:,}: leave attributes out, or "
+            f"k ({k}) makes tables of up to {largest:,} cells, more than {MOST_CELLS:,}: leave "
+            "attributes out, or "
             f"merge categories"
         )
     if not methods or not epsilons:
@@ -284,7 +323,9 @@ class _Ready:
         few = {name: column[:WARM_UP] for name, column in crowd.columns.items()}
         Aggregate(self.plan).add(simulate(self.plan, few, 0))
 
-    def summary(self, measurements: Sequence[Measurement], k: int, crowds: Sequence[Crowd]) -> MarginalsComparison:
+    def summary(
+        self, measurements: Sequence[Measurement], k: int, crowds: Sequence[Crowd]
+    ) -> MarginalsComparison:
         sse = [each.sse for each in measurements]
         tvd = [each.tvd for each in measurements]
         inside = [each.coverage for each in measurements if each.coverage is not None]
@@ -300,7 +341,9 @@ class _Ready:
             chosen=self.plan.asked["method"],
             views=len(self.plan.cohorts),
             view_size=view_size(self.plan.cohorts),
-            view_cells=max(ask.oracle.size for cohort in self.plan.cohorts.kinds for ask in cohort.asks),
+            view_cells=max(
+                ask.oracle.size for cohort in self.plan.cohorts.kinds for ask in cohort.asks
+            ),
             people=crowds[0].people,
             queries=len(crowds[0].queries),
             runs=len(measurements),
@@ -315,7 +358,9 @@ def planned(schema: Schema, k: int, people: int, epsilon: Any, name: str) -> tup
     return made, perf_counter() - start
 
 
-def _planned(schema: Schema, k: int, people: int, epsilon: Any, name: str) -> _Ready | MarginalsComparison:
+def _planned(
+    schema: Schema, k: int, people: int, epsilon: Any, name: str
+) -> _Ready | MarginalsComparison:
     try:
         return _Ready(name, *planned(schema, k, people, epsilon, name))
     except InvalidInput as wrong:
@@ -327,8 +372,12 @@ def _refused(name: str, epsilon: Any, k: int, reason: str) -> MarginalsCompariso
 
 
 def view_size(cohorts: Family) -> int:
-    """How many attributes an ask reads, at most; of a large family some cohorts are looked at, ends included."""
-    some = np.unique(np.linspace(0, len(cohorts) - 1, min(len(cohorts), MOST_LOOKED_AT)).astype(np.int64))
+    """How many attributes an ask reads, at most; of a large family some cohorts are looked at, ends
+    included.
+    """
+    some = np.unique(
+        np.linspace(0, len(cohorts) - 1, min(len(cohorts), MOST_LOOKED_AT)).astype(np.int64)
+    )
     listed = cohorts if type(cohorts) is Listed else [cohorts[index] for index in some.tolist()]
     return max(len(ask.encoding.attributes) for cohort in listed for ask in cohort.asks)
 

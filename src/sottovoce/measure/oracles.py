@@ -1,4 +1,6 @@
-"""Oracle beside oracle: the thesis's formulas, the realised ones, and the error that a simulated crowd measures."""
+"""Oracle beside oracle: the thesis's formulas, the realised ones, and the error that a simulated
+crowd measures.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ Floats = NDArray[np.float64]
 ZIPF_EXPONENT = 1.1
 WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
 
-# What the thesis calls the communication cost of each oracle it compares     wang2021thesis, table 3.1
+# What the thesis calls the communication cost of each oracle it compares
+#     wang2021thesis, table 3.1
 THESIS_COMMUNICATION = {
     "rr": "O(log d)",
     "grr": "O(log d)",
@@ -37,7 +40,8 @@ THESIS_COMMUNICATION = {
 
 
 def thesis_variance(name: str, size: int, epsilon: float) -> float | None:
-    """Var[c(v)]/n of a rare value as the thesis prints it, for real d' = E + 1 and theta = 1; None if it has none.
+    """Var[c(v)]/n of a rare value as the thesis prints it, for real d' = E + 1 and theta = 1; None
+    if it has none.
 
     >>> round(thesis_variance("grr", 32, 1.0), 2), round(thesis_variance("olh", 32, 1.0), 2)
     (11.08, 3.68)
@@ -61,7 +65,9 @@ def thesis_variance(name: str, size: int, epsilon: float) -> float | None:
 
 @dataclass(frozen=True)
 class Figures:
-    """One row of ``sottovoce oracles``: the thesis's columns, then the realised ones. None where there is none."""
+    """One row of ``sottovoce oracles``: the thesis's columns, then the realised ones. None where
+    there is none.
+    """
 
     oracle: str
     about: str
@@ -80,7 +86,9 @@ class Figures:
         return asdict(self)
 
 
-def figures(size: int, epsilon: Any, progress: Callable[[int], None] | None = None) -> list[Figures]:
+def figures(
+    size: int, epsilon: Any, progress: Callable[[int], None] | None = None
+) -> list[Figures]:
     """Every oracle that takes ``size`` values, at ``epsilon``; variances are those of one report.
 
     ``progress`` is called with the number of oracles done.
@@ -118,7 +126,9 @@ def figures(size: int, epsilon: Any, progress: Callable[[int], None] | None = No
 
 
 def _variances_where_known(built: Oracle) -> tuple[float | None, float | None]:
-    """Of a cell and of half the cells; an open alphabet's depend on the candidates, which nobody named here."""
+    """Of a cell and of half the cells; an open alphabet's depend on the candidates, which nobody
+    named here.
+    """
     if isinstance(built, CohortOracle) and built.size > MOST_SOLVED:
         return None, None
     try:
@@ -133,7 +143,8 @@ def fitting(size: int) -> list[str]:
 
 
 def zipf_counts(size: int, people: int, exponent: float = ZIPF_EXPONENT) -> NDArray[np.int64]:
-    """How many of ``people`` hold each value if value k has weight 1/(k + 1)^exponent; they sum to ``people``.
+    """How many of ``people`` hold each value if value k has weight 1/(k + 1)^exponent; they sum to
+    ``people``.
 
     >>> zipf_counts(4, 100).tolist()
     [50, 24, 15, 11]
@@ -178,10 +189,11 @@ def compare_oracles(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Comparison]:
-    """One row per epsilon and oracle (by default all that can estimate every value), on a Zipf population.
+    """One row per epsilon and oracle (by default all that can estimate every value), on a Zipf
+    population.
 
-    Every run has its own seed and, where the oracle is salted, its own salt. ``progress`` is called with the
-    number of runs done.
+    Every run has its own seed and, where the oracle is salted, its own salt. ``progress`` is called
+    with the number of runs done.
 
     >>> row, = compare_oracles(["grr"], size=4, epsilons=[1.0], people=1000, runs=2, seed=1)
     >>> row.oracle, row.bytes
@@ -191,8 +203,12 @@ def compare_oracles(
         if value < 1:
             raise InvalidInput(f"{parameter} ({value}) must be at least 1")
     if size > MOST_LISTED:
-        raise InvalidInput(f"size ({size}) must be at most {MOST_LISTED}, so that every value can be estimated")
-    chosen = [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
+        raise InvalidInput(
+            f"size ({size}) must be at most {MOST_LISTED}, so that every value can be estimated"
+        )
+    chosen = (
+        [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
+    )
     for epsilon in epsilons:  # every bad argument is met before the first long run
         for name in chosen or [ADAPTIVE]:
             oracle(name, size=size, epsilon=epsilon)
@@ -276,10 +292,11 @@ class _Crowd:
 
 
 def ratio_spread(variances: Floats, runs: int) -> float:
-    """The standard deviation of measured/theory over ``runs``, for normal errors that sum to zero over the values.
+    """The standard deviation of measured/theory over ``runs``, for normal errors that sum to zero
+    over the values.
 
-    A mean of squares of independent normal errors has variance 2 sum(s^4)/d^2; errors that sum to zero leave
-    d - 1 of d free.
+    A mean of squares of independent normal errors has variance 2 sum(s^4)/d^2; errors that sum to
+    zero leave d - 1 of d free.
     """
     size = variances.size
     unevenness = size * float((variances**2).sum()) / float(variances.sum()) ** 2

@@ -1,4 +1,6 @@
-"""What is popular, method against method: simulated crowds whose truth is known, judged as the thesis judges."""
+"""What is popular, method against method: simulated crowds whose truth is known, judged as the
+thesis judges.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ WARM_UP = 2_000  # people whose answers are thrown away, so that no clock measur
 
 @dataclass(frozen=True)
 class PopularComparison:
-    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method does not fit.
+    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method
+    does not fit.
 
-    Means over runs, and ``_std`` their standard deviations (None for one run). ``variance`` is the mean squared error
-    of the counts of those values that are truly in the top and were found, over the runs that found any.
+    Means over runs, and ``_std`` their standard deviations (None for one run). ``variance`` is the
+    mean squared error of the counts of those values that are truly in the top and were found, over
+    the runs that found any.
     """
 
     method: str
@@ -73,7 +77,10 @@ class MethodChoice:
     def parse(cls, text: str) -> MethodChoice:
         name, *parts = (part.strip() for part in text.split(":"))
         if not name or not all("=" in part for part in parts):
-            raise InvalidInput(f"methods ({text}) must be names, or names with options, such as pem:queries=1048576")
+            raise InvalidInput(
+                f"methods ({text}) must be names, or names with options, such as "
+                "pem:queries=1048576"
+            )
         pairs = (part.partition("=") for part in parts)
         return cls(text, name, {key.strip(): _value(value.strip()) for key, _, value in pairs})
 
@@ -99,18 +106,20 @@ class Score:
 
 
 def score(truth: Mapping[Any, int], found: Mapping[Any, float]) -> Score:
-    """Judge what was found (a count for each) by the true top (the most frequent first, with counts).
+    """Judge what was found (a count for each) by the true top (the most frequent first, with
+    counts).
 
     >>> score({"a": 9, "b": 5, "c": 4}, {"a": 8.0, "c": 6.0, "x": 5.0})
     Score(hits=2, f1=0.6666666666666666, ncr=0.6666666666666666, variance=2.5)
     """
     hits = [value for value in truth if value in found]
     f1 = 2 * len(hits) / (len(truth) + len(found)) if truth or found else 0.0
-    # q(x_1) = k, ..., q(x_k) = 1; NCR = sum of q over the found / (k (k + 1) / 2)       wang2021thesis, section 4.4.1
+    # q(x_1) = k, ..., q(x_k) = 1; NCR = sum of q over the found / (k (k + 1) / 2)
+    #     wang2021thesis, section 4.4.1
     k = len(truth)
     ranks = {value: k - place for place, value in enumerate(truth)}
     ncr = sum(ranks[value] for value in hits) / (k * (k + 1) / 2) if k else 0.0
-    # Var = mean over C_T and C_g of (n_v - f^(v))^2                                    wang2021thesis, section 4.4.2
+    # Var = mean over C_T and C_g of (n_v - f^(v))^2   wang2021thesis, section 4.4.2
     errors = [(truth[value] - found[value]) ** 2 for value in hits]
     return Score(len(hits), f1, ncr, float(np.mean(errors)) if hits else None)
 
@@ -132,9 +141,8 @@ class PopularCrowd(Protocol):
         """Some of them."""
 
 
-Judge = Callable[
-    [PopularCrowd, Any, int], Mapping[Any, float]
-]  # (crowd, epsilon, seed) -> the values found, with counts
+# (crowd, epsilon, seed) -> the values found, with counts
+Judge = Callable[[PopularCrowd, Any, int], Mapping[Any, float]]
 
 
 def answered(
@@ -145,7 +153,9 @@ def answered(
     seed: int,
     given: Mapping[str, Any] | None = None,
 ) -> Mapping[Any, float]:
-    """Plan, simulate all rounds, and give the values found with their counts; ``given`` goes to the estimate."""
+    """Plan, simulate all rounds, and give the values found with their counts; ``given`` goes to the
+    estimate.
+    """
     table, people = crowd.table(), crowd.people
     made = plan(schema, question, epsilon=epsilon, people=people)
     if given:  # candidates, which only methods of one round take
@@ -166,7 +176,8 @@ def compare_popular(
 ) -> Iterator[PopularComparison]:
     """One row per epsilon and method; each crowd is one run, the same for every row.
 
-    ``progress`` is called with the number of runs done, of ``len(epsilons) * len(judges) * len(crowds)``.
+    ``progress`` is called with the number of runs done, of ``len(epsilons) * len(judges) *
+    len(crowds)``.
     """
     exact = [parse_epsilon(epsilon) for epsilon in epsilons]
     if not judges or not exact:
@@ -202,7 +213,12 @@ def compare_popular(
 
 
 def _summary(
-    name: str, epsilon: float, top: int, people: int, scores: Sequence[Score], seconds: Sequence[float]
+    name: str,
+    epsilon: float,
+    top: int,
+    people: int,
+    scores: Sequence[Score],
+    seconds: Sequence[float],
 ) -> PopularComparison:
     variances = [each.variance for each in scores if each.variance is not None]
     return PopularComparison(
@@ -244,20 +260,26 @@ def checked(runs: int, people: int | None, available: int) -> tuple[int, int]:
         return runs, whole("people", people, 1, MOST_PEOPLE)
     if available > MOST_PEOPLE:
         raise InvalidInput(
-            f"table: it counts {available:,} people, more than the {MOST_PEOPLE:,} that a run simulates; "
+            f"table: it counts {available:,} people, more than the {MOST_PEOPLE:,} that a run "
+            "simulates; "
             f"sample some with --people"
         )
     return runs, available
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Any:
-    """Some columns of a CSV (as text) or Parquet file, in Arrow; none of them has gaps, a category is its value."""
+    """Some columns of a CSV (as text) or Parquet file, in Arrow; none of them has gaps, a category
+    is its value.
+    """
     pa = imported("pyarrow")
 
     table = read_arrow(path, as_text=True)
     for name in names:
         if name not in table.column_names:
-            raise InvalidInput(f"table ({path}): column {name!r} is missing (it has: {', '.join(table.column_names)})")
+            raise InvalidInput(
+                f"table ({path}): column {name!r} is missing (it has: "
+                f"{', '.join(table.column_names)})"
+            )
         if table[name].null_count:
             raise InvalidInput(f"table ({path}): column {name!r} must have no missing values")
     if not table.num_rows:
@@ -267,5 +289,7 @@ def read_columns(path: Path, names: Sequence[str]) -> Any:
         column = table[name].combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks)
-        columns[name] = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        columns[name] = (
+            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        )
     return columns

@@ -1,4 +1,6 @@
-"""Populations whose answers are known: tables of codes to sample people from, domains given or found in the data."""
+"""Populations whose answers are known: tables of codes to sample people from, domains given or
+found in the data.
+"""
 
 from __future__ import annotations
 
@@ -64,10 +66,16 @@ class Population:
             raise InvalidInput("table: there must be at least one row")
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], schema: Schema | None = None, bins: int | None = None) -> Population:
-        """The people of a dict of columns; without a schema the domains are those found in the data."""
+    def of(
+        cls, table: Mapping[str, Any], schema: Schema | None = None, bins: int | None = None
+    ) -> Population:
+        """The people of a dict of columns; without a schema the domains are those found in the
+        data.
+        """
         if schema is None:
-            return cls({name: found(name, np.asarray(values), bins) for name, values in table.items()})
+            return cls(
+                {name: found(name, np.asarray(values), bins) for name, values in table.items()}
+            )
         codes = schema.encode_table(table, schema)
         return cls({name: Column(schema[name], codes[name].astype(np.int64)) for name in schema})
 
@@ -80,7 +88,9 @@ class Population:
         return len(next(iter(self.columns.values())).codes)
 
     def merged(self, most: int) -> Population:
-        """Every attribute with at most ``most`` categories: the frequent ones, and the rest as one."""
+        """Every attribute with at most ``most`` categories: the frequent ones,
+        and the rest as one.
+        """
         return Population({name: merged(column, most) for name, column in self.columns.items()})
 
     def richest(self, count: int) -> Population:
@@ -90,7 +100,9 @@ class Population:
 
 
 def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
-    """A column whose domain is what occurs in it: numbers and texts as categories, many numbers as quantile bins."""
+    """A column whose domain is what occurs in it: numbers and texts as categories, many numbers as
+    quantile bins.
+    """
     if values.ndim != 1:
         raise InvalidInput(f"attribute {name!r}: the column must hold one value per person")
     kind = values.dtype.kind
@@ -105,7 +117,8 @@ def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
         return _categories(name, [_label(value) for value in distinct.tolist()], codes)
     if bins is None:
         raise InvalidInput(
-            f"attribute {name!r} has {len(distinct):,} different numbers, more than {MOST_NUMBERS}: give a schema, or "
+            f"attribute {name!r} has {len(distinct):,} different numbers, more than "
+            f"{MOST_NUMBERS}: give a schema, or "
             f"--bins N for quantile bins, or leave it out"
         )
     return quantile_bins(name, values, bins)
@@ -114,11 +127,14 @@ def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
 def _texts(name: str, values: NDArray[Any]) -> Column:
     listed = values.tolist()
     if any(value is None or not isinstance(value, str) for value in listed):
-        raise InvalidInput(f"attribute {name!r}: the column must hold numbers or text, and no missing values")
+        raise InvalidInput(
+            f"attribute {name!r}: the column must hold numbers or text, and no missing values"
+        )
     distinct = sorted(set(listed))
     if len(distinct) > MOST_TEXTS:
         raise InvalidInput(
-            f"attribute {name!r} has {len(distinct):,} different texts, more than {MOST_TEXTS:,}: give a schema or "
+            f"attribute {name!r} has {len(distinct):,} different texts, more than {MOST_TEXTS:,}: "
+            "give a schema or "
             f"leave it out"
         )
     place = {value: code for code, value in enumerate(distinct)}
@@ -130,7 +146,9 @@ def _texts(name: str, values: NDArray[Any]) -> Column:
 
 def _categories(name: str, labels: Sequence[Label], codes: NDArray[Any]) -> Column:
     if len(labels) < 2:
-        raise InvalidInput(f"attribute {name!r} has a single value in the data: give a schema or leave it out")
+        raise InvalidInput(
+            f"attribute {name!r} has a single value in the data: give a schema or leave it out"
+        )
     if tuple(labels) == (0, 1):
         return Column(Boolean(), codes.astype(np.int64))
     return Column(Categorical(labels), codes.astype(np.int64))
@@ -142,13 +160,15 @@ def _label(value: float | int) -> Label:
 
 
 def quantile_bins(name: str, values: NDArray[Any], bins: int) -> Column:
-    """Numbers in at most ``bins`` intervals of about equal counts; a value that fills several makes them one.
+    """Numbers in at most ``bins`` intervals of about equal counts; a value that fills several makes
+    them one.
 
     >>> quantile_bins("x", np.array([0, 0, 0, 0, 0, 5, 6, 7]), 4).attribute.labels()
     ('0', '5', '6 to 7')
     """
     shares = np.arange(1, bins) / bins
-    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))  # each the last value of its bin
+    # each the last value of its bin
+    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
     distinct = np.unique(values)
     edges = edges[edges < distinct[-1]]
     if not len(edges):
@@ -164,7 +184,8 @@ def quantile_bins(name: str, values: NDArray[Any], bins: int) -> Column:
 
 
 def merged(column: Column, most: int) -> Column:
-    """At most ``most`` categories: the most frequent, then the rest as one; numbers in bins and ranges stay in order.
+    """At most ``most`` categories: the most frequent, then the rest as one; numbers in bins and
+    ranges stay in order.
 
     Every attribute of zhang2018calm, section 5.3, has at most three categories.
 
@@ -176,7 +197,9 @@ def merged(column: Column, most: int) -> Column:
     labels = column.attribute.labels()
     if column.is_binned or isinstance(column.attribute, Ordinal):
         narrow = quantile_bins("", column.codes, most)
-        first = [int(np.flatnonzero(narrow.codes == code)[0]) for code in range(narrow.attribute.size)]
+        first = [
+            int(np.flatnonzero(narrow.codes == code)[0]) for code in range(narrow.attribute.size)
+        ]
         spans = [column.codes[narrow.codes == narrow.codes[place]] for place in first]
         named = [_span(labels[int(span.min())], labels[int(span.max())]) for span in spans]
         return Column(Categorical(named), narrow.codes, is_binned=True)
@@ -191,7 +214,11 @@ def merged(column: Column, most: int) -> Column:
 
 
 def _span(first: Label, last: Label) -> str:
-    return str(first) if first == last else f"{str(first).split(' to ')[0]} to {str(last).split(' to ')[-1]}"
+    return (
+        str(first)
+        if first == last
+        else f"{str(first).split(' to ')[0]} to {str(last).split(' to ')[-1]}"
+    )
 
 
 def read_population(
@@ -204,8 +231,9 @@ def read_population(
 ) -> Population:
     """The people of a CSV or Parquet file.
 
-    ``attributes``: which columns. ``bins``: quantile bins for columns of many numbers. ``top``: the so many most
-    frequent items of a list column, each a yes or no. ``merge``: at most so many categories each.
+    ``attributes``: which columns. ``bins``: quantile bins for columns of many numbers. ``top``: the
+    so many most frequent items of a list column, each a yes or no. ``merge``: at most so many
+    categories each.
     """
     for parameter, value in (("bins", bins), ("merge", merge)):
         if value is not None:
@@ -239,14 +267,19 @@ def read_arrow(path: Path, as_text: bool) -> Any:
             parse = csv.ParseOptions(newlines_in_values=True)
             with csv.open_csv(path, parse_options=parse) as header:
                 names = header.schema.names
-            parse.ignore_empty_lines = len(names) > 1  # of one column a blank line is a person who says nothing
+            # of one column a blank line is a person who says nothing
+            parse.ignore_empty_lines = len(names) > 1
             types = {name: pa.string() for name in names} if as_text else None
             convert = csv.ConvertOptions(column_types=types)
             table = csv.read_csv(path, parse_options=parse, convert_options=convert)
     except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
         if isinstance(wrong, OSError) and wrong.errno:
             raise
-        kind = "a whole Parquet file" if is_parquet else "a CSV in UTF-8 with a header and rows of equal length"
+        kind = (
+            "a whole Parquet file"
+            if is_parquet
+            else "a CSV in UTF-8 with a header and rows of equal length"
+        )
         raise InvalidInput(f"table ({path}) must be {kind}") from None
     if len(set(table.column_names)) < len(table.column_names):
         raise InvalidInput(f"table ({path}): a column name occurs twice")
@@ -264,12 +297,16 @@ def _plain(table: Any, name: str) -> NDArray[Any]:
     pa = imported("pyarrow")
 
     if name not in table.column_names:
-        raise InvalidInput(f"attribute {name!r} is not in the table (it has: {', '.join(table.column_names)})")
+        raise InvalidInput(
+            f"attribute {name!r} is not in the table (it has: {', '.join(table.column_names)})"
+        )
     column = table[name]
     if column.null_count:
         raise InvalidInput(f"attribute {name!r}: the column must have no missing values")
     if _is_list(table.schema.field(name)):
-        raise InvalidInput(f"attribute {name!r} holds lists; --top N takes their N most frequent items")
+        raise InvalidInput(
+            f"attribute {name!r} holds lists; --top N takes their N most frequent items"
+        )
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_temporal(kind):
         kind = pa.string()
@@ -288,8 +325,14 @@ def _encoded(table: Any, schema: Schema) -> Population:
 def _chosen(crowd: Population, attributes: Sequence[str] | None) -> Population:
     for name in attributes or ():
         if name not in crowd.columns:
-            raise InvalidInput(f"attribute {name!r} is not in the table (it has: {', '.join(crowd.columns)})")
-    return crowd if attributes is None else Population({name: crowd.columns[name] for name in attributes})
+            raise InvalidInput(
+                f"attribute {name!r} is not in the table (it has: {', '.join(crowd.columns)})"
+            )
+    return (
+        crowd
+        if attributes is None
+        else Population({name: crowd.columns[name] for name in attributes})
+    )
 
 
 def _items(path: Path, table: Any, top: int) -> Population:
@@ -297,14 +340,19 @@ def _items(path: Path, table: Any, top: int) -> Population:
     whole("top", top, 1, 1 << 20)
     lists = [field.name for field in table.schema if _is_list(field)]
     if len(lists) != 1:
-        raise InvalidInput(f"table ({path}): --top needs exactly one column of lists, and it has {len(lists)}")
+        raise InvalidInput(
+            f"table ({path}): --top needs exactly one column of lists, and it has {len(lists)}"
+        )
     column = table[lists[0]].combine_chunks()
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     items, place = np.unique(column.flatten().to_numpy(zero_copy_only=False), return_inverse=True)
     if top > len(items):
-        raise InvalidInput(f"top ({top}) must be at most the number of different items ({len(items)})")
+        raise InvalidInput(
+            f"top ({top}) must be at most the number of different items ({len(items)})"
+        )
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    rows, place = np.divmod(np.unique(rows * len(items) + place.ravel()), len(items))  # an item counts once per row
+    # an item counts once per row
+    rows, place = np.divmod(np.unique(rows * len(items) + place.ravel()), len(items))
     ranked = np.argsort(-np.bincount(place, minlength=len(items)), kind="stable")[:top]
     columns = {}
     for code in ranked.tolist():

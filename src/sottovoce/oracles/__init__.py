@@ -15,7 +15,12 @@ from sottovoce.oracles.buckets import OpenRandomizedResponse
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedResponse
 from sottovoce.oracles.hadamard import HadamardRandomizedResponse, HadamardResponse
-from sottovoce.oracles.hashing import BinaryLocalHashing, LocalHashing, SeededLocalHashing, WideLocalHashing
+from sottovoce.oracles.hashing import (
+    BinaryLocalHashing,
+    LocalHashing,
+    SeededLocalHashing,
+    WideLocalHashing,
+)
 from sottovoce.oracles.histogram import SummedHistogramEncoding, ThresholdedHistogramEncoding
 from sottovoce.oracles.sets import SetLocalHashing
 from sottovoce.oracles.sketch import CountMeanSketch, HadamardCountMeanSketch
@@ -86,8 +91,8 @@ def plain_name(name: str) -> str:
 def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
     """The oracle called ``name`` for ``range(size)`` at ``epsilon``.
 
-    ``adaptive`` chooses the one with the least variance for (size, epsilon): ``bytes`` limits its report,
-    ``target`` says what should vary least, one ``cell`` or a ``half-sum`` of cells.
+    ``adaptive`` chooses the one with the least variance for (size, epsilon): ``bytes`` limits its
+    report, ``target`` says what should vary least, one ``cell`` or a ``half-sum`` of cells.
 
     >>> grr = oracle("grr", size=8, epsilon=1.0)
     >>> round(grr.p, 4), round(grr.q, 4), grr.bits
@@ -100,7 +105,9 @@ def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
     allowed = options_of(name)
     for key in options:
         if key not in allowed:
-            raise InvalidInput(f"option {key!r} is not one of {name}'s ({', '.join(allowed) or 'it has none'})")
+            raise InvalidInput(
+                f"option {key!r} is not one of {name}'s ({', '.join(allowed) or 'it has none'})"
+            )
     if name == ADAPTIVE:
         return _best(size, exact, **options)
     kind = find(name)
@@ -112,7 +119,9 @@ def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
 def options_of(name: str) -> tuple[str, ...]:
     """The options that an oracle takes beside size and epsilon."""
     build = _best if name == ADAPTIVE else find(name).build
-    return tuple(key for key in inspect.signature(build).parameters if key not in ("size", "epsilon"))
+    return tuple(
+        key for key in inspect.signature(build).parameters if key not in ("size", "epsilon")
+    )
 
 
 def _best(size: int, epsilon: Decimal, bytes: int = DEFAULT_BYTES, target: str = "cell") -> Oracle:
@@ -126,7 +135,9 @@ def _best(size: int, epsilon: Decimal, bytes: int = DEFAULT_BYTES, target: str =
             if choice.layout.bytes <= bytes:
                 choices.append(choice)
     if not choices:
-        raise InvalidInput(f"bytes ({bytes}) leaves no oracle for size {size}; hashing needs at most 10")
+        raise InvalidInput(
+            f"bytes ({bytes}) leaves no oracle for size {size}; hashing needs at most 10"
+        )
     # rounded, so that a tie goes to the simpler one, which stands first
     return min(choices, key=lambda choice: float(f"{_error(choice, target):.9g}"))
 
@@ -136,13 +147,19 @@ def _error(choice: Oracle, target: str) -> float:
 
 
 def from_json(data: Mapping[str, Any]) -> Oracle:
-    """The oracle that a plan describes; refused unless its thresholds are the ones its epsilon gives."""
+    """The oracle that a plan describes; refused unless its thresholds are the ones its epsilon
+    gives.
+    """
     try:
-        built = oracle(data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"]))
+        built = oracle(
+            data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"])
+        )
     except (KeyError, TypeError, ValueError) as wrong:
         if isinstance(wrong, InvalidInput):
             raise
         raise InvalidInput("plan: an oracle must have name, size, epsilon and options") from None
     if built.to_json() != dict(data):
-        raise InvalidInput(f"plan: the thresholds of oracle {built.names[0]!r} are not those of its epsilon")
+        raise InvalidInput(
+            f"plan: the thresholds of oracle {built.names[0]!r} are not those of its epsilon"
+        )
     return built

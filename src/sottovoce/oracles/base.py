@@ -1,4 +1,6 @@
-"""What every frequency oracle is: a randomizer, a counter and an estimator, together. Pure ones follow from p and q."""
+"""What every frequency oracle is: a randomizer, a counter and an estimator, together. Pure ones
+follow from p and q.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,29 @@ from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.randomizer import Randomizer
 from sottovoce.oracles.shape import MOST_LISTED
 
-__all__ = ["MANY", "MOST_LISTED", "Floats", "Integers", "Noise", "Oracle", "PureOracle", "in_order", "tally"]
+__all__ = [
+    "MANY",
+    "MOST_LISTED",
+    "Floats",
+    "Integers",
+    "Noise",
+    "Oracle",
+    "PureOracle",
+    "in_order",
+    "tally",
+]
 
 
 @dataclass(frozen=True)
 class Oracle(Randomizer, Counter, Estimator):
-    """A frequency oracle for ``range(size)`` at ``requested`` epsilon. Its coins are the integers it is built of."""
+    """A frequency oracle for ``range(size)`` at ``requested`` epsilon. Its coins are the integers
+    it is built of.
+    """
 
     def support(self, reports: Payload | Sequence[Any], values: ArrayLike) -> Integers:
-        """How many reports support each value asked for: packed rows, or outputs of :meth:`randomize`."""
+        """How many reports support each value asked for: packed rows, or outputs of
+        :meth:`randomize`.
+        """
         if not isinstance(reports, np.ndarray):
             rows = b"".join(self.pack(output) for output in reports)
             reports = np.frombuffer(rows, np.uint8).reshape(-1, self.layout.bytes)
@@ -35,7 +51,9 @@ class Oracle(Randomizer, Counter, Estimator):
 
 @dataclass(frozen=True)
 class PureOracle(Oracle):
-    """A report supports the true value with chance p and any other with chance q (wang2021thesis, definition 3.2.1)."""
+    """A report supports the true value with chance p and any other with chance q (wang2021thesis,
+    definition 3.2.1).
+    """
 
     @property
     @abstractmethod
@@ -59,14 +77,17 @@ class PureOracle(Oracle):
     def gap(self) -> float:
         return float(self.exact_p - self.exact_q)
 
-    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def estimate(
+        self, state: Integers, people: int, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
         frequencies = self.from_support(self.support_of(state, self.asked(values)), people)
         return frequencies, self.error_variances(state, people, frequencies)
 
     def from_support(self, support: Integers, people: int) -> Floats:
         """Unbiased frequencies from how many reports support each value."""
-        # c(v) = (sum over reports of [v in support] - n q) / (p - q)        wang2021thesis, eq. (3.1)
-        frequencies = support / people  # then in place: at 2^24 values every temporary column costs 128 MiB
+        # c(v) = (sum over reports of [v in support] - n q) / (p - q)   wang2021thesis, eq. (3.1)
+        # then in place: at 2^24 values every temporary column costs 128 MiB
+        frequencies = support / people
         frequencies -= self.q
         frequencies /= self.gap
         return frequencies
@@ -86,13 +107,16 @@ class PureOracle(Oracle):
         counts = tally(places.reshape(-1), weights, len(rows))
         for row, count in zip(rows, counts, strict=True):
             output = self.unpack(row.tobytes())
-            state += count * np.fromiter((self.supports(output, value) for value in range(self.size)), np.int64)
+            state += count * np.fromiter(
+                (self.supports(output, value) for value in range(self.size)), np.int64
+            )
         return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         return in_order(values, state)
 
     def noise(self, people: int) -> Noise:
-        # Var[c(v)/n] = q(1 - q)/(n (p - q)^2) + f (1 - p - q)/(n (p - q))   wang2021thesis, eq. (3.2)
+        # Var[c(v)/n] = q(1 - q)/(n (p - q)^2) + f (1 - p - q)/(n (p - q))
+        #     wang2021thesis, eq. (3.2)
         p, q, gap = self.p, self.q, self.gap
         return Noise(q * (1 - q) / (people * gap**2), (1 - p - q) / (people * gap))

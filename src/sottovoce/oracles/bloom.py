@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class OpenRappor(CohortOracle):
     """A Bloom filter of the value in a random cohort, every bit through a symmetric coin.
 
-    Guarantee: epsilon-LDP for one report, for every salt (two filters differ in at most 2 ``hashes`` bits).
+    Guarantee: epsilon-LDP for one report, for every salt (two filters differ in at most 2
+               ``hashes`` bits).
     Assumes:   uniform entropy; value in range(size).
     Source:    kairouz2016discrete, section 5.2.
     Checked:   tests/exact/test_channels.py
@@ -50,7 +51,9 @@ class OpenRappor(CohortOracle):
         salt: int | str = 0,
         alphabet: str | None = None,
     ) -> Self:
-        """``buckets``: bits of the filter; ``hashes``: functions per cohort (more than one needs an open alphabet)."""
+        """``buckets``: bits of the filter; ``hashes``: functions per cohort (more than one needs an
+        open alphabet).
+        """
         shape = cls._shape(size, cohorts, buckets, hashes, salt, alphabet, least=16)
         zero = rounded_up(1 / (exp(Fraction(epsilon) / (2 * shape[2])) + 1))
         if zero >= WHOLE - zero:
@@ -131,7 +134,9 @@ class OpenRappor(CohortOracle):
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         """Summed over a value's bits: how many of them were reported as 1."""
         touched = self.design(self.candidates(values)).touched
-        counts: Integers = np.einsum("cbs,cb->s", touched, state[:, : self.buckets]).astype(np.int64)
+        counts: Integers = np.einsum("cbs,cb->s", touched, state[:, : self.buckets]).astype(
+            np.int64
+        )
         return counts
 
     def supports(self, output: Any, value: int) -> bool:
@@ -142,7 +147,8 @@ class OpenRappor(CohortOracle):
 
 @dataclass(frozen=True)
 class Rappor(OpenRappor):
-    """RAPPOR: a permanent noisy Bloom filter that the device keeps, and fresh noise on it in every report.
+    """RAPPOR: a permanent noisy Bloom filter that the device keeps, and fresh noise on it in every
+    report.
 
     Guarantee: epsilon-LDP over a lifetime of reports on one answer; less for a single report.
     Assumes:   uniform entropy; value in range(size); the device keeps its memo.
@@ -169,10 +175,14 @@ class Rappor(OpenRappor):
         alphabet: str | None = None,
         instantaneous: tuple[str, str] | list[str] = ("0.75", "0.25"),
     ) -> Self:
-        """``instantaneous``: chances that a kept 1 and a kept 0 are reported as 1; ("1", "0") for none."""
+        """``instantaneous``: chances that a kept 1 and a kept 0 are reported as 1; ("1", "0") for
+        none.
+        """
         plain = OpenRappor.build(size, epsilon, cohorts, buckets, hashes, salt, alphabet)
         shares = tuple(str(part) for part in instantaneous)
-        if len(shares) != 2 or not share("instantaneous", shares[1]) < share("instantaneous", shares[0]):
+        if len(shares) != 2 or not share("instantaneous", shares[1]) < share(
+            "instantaneous", shares[0]
+        ):
             raise InvalidInput(f"instantaneous {shares} must be two numbers, the first larger")
         loud, quiet = (int(share("instantaneous", part) * WHOLE) for part in shares)
         shape = (plain.cohorts, plain.buckets, plain.hashes, plain.salt, plain.alphabet)

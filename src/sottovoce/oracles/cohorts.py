@@ -1,4 +1,6 @@
-"""Open alphabets: hashing in cohorts. Each device draws a cohort; the cohort's hash tells where its value lies."""
+"""Open alphabets: hashing in cohorts. Each device draws a cohort; the cohort's hash tells where its
+value lies.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,15 @@ LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stay
 
 @dataclass(frozen=True)
 class CohortOracle(Oracle):
-    """Values hashed into ``buckets`` by each of ``cohorts`` families; closed alphabets are permuted instead."""
+    """Values hashed into ``buckets`` by each of ``cohorts`` families; closed alphabets are permuted
+    instead.
+    """
 
     largest: ClassVar[int] = OPEN
     public: ClassVar[tuple[str, ...]] = ("cohort",)
     uses_state: ClassVar[bool] = True  # every cell of every cohort
-    most_weight: ClassVar[int] = 1 << 49  # at most 16 bits of a report support a value, and floats add them up
+    # at most 16 bits of a report support a value, and floats add them up
+    most_weight: ClassVar[int] = 1 << 49
 
     cohorts: int
     buckets: int
@@ -46,7 +51,9 @@ class CohortOracle(Oracle):
     def _shape(
         size: int, cohorts: Any, buckets: Any, hashes: Any, salt: Any, alphabet: Any, least: int
     ) -> tuple[int, int, int, int, str]:
-        """The checked fields of an oracle of cohorts; ``least``: cohorts there are at least, if none were asked for."""
+        """The checked fields of an oracle of cohorts; ``least``: cohorts there are at least, if
+        none were asked for.
+        """
         buckets = whole("buckets", buckets, 2, MOST_BUCKETS)
         if cohorts is None:  # enough cells, twice over, to tell a closed alphabet's values apart
             cells = 2 * size if size <= LARGEST_CLOSED else 0
@@ -55,9 +62,13 @@ class CohortOracle(Oracle):
         if alphabet is None:
             alphabet = "closed" if size <= LARGEST_CLOSED and hashes == 1 else "open"
         if alphabet not in ("open", "closed") or (alphabet == "closed" and size > LARGEST_CLOSED):
-            raise InvalidInput(f"alphabet ({alphabet}) must be open, or closed with size at most {LARGEST_CLOSED}")
+            raise InvalidInput(
+                f"alphabet ({alphabet}) must be open, or closed with size at most {LARGEST_CLOSED}"
+            )
         if alphabet == "closed" and hashes > 1:
-            raise InvalidInput(f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted")
+            raise InvalidInput(
+                f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted"
+            )
         cohorts = power_of_two("cohorts", cohorts, 1, MOST_COHORTS)
         return cohorts, buckets, hashes, whole("salt", salt, 0, LARGEST_SALT), alphabet
 
@@ -76,13 +87,17 @@ class CohortOracle(Oracle):
 
     @cached_property
     def _permuted(self) -> NDArray[np.int64]:
-        """The bucket of each value of a closed alphabet in each cohort: values ranked by their hash, modulo buckets."""
+        """The bucket of each value of a closed alphabet in each cohort: values ranked by their
+        hash, modulo buckets.
+        """
         from sottovoce.kernels.hashing import hash_words
 
         values = np.arange(self.size, dtype=np.uint64)
         ranks = np.empty((self.cohorts, self.size), np.int64)
         for cohort, key in enumerate(self._keys):
-            ranks[cohort, np.argsort(hash_words(np.uint64(key), values), kind="stable")] = np.arange(self.size)
+            ranks[cohort, np.argsort(hash_words(np.uint64(key), values), kind="stable")] = (
+                np.arange(self.size)
+            )
         return ranks % self.buckets
 
     def places(self, cohort: int, value: int) -> list[int]:
@@ -93,7 +108,9 @@ class CohortOracle(Oracle):
         return [bucket(keyed_hash(key, value), self.buckets) for key in own]
 
     def _ranks(self, cohort: int) -> dict[int, int]:
-        """Each value's rank by its hash in a cohort: the permutation, as a device finds it and keeps it."""
+        """Each value's rank by its hash in a cohort: the permutation, as a device finds it and
+        keeps it.
+        """
         if cohort not in self._ranked:
             key = self._keys[cohort]
             order = sorted(range(self.size), key=lambda value: (keyed_hash(key, value), value))
@@ -104,16 +121,21 @@ class CohortOracle(Oracle):
     def _ranked(self) -> dict[int, dict[int, int]]:
         return {}
 
-    def _all_places(self, cohorts: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _all_places(
+        self, cohorts: NDArray[np.uint64], values: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
         """The same for a column of people: one row each."""
         if self.alphabet == "closed":
             found = self._permuted[cohorts.astype(np.int64), values.astype(np.int64)]
             return found.astype(np.uint64)[:, None]
         from sottovoce.kernels.hashing import hash_buckets
 
-        table = np.array(self._keys, np.uint64).reshape(self.cohorts, self.hashes)[cohorts.astype(np.int64)]
+        table = np.array(self._keys, np.uint64).reshape(self.cohorts, self.hashes)[
+            cohorts.astype(np.int64)
+        ]
         columns = [
-            hash_buckets(np.ascontiguousarray(table[:, place]), values, self.buckets) for place in range(self.hashes)
+            hash_buckets(np.ascontiguousarray(table[:, place]), values, self.buckets)
+            for place in range(self.hashes)
         ]
         return np.stack(columns, axis=1)
 
@@ -128,10 +150,14 @@ class CohortOracle(Oracle):
     def candidates(self, values: ArrayLike | None) -> NDArray[np.uint64]:
         """The candidate list: ``values``, or the whole alphabet if it is small enough."""
         if values is None and self.size > MOST_CANDIDATES:
-            raise InvalidInput("an open alphabet needs candidates: a list of values that holds the support")
+            raise InvalidInput(
+                "an open alphabet needs candidates: a list of values that holds the support"
+            )
         listed = np.arange(self.size, dtype=np.uint64) if values is None else self._column(values)
         if not 1 <= listed.size <= MOST_CANDIDATES or np.unique(listed).size < listed.size:
-            raise InvalidInput(f"candidates ({listed.size}) must be 1 to {MOST_CANDIDATES} different values")
+            raise InvalidInput(
+                f"candidates ({listed.size}) must be 1 to {MOST_CANDIDATES} different values"
+            )
         return listed
 
     def design(self, candidates: NDArray[np.uint64]) -> Design:
@@ -156,14 +182,18 @@ class CohortOracle(Oracle):
 
     @abstractmethod
     def person_variance(self, design: Design, solver: Floats) -> Floats:
-        """V[v, x]: what one person of candidate x adds to n^2 times the variance of ``solver``'s row v."""
+        """V[v, x]: what one person of candidate x adds to n^2 times the variance of ``solver``'s
+        row v.
+        """
 
     @cached_property
     def _whole(self) -> tuple[Design, Floats]:
         design = self.design(self.candidates(None))
         return design, self.person_variance(design, design.solver())
 
-    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def estimate(
+        self, state: Integers, people: int, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
         if values is None and self.size <= MOST_CANDIDATES:
             design, spread = self._whole
         else:
@@ -176,15 +206,21 @@ class CohortOracle(Oracle):
     def decode(
         self, state: Integers, people: int, decoder: str, values: ArrayLike | None = None
     ) -> tuple[Floats, Floats]:
-        """The estimate by one of ``DECODERS``: beside the unbiased one, ``nnls`` is never negative and ``lasso``
-        sparse as well. Their variances are those of candidates whose cells do not overlap: a lower bound."""
+        """The estimate by one of ``DECODERS``: beside the unbiased one, ``nnls`` is never negative
+        and ``lasso`` sparse as well. Their variances are those of candidates whose cells do not
+        overlap: a lower bound.
+        """
         if decoder == "least-squares":
             return self.estimate(state, people, values)
         if decoder not in DECODERS:
             raise InvalidInput(f"decoder ({decoder}) must be one of {', '.join(DECODERS)}")
         design = self.design(self.candidates(values))
         seen, error = self.seen(state, people), self._cell_error(people)
-        solved = design.solve_non_negative(seen) if decoder == "nnls" else design.solve_sparse(seen, error)
+        solved = (
+            design.solve_non_negative(seen)
+            if decoder == "nnls"
+            else design.solve_sparse(seen, error)
+        )
         return solved, error**2 / design.touched.sum(axis=(0, 1))
 
     @abstractmethod
@@ -195,7 +231,8 @@ class CohortOracle(Oracle):
         """The law averaged over the alphabet, other values sharing what is left evenly."""
         if self.size > MOST_CANDIDATES:
             raise InvalidInput(
-                "the error over an open alphabet depends on the candidates; see the estimate's variances"
+                "the error over an open alphabet depends on the candidates; see the estimate's "
+                "variances"
             )
         spread = self._whole[1]
         own = float(np.diag(spread).mean())
@@ -207,7 +244,9 @@ class CohortOracle(Oracle):
         return np.asarray(self._whole[1] @ frequencies / n)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """Of the first ``count`` values, the others held evenly; estimates sum to one, so cells are not independent."""
+        """Of the first ``count`` values, the others held evenly; estimates sum to one, so cells are
+        not independent.
+        """
         design = self._whole[0]
         summed = design.solver()[:count].sum(axis=0, keepdims=True)
         person = self.person_variance(design, summed)[0]

@@ -18,13 +18,15 @@ MOST_WEIGHT = 1 << 50  # absolute weights of all reports of a state, added up
 
 
 class Counter(Shape):
-    """The integer state of many reports. A report may have a weight: an integer, in fixed point, that may be negative.
+    """The integer state of many reports. A report may have a weight: an integer, in fixed point,
+    that may be negative.
 
-    The state of reports with weights is that of each report repeated as often as its weight says, and a negative weight
-    takes reports away. States hold 64-bit integers. While the absolute weights of all reports add up to at most
-    :attr:`most_weight`, no cell, no partial sum and no support leaves them: with 2^50, and a report of ``olh`` that
-    moves a cell by less than 2^12, all stay within 2^62. Sums of weights are exact in 64-bit floats as well, which
-    ``numpy.bincount`` uses, since they stay below 2^53.
+    The state of reports with weights is that of each report repeated as often as its weight says,
+    and a negative weight takes reports away. States hold 64-bit integers. While the absolute
+    weights of all reports add up to at most :attr:`most_weight`, no cell, no partial sum and no
+    support leaves them: with 2^50, and a report of ``olh`` that moves a cell by less than 2^12, all
+    stay within 2^62. Sums of weights are exact in 64-bit floats as well, which ``numpy.bincount``
+    uses, since they stay below 2^53.
 
     A new one gives :attr:`state_shape` and :meth:`_accumulate`.
     """
@@ -37,11 +39,16 @@ class Counter(Shape):
         """The shape of the integer state; a part that grows with the reports is 0."""
 
     def empty(self, people: int = MANY) -> Integers:
-        """The state of nobody, in integers that hold whatever so many people's reports add up to."""
+        """The state of nobody, in integers that hold whatever so many people's reports add
+        up to.
+        """
         return np.zeros(self.state_shape, np.int64)
 
-    def accumulate(self, state: Integers, payload: Payload, weights: ArrayLike | None = None) -> Integers:
-        """The state with a batch of reports added, in place where it can be; an impossible report is refused first.
+    def accumulate(
+        self, state: Integers, payload: Payload, weights: ArrayLike | None = None
+    ) -> Integers:
+        """The state with a batch of reports added, in place where it can be; an impossible report
+        is refused first.
 
         Args:
             state: what :meth:`empty` or this method gave.
@@ -65,12 +72,16 @@ class Counter(Shape):
         return one + other
 
     def absorb(self, state: Integers, other: Integers) -> Integers:
-        """The state with another one added, in place where it can be; ``state`` must have room, see :meth:`fitted`."""
+        """The state with another one added, in place where it can be; ``state`` must have room, see
+        :meth:`fitted`.
+        """
         state += other
         return state
 
     def fitted(self, state: Integers, people: int) -> Integers:
-        """The state in integers that surely hold whatever ``people`` reports add up to; by default as it is."""
+        """The state in integers that surely hold whatever ``people`` reports add up to; by default
+        as it is.
+        """
         return state
 
     def canonical(self, state: Integers) -> Integers:
@@ -79,7 +90,9 @@ class Counter(Shape):
 
 
 class Weighed(NamedTuple):
-    """Weights of reports added up, and their absolute values added up: without weights both are the reports."""
+    """Weights of reports added up, and their absolute values added up: without weights both are the
+    reports.
+    """
 
     total: int
     magnitude: int
@@ -108,13 +121,17 @@ def whole_weights(weights: ArrayLike, count: int) -> Integers:
         return np.zeros(0, np.int64)
     is_whole = column.dtype.kind == "i" or (column.dtype.kind == "u" and column.dtype.itemsize < 8)
     if not is_whole or column.shape != (count,):
-        raise InvalidInput(f"weights must be a column of {count} signed integers, one for each report")
+        raise InvalidInput(
+            f"weights must be a column of {count} signed integers, one for each report"
+        )
     return column.astype(np.int64, copy=False)
 
 
 def too_much(most: int) -> InvalidInput:
     """The error of weights with which a sum might overflow."""
-    return InvalidInput(f"weights: with all reports so far their absolute values must add up to at most {most}")
+    return InvalidInput(
+        f"weights: with all reports so far their absolute values must add up to at most {most}"
+    )
 
 
 def tally(cells: NDArray[np.int64], weights: Integers | None, size: int) -> Integers:

@@ -1,4 +1,6 @@
-"""Linear decoding over candidates: what cohorts with different hashes saw, solved for the candidates' frequencies."""
+"""Linear decoding over candidates: what cohorts with different hashes saw, solved for the
+candidates' frequencies.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Design:
-    """Which cell of which cohort each candidate touches: ``touched[cohort, cell, candidate]`` in {0, 1}.
+    """Which cell of which cohort each candidate touches: ``touched[cohort, cell, candidate]`` in
+    {0, 1}.
 
-    A person of candidate x contributes a vector with mean ``touched[..., x] - offset``; the crowd's mean vector
-    z estimates (touched - offset) f, and the frequencies f of a list that holds the support sum to 1.
+    A person of candidate x contributes a vector with mean ``touched[..., x] - offset``; the crowd's
+    mean vector z estimates (touched - offset) f, and the frequencies f of a list that holds the
+    support sum to 1.
     """
 
     touched: Floats
-    offset: float  # a constant taken from every cell (1/cells where one cell is reported, 0 where bits are)
+    # a constant taken from every cell (1/cells where one cell is reported, 0 where bits are)
+    offset: float
 
     @property
     def candidates(self) -> int:
@@ -34,13 +39,18 @@ class Design:
         return self.touched.reshape(-1, self.candidates) - self.offset
 
     def solver(self) -> Floats:
-        """B with f = 1/S + B (z - G/S): least squares of G f = z under sum f = 1 (kairouz2016discrete, eq. (18))."""
+        """B with f = 1/S + B (z - G/S): least squares of G f = z under sum f = 1
+        (kairouz2016discrete, eq. (18)).
+        """
         design = self.matrix()
         centred = design - design.mean(axis=1, keepdims=True)
         gram = centred.T @ centred
         values, vectors = np.linalg.eigh(gram)
         if self.candidates > 1 and values[1] < 1e-9 * values[-1]:
-            raise InvalidInput(f"candidates ({self.candidates}) cannot all be told apart: use more cohorts or buckets")
+            raise InvalidInput(
+                f"candidates ({self.candidates}) cannot all be told apart: use more cohorts or "
+                "buckets"
+            )
         inverse = (vectors[:, 1:] / values[1:]) @ vectors[:, 1:].T
         solved: Floats = inverse @ centred.T
         return solved
@@ -59,17 +69,26 @@ class Design:
         return solved
 
     def solve_sparse(self, seen: Floats, sigma: float) -> Floats:
-        """LASSO picks candidates, least squares under f >= 0 weighs them, as RAPPOR decodes: biased, sparse.
+        """LASSO picks candidates, least squares under f >= 0 weighs them, as RAPPOR decodes:
+        biased, sparse.
 
-        ``sigma``: standard error of a cell of ``seen``. The penalty is the universal one, sigma sqrt(2 ln S)
-        times the norm of a column, so that a candidate nobody holds is picked seldom.
+        ``sigma``: standard error of a cell of ``seen``. The penalty is the universal one, sigma
+        sqrt(2 ln S) times the norm of a column, so that a candidate nobody holds is picked seldom.
         """
         Lasso = imported("sklearn.linear_model").Lasso
 
         design = self.matrix()
         target = seen.reshape(-1)
-        penalty = sigma * np.sqrt(2 * np.log(max(self.candidates, 2)) * (design**2).sum(axis=0).mean())
-        model: Any = Lasso(alpha=penalty / len(target), positive=True, fit_intercept=False, max_iter=20_000, tol=1e-6)
+        penalty = sigma * np.sqrt(
+            2 * np.log(max(self.candidates, 2)) * (design**2).sum(axis=0).mean()
+        )
+        model: Any = Lasso(
+            alpha=penalty / len(target),
+            positive=True,
+            fit_intercept=False,
+            max_iter=20_000,
+            tol=1e-6,
+        )
         picked = np.flatnonzero(model.fit(design, target).coef_ > 0)
         out = np.zeros(self.candidates)
         if picked.size:

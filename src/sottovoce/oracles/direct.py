@@ -79,8 +79,9 @@ class GeneralizedRandomizedResponse(PureOracle):
         return bool(output == value)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        # a report lies in S with chance a = p + (|S| - 1) q if the value does, b = |S| q if not: one coin, so that
-        # at f = 0 the variance is |S| (E + L - 1 - |S|) / ((E - 1)^2 n): docs/errata, 14
+        # a report lies in S with chance a = p + (|S| - 1) q if the value does, b = |S| q if not:
+        # one coin, so that at f = 0 the variance is |S| (E + L - 1 - |S|) / ((E - 1)^2 n):
+        # docs/errata, 14
         inside, outside = self.p + (count - 1) * self.q, count * self.q
         floor = outside * (1 - outside)
         scale = people * self.gap**2

@@ -1,4 +1,6 @@
-"""The role of an estimator: which values reports support, unbiased frequencies from that, and their errors' law."""
+"""The role of an estimator: which values reports support, unbiased frequencies from that, and their
+errors' law.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,27 @@ class Estimator(Shape):
     A new one gives :meth:`estimate`, :meth:`noise`, :meth:`support_of` and :meth:`supports`.
     """
 
-    uses_state: ClassVar[bool] = False  # whether estimates need more of a state than the support of the values
+    # whether estimates need more of a state than the support of the values
+    uses_state: ClassVar[bool] = False
 
     @abstractmethod
-    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
-        """Unbiased frequencies of ``values`` (all of them by default) and the variances of their errors."""
+    def estimate(
+        self, state: Integers, people: int, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
+        """Unbiased frequencies of ``values`` (all of them by default) and the variances of their
+        errors.
+        """
 
     def from_support(self, support: Integers, people: int) -> Floats:
         """Unbiased frequencies from how many of ``people`` reports support each value."""
-        raise NotImplementedError(f"{self.names[0]} estimates from more than the support of its values")
+        raise NotImplementedError(
+            f"{self.names[0]} estimates from more than the support of its values"
+        )
 
     def estimate_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
-        """As :meth:`estimate`, from the support of the values asked for: for oracles that do not use the state."""
+        """As :meth:`estimate`, from the support of the values asked for: for oracles that do not
+        use the state.
+        """
         frequencies = self.from_support(support, people)
         return frequencies, self.noise(people).variance(np.clip(frequencies, 0, 1))
 
@@ -61,7 +72,8 @@ class Estimator(Shape):
         return self.noise(people)
 
     def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
-        """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people asked.
+        """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people
+        asked.
 
         ``population=True`` adds f(1 - f)/n: the people asked are themselves a sample.
         """
@@ -74,7 +86,9 @@ class Estimator(Shape):
         return float(total) if total.ndim == 0 else total
 
     def all_variances(self, n: int, frequencies: Floats) -> Floats:
-        """The variance of every value's estimate when the whole distribution is known, as in a simulation."""
+        """The variance of every value's estimate when the whole distribution is known, as in a
+        simulation.
+        """
         return np.asarray(self.variance(n, frequencies))
 
     def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
@@ -83,8 +97,11 @@ class Estimator(Shape):
         return sqrt(total) if isinstance(total, float) else np.sqrt(total)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated here."""
-        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2: only the floors add up
+        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated
+        here.
+        """
+        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2: only the
+        # floors add up
         cell = self.noise(people)
         return Noise(count * cell.floor, cell.slope)
 
@@ -93,7 +110,9 @@ class Estimator(Shape):
         return self.sum_noise(n, count).floor
 
     def sum_variances(self, state: Integers, people: int, count: int, sums: Floats) -> Floats:
-        """Variances of the errors of estimated sums, of ``count`` values each, with what the state tells of them."""
+        """Variances of the errors of estimated sums, of ``count`` values each, with what the state
+        tells of them.
+        """
         return self.sum_noise(people, count).variance(np.clip(sums, 0, 1))
 
     @abstractmethod
@@ -109,10 +128,14 @@ class Estimator(Shape):
         if values is not None:
             return self._column(values)
         if self.size > MOST_LISTED:
-            raise InvalidInput(f"size ({self.size}) is too large to estimate every value; name the values")
+            raise InvalidInput(
+                f"size ({self.size}) is too large to estimate every value; name the values"
+            )
         return None
 
 
 def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
-    """The entries asked for, of a vector that holds all: a copy, so that a growing state leaves it as it is."""
+    """The entries asked for, of a vector that holds all: a copy, so that a growing state leaves it
+    as it is.
+    """
     return everything.copy() if values is None else everything[values.astype(np.int64)]

@@ -1,4 +1,6 @@
-"""Hadamard matrices: a column from the half that agrees with the value's row, or the sign of one coefficient."""
+"""Hadamard matrices: a column from the half that agrees with the value's row, or the sign of one
+coefficient.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def agree_threshold(epsilon: Decimal) -> int:
 
 @dataclass(frozen=True)
 class HadamardResponse(PureOracle):
-    """Value v owns row v + 1 of a Hadamard matrix; its columns of sign +1 are E times as likely as the others.
+    """Value v owns row v + 1 of a Hadamard matrix; its columns of sign +1 are E times as likely as
+    the others.
 
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; value in range(size).
@@ -72,7 +75,8 @@ class HadamardResponse(PureOracle):
         column = entropy.bits(self.order.bit_length() - 1)
         agrees = entropy.coin(self.agree)
         if ((row & column).bit_count() & 1 == 0) != agrees:
-            column ^= row & -row  # the lowest bit of the row: from one half of the columns onto the other
+            # the lowest bit of the row: from one half of the columns onto the other
+            column ^= row & -row
         return column
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
@@ -105,10 +109,15 @@ class HadamardResponse(PureOracle):
         return everything if values is None else everything[values.astype(np.int64)]
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        # two rows multiply to a third: of count (count - 1) pairs, 1 in (order - 1) meets the row of a person outside,
-        # and of the pairs without her own row, 1 in (order - 2) that of a person inside: a mean over sets of values
+        # two rows multiply to a third: of count (count - 1) pairs, 1 in (order - 1) meets the row
+        # of a person outside, and of the pairs without her own row, 1 in (order - 2) that of a
+        # person inside: a mean over sets of values
         outside = count + count * (count - 1) / (self.order - 1) * 2 * self.gap
-        inside = count + (count - 1) * (count - 2) / max(self.order - 2, 1) * 2 * self.gap - 4 * self.gap**2
+        inside = (
+            count
+            + (count - 1) * (count - 2) / max(self.order - 2, 1) * 2 * self.gap
+            - 4 * self.gap**2
+        )
         scale = people * 4 * self.gap**2
         return Noise(outside / scale, (inside - outside) / scale)
 
@@ -118,11 +127,13 @@ class HadamardResponse(PureOracle):
 
 @dataclass(frozen=True)
 class HadamardRandomizedResponse(PureOracle):
-    """Draw a coefficient of the value's Hadamard transform, never the constant one; send its sign through a coin.
+    """Draw a coefficient of the value's Hadamard transform, never the constant one; send its sign
+    through a coin.
 
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; value in range(size).
-    Source:    cormode2018marginal, section 4.3 (the Hadamard transform of one marginal). p = E/(E + 1).
+    Source:    cormode2018marginal, section 4.3 (the Hadamard transform of one marginal). p = E/(E +
+               1).
     Checked:   tests/exact/test_channels.py
     """
 
@@ -158,7 +169,9 @@ class HadamardRandomizedResponse(PureOracle):
     @cached_property
     def layout(self) -> Layout:
         """The coefficient counted from the first that is not constant, and its sign."""
-        return Layout((Field("coefficient", (self.order - 2).bit_length(), self.order - 1), Field("sign", 1)))
+        return Layout(
+            (Field("coefficient", (self.order - 2).bit_length(), self.order - 1), Field("sign", 1))
+        )
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         value = self.check(value)
@@ -192,14 +205,16 @@ class HadamardRandomizedResponse(PureOracle):
         return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        # a report supports v if its sign is that of v: (n + sum over c of (-1)^<c, v> signs of c) / 2
+        # a report supports v if its sign is that of v: (n + sum over c of (-1)^<c, v> signs of c) /
+        # 2
         from sottovoce.kernels.transform import walsh_hadamard
 
         return in_order(values, walsh_hadamard(state)[: self.size] >> 1)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        # T_c = sum over v in S of (-1)^<c, v>. By Parseval the mean of T_c^2 over c > 0 is |S|(K - |S|)/(K - 1) for
-        # every S, and a report's sign times T_c has mean (2p - 1)(K [x in S] - |S|)/(K - 1)
+        # T_c = sum over v in S of (-1)^<c, v>. By Parseval the mean of T_c^2 over c > 0 is |S|(K -
+        # |S|)/(K - 1) for every S, and a report's sign times T_c has mean (2p - 1)(K [x in S] -
+        # |S|)/(K - 1)
         rest, truth = self.order - 1, 2 * self.p - 1
         square = count * (self.order - count) / rest
         outside, inside = (truth * (mine - count) / rest for mine in (0, self.order))

@@ -1,4 +1,6 @@
-"""Local hashing: each device draws its own hash function, reports it, and answers in its small range."""
+"""Local hashing: each device draws its own hash function, reports it, and answers in its small
+range.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def best_hash_bits(epsilon: Decimal) -> int:
 
 @dataclass(frozen=True)
 class _HashedResponse(PureOracle):
-    """Generalized randomized response on a hash of ``buckets`` values: p is its own, q = 1/buckets."""
+    """Generalized randomized response on a hash of ``buckets`` values: p is its own,
+    q = 1/buckets.
+    """
 
     truth: int = field(metadata={"coin": True})
 
@@ -49,7 +53,8 @@ class _HashedResponse(PureOracle):
 
     @property
     def exact_q(self) -> Fraction:
-        # q* = p/g + (g - 1) q/g = 1/g, since two values collide with chance 1/g    wang2021thesis, 3.3.5
+        # q* = p/g + (g - 1) q/g = 1/g, since two values collide with chance 1/g
+        #     wang2021thesis, 3.3.5
         return Fraction(1, self.buckets)
 
     @property
@@ -77,7 +82,8 @@ class _ToBits(_HashedResponse):
 
 @dataclass(frozen=True)
 class LocalHashing(_ToBits):
-    """Hash by parities of random subsets of the value's bits, to 2^b values; decode all values by one transform.
+    """Hash by parities of random subsets of the value's bits, to 2^b values; decode all values by
+    one transform.
 
     Guarantee: epsilon-LDP for one report, for every hash function.
     Assumes:   uniform entropy; value in range(size).
@@ -110,7 +116,10 @@ class LocalHashing(_ToBits):
         return rows, entropy.bits(self.hash_bits)
 
     def _hash(self, rows: int, point: int) -> int:
-        return sum(((rows >> place * self.width & point).bit_count() & 1) << place for place in range(self.hash_bits))
+        return sum(
+            ((rows >> place * self.width & point).bit_count() & 1) << place
+            for place in range(self.hash_bits)
+        )
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         from sottovoce.kernels.draws import in_chunks
@@ -120,11 +129,15 @@ class LocalHashing(_ToBits):
         rows, answers = np.empty(shape, np.uint64), np.empty(values.size, np.uint64)
 
         def work(part: slice, state: NDArray[np.uint64]) -> None:
-            whisper_linear(values[part], rows[part], answers[part], self.width, np.uint64(self.truth), state)
+            whisper_linear(
+                values[part], rows[part], answers[part], self.width, np.uint64(self.truth), state
+            )
 
         in_chunks(values.size, seed, work)
         for place in range(self.hash_bits):
-            write_field(payload, place * self.width, self.width, np.ascontiguousarray(rows[:, place]))
+            write_field(
+                payload, place * self.width, self.width, np.ascontiguousarray(rows[:, place])
+            )
         self.layout.write(payload, "answer", answers)
 
     @property
@@ -140,7 +153,11 @@ class LocalHashing(_ToBits):
     def _integers(self, people: int) -> Any:
         """Narrow ones for a large table while no sum can leave them."""
         # a report moves a cell by at most 2^b - 1, and the first one by one more
-        return np.int32 if self.width >= NARROW_FROM and people << self.hash_bits < 1 << 31 else np.int64
+        return (
+            np.int32
+            if self.width >= NARROW_FROM and people << self.hash_bits < 1 << 31
+            else np.int64
+        )
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         from sottovoce.kernels.hashing import scatter_linear, weigh_linear
@@ -153,13 +170,16 @@ class LocalHashing(_ToBits):
         return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its first cell
+        # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its
+        # first cell
         from sottovoce.kernels import hashing
         from sottovoce.kernels.transform import walsh_hadamard
 
         if values is None:
             return hashing.decode_linear(state, self.size, self.width, self.hash_bits)
-        found: Integers = walsh_hadamard(state)[hashing.scramble(values, self.width)] >> self.hash_bits
+        found: Integers = (
+            walsh_hadamard(state)[hashing.scramble(values, self.width)] >> self.hash_bits
+        )
         return found
 
     def supports(self, output: Any, value: int) -> bool:
@@ -189,9 +209,11 @@ class BinaryLocalHashing(LocalHashing):
 
 @dataclass(frozen=True)
 class _KeptReports(_HashedResponse):
-    """Hashing with a 64-bit seed per report. The reports themselves are the state, so any value can be asked later.
+    """Hashing with a 64-bit seed per report. The reports themselves are the state, so any value can
+    be asked later.
 
-    A state has a row for each report: its seed and its answer and, in a third column, its weight if it was given one.
+    A state has a row for each report: its seed and its answer and, in a third column, its weight if
+    it was given one.
     """
 
     public: ClassVar[tuple[str, ...]] = ("seed",)
@@ -214,7 +236,9 @@ class _KeptReports(_HashedResponse):
     def absorb(self, state: Integers, other: Integers) -> Integers:
         return self.merge(state, other)
 
-    def columns(self, state: Integers) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Integers | None]:
+    def columns(
+        self, state: Integers
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Integers | None]:
         """Seeds, answers and, if they have any, the weights of the reports."""
         seeds, answers = (np.ascontiguousarray(state[:, place]).view(np.uint64) for place in (0, 1))
         weights = np.ascontiguousarray(state[:, 2]) if state.shape[1] == 3 else None
@@ -223,7 +247,8 @@ class _KeptReports(_HashedResponse):
     def canonical(self, state: Integers) -> Integers:
         """The reports in order, each as often as its weight says.
 
-        If one has a negative weight, or if that would be more than ``MOST_REPEATED`` rows, then each once, with weight.
+        If one has a negative weight, or if that would be more than ``MOST_REPEATED`` rows, then
+        each once, with weight.
         """
         state = state[np.lexsort((state[:, 1], state[:, 0]))]
         if state.shape[1] == 2 or not len(state):
@@ -247,7 +272,8 @@ def _weighted(state: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class SeededLocalHashing(_KeptReports):
-    """Hash with a 64-bit seed as the key of a pseudo-random function, to any number of values near E + 1.
+    """Hash with a 64-bit seed as the key of a pseudo-random function, to any number of values near
+    E + 1.
 
     The reports themselves are the state: any value can be asked for later, one by one.
 
@@ -294,7 +320,14 @@ class SeededLocalHashing(_KeptReports):
         seeds, answers = np.empty_like(values), np.empty_like(values)
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_seeded(values[rows], seeds[rows], answers[rows], self.hash_size, np.uint64(self.truth), state)
+            whisper_seeded(
+                values[rows],
+                seeds[rows],
+                answers[rows],
+                self.hash_size,
+                np.uint64(self.truth),
+                state,
+            )
 
         in_chunks(values.size, seed, work)
         self.layout.write(payload, "seed", seeds)
@@ -319,10 +352,11 @@ class SeededLocalHashing(_KeptReports):
 
 @dataclass(frozen=True)
 class WideLocalHashing(_ToBits, _KeptReports):
-    """Hash values of up to 128 bits by parities, whose rows a 64-bit seed gives; decode by prefixes.
+    """Hash values of up to 128 bits by parities, whose rows a 64-bit seed gives; decode by
+    prefixes.
 
-    The hash of a value is the sum of the hashes of its parts, so that all ways in which a prefix may go on are
-    decoded by one transform.
+    The hash of a value is the sum of the hashes of its parts, so that all ways in which a prefix
+    may go on are decoded by one transform.
 
     Guarantee: epsilon-LDP for one report, for every seed.
     Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function.
@@ -331,7 +365,9 @@ class WideLocalHashing(_ToBits, _KeptReports):
     """
 
     names: ClassVar[tuple[str, ...]] = ("olh-wide",)
-    about: ClassVar[str] = "local hashing on a linear hash, for values of up to 128 bits found by their prefixes"
+    about: ClassVar[str] = (
+        "local hashing on a linear hash, for values of up to 128 bits found by their prefixes"
+    )
     largest: ClassVar[int] = 1 << MOST_SPELLED
 
     hash_bits: int
@@ -339,7 +375,11 @@ class WideLocalHashing(_ToBits, _KeptReports):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
         """``hash_bits``: b, for hashes to 2^b values; the best b by default."""
-        count = best_hash_bits(epsilon) if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
+        count = (
+            best_hash_bits(epsilon)
+            if hash_bits is None
+            else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
+        )
         return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
 
     @cached_property
@@ -362,7 +402,10 @@ class WideLocalHashing(_ToBits, _KeptReports):
         """Values as words: integers of one word will do."""
         column = np.asarray(values)
         if column.ndim == 2 and column.dtype == np.uint64 and column.shape[1] == 2:
-            high = column[:, 0].max(initial=0), column[:, 1].max(initial=0) if not column[:, 0].any() else 0
+            high = (
+                column[:, 0].max(initial=0),
+                column[:, 1].max(initial=0) if not column[:, 0].any() else 0,
+            )
             if (int(high[0]) << 64 | int(high[1])) >= self.size:
                 raise InvalidInput(f"values must lie in range({self.size})")
             return column
@@ -376,7 +419,14 @@ class WideLocalHashing(_ToBits, _KeptReports):
         seeds, answers = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_wide(values[rows], seeds[rows], answers[rows], self.hash_bits, np.uint64(self.truth), state)
+            whisper_wide(
+                values[rows],
+                seeds[rows],
+                answers[rows],
+                self.hash_bits,
+                np.uint64(self.truth),
+                state,
+            )
 
         in_chunks(len(values), seed, work)
         self.layout.write(payload, "seed", seeds)
@@ -385,7 +435,11 @@ class WideLocalHashing(_ToBits, _KeptReports):
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         from sottovoce.kernels.wide import count_wide
 
-        asked = self._column(np.arange(self.size, dtype=np.uint64)) if values is None else self._column(values)
+        asked = (
+            self._column(np.arange(self.size, dtype=np.uint64))
+            if values is None
+            else self._column(values)
+        )
         seeds, answers, weights = self.columns(state)
         return count_wide(seeds, answers, asked, self.hash_bits, weights)
 

@@ -27,9 +27,11 @@ MOST = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
 def _scale(epsilon: Decimal) -> tuple[int, int]:
-    """(scale, rate) in integers: P(z) is proportional to exp(-|z| rate/scale), with rate/scale <= epsilon/(2 GRID).
+    """(scale, rate) in integers: P(z) is proportional to exp(-|z| rate/scale), with rate/scale <=
+    epsilon/(2 GRID).
 
-    Equal where the fraction is short, and rounded down to 47 bits, the private side, where it is not.
+    Equal where the fraction is short, and rounded down to 47 bits, the private side, where it is
+    not.
     """
     step = Fraction(epsilon) / (2 * GRID)
     if step.denominator > FINEST:
@@ -40,7 +42,9 @@ def _scale(epsilon: Decimal) -> tuple[int, int]:
 
 
 def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
-    """Heads with probability exp(-numerator/denominator), a ratio of at most 1, in integers alone."""
+    """Heads with probability exp(-numerator/denominator), a ratio of at most 1,
+    in integers alone.
+    """
     rounds = 1
     while entropy.below(denominator * rounds) < numerator:
         rounds += 1
@@ -48,7 +52,9 @@ def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
 
 
 def discrete_laplace(scale: int, rate: int, entropy: Entropy) -> int:
-    """Noise z with P(z) proportional to exp(-|z| rate/scale), exactly (canonne2020discrete, algorithm 2)."""
+    """Noise z with P(z) proportional to exp(-|z| rate/scale), exactly (canonne2020discrete,
+    algorithm 2).
+    """
     while True:
         part = entropy.below(scale)
         if not _survives(entropy, part, scale):
@@ -126,7 +132,15 @@ class SummedHistogramEncoding(Oracle):
         cells = payload.view("<i4")
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_laplace(values[rows], cells[rows], GRID, MOST, np.uint64(self.scale), np.uint64(self.rate), state)
+            whisper_laplace(
+                values[rows],
+                cells[rows],
+                GRID,
+                MOST,
+                np.uint64(self.scale),
+                np.uint64(self.rate),
+                state,
+            )
 
         in_chunks(values.size, seed, work)
 
@@ -144,7 +158,9 @@ class SummedHistogramEncoding(Oracle):
             state += weights[rows] @ cells[rows].astype(np.int64)
         return state
 
-    def estimate(self, state: Integers, people: int, values: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def estimate(
+        self, state: Integers, people: int, values: ArrayLike | None = None
+    ) -> tuple[Floats, Floats]:
         return self.estimate_support(self.support_of(state, self.asked(values)), people)
 
     def from_support(self, support: Integers, people: int) -> Floats:
@@ -152,12 +168,17 @@ class SummedHistogramEncoding(Oracle):
         return support / (people * GRID)
 
     def noise(self, people: int) -> Noise:
-        # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale); about 8/epsilon^2 counts
+        # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale); about 8/epsilon^2
+        # counts
         alpha = math.exp(-self.rate / self.scale)
-        return Noise(2 * alpha / (-math.expm1(-self.rate / self.scale)) ** 2 / GRID**2 / people, 0.0)
+        return Noise(
+            2 * alpha / (-math.expm1(-self.rate / self.scale)) ** 2 / GRID**2 / people, 0.0
+        )
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        """The summed noisy counts in grid steps: a histogram report supports every value by its cell."""
+        """The summed noisy counts in grid steps: a histogram report supports every value by its
+        cell.
+        """
         return in_order(values, state)
 
     def supports(self, output: Any, value: int) -> bool:
@@ -165,7 +186,9 @@ class SummedHistogramEncoding(Oracle):
 
 
 def tails(epsilon: Decimal, theta: int) -> tuple[Fraction, Fraction]:
-    """(p, q): the chances that a cell with and without the count lies above ``theta`` grid steps, 0 <= theta < GRID."""
+    """(p, q): the chances that a cell with and without the count lies above ``theta`` grid steps, 0
+    <= theta < GRID.
+    """
     step = Fraction(epsilon) / (2 * GRID)
     alpha = exp(-step)
     # P(z > t) = alpha^(t+1)/(1 + alpha) for t >= 0;  P(z > t - GRID) = 1 - P(z > GRID - 1 - t)
@@ -188,9 +211,9 @@ def best_theta(epsilon: Decimal) -> int:
 class ThresholdedHistogramEncoding(UnaryEncoding):
     """Report which cells of the noisy histogram lie above a threshold, as the device finds them.
 
-    The noise of a cell matters only through one bit, whose law is known in closed form, so the device tosses
-    that bit; what leaves it is unary encoding with the p and q of discrete Laplace noise. Thresholding is a
-    loss of information, so the realised epsilon is below the noise's own.
+    The noise of a cell matters only through one bit, whose law is known in closed form, so the
+    device tosses that bit; what leaves it is unary encoding with the p and q of discrete Laplace
+    noise. Thresholding is a loss of information, so the realised epsilon is below the noise's own.
 
     Guarantee: epsilon-LDP for one report (and less: see ``epsilon``).
     Assumes:   uniform entropy; value in range(size).
@@ -206,7 +229,11 @@ class ThresholdedHistogramEncoding(UnaryEncoding):
     @classmethod
     def build(cls, size: int, epsilon: Decimal, theta: str | float | None = None) -> Self:
         """``theta``: the threshold in counts, between 0 and 1; the best one by default."""
-        steps = best_theta(epsilon) if theta is None else min(round(share("theta", theta) * GRID), GRID - 1)
+        steps = (
+            best_theta(epsilon)
+            if theta is None
+            else min(round(share("theta", theta) * GRID), GRID - 1)
+        )
         p, q = tails(epsilon, steps)
         return cls(size, epsilon, rounded_down(p), rounded_up(q), steps)
 

@@ -1,4 +1,6 @@
-"""The shape of one report: bit fields of fixed width, least significant bit first, padded with zeros to bytes."""
+"""The shape of one report: bit fields of fixed width, least significant bit first, padded with
+zeros to bytes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """Fields one after another. An output is the tuple of their integers, or the integer if there is one field.
+    """Fields one after another. An output is the tuple of their integers, or the integer if there
+    is one field.
 
     >>> Layout((Field("answer", 3, 6),)).pack(5).hex()
     '05'
@@ -95,7 +98,11 @@ class Layout:
     def validate(self, payload: Payload) -> None:
         """Refuse a batch with an impossible row, as :meth:`unpack` refuses a single one."""
         for field in self.fields:
-            if field.limit is not None and len(payload) and int(self.read(payload, field.name).max()) >= field.limit:
+            if (
+                field.limit is not None
+                and len(payload)
+                and int(self.read(payload, field.name).max()) >= field.limit
+            ):
                 raise CorruptReport(f"payload: field {field.name!r} must be below {field.limit}")
         spare = self.bytes * 8 - self.bits
         if spare and len(payload) and int(payload[:, -1].max()) >> (8 - spare):

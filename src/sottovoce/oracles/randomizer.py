@@ -1,4 +1,6 @@
-"""The role of a randomizer: what runs on a device, and its column form. It needs neither scipy nor numba."""
+"""The role of a randomizer: what runs on a device, and its column form. It needs neither scipy nor
+numba.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,14 @@ MOST_OUTCOMES = 1 << 17  # ways a randomizer may go before it counts as not enum
 class Randomizer(Shape):
     """One person's report on a value: coins, memo and the exact ratio of chances.
 
-    A new one gives :meth:`build`, :attr:`worst_ratio`, :attr:`layout` and :meth:`randomize`. Its coins are the integers
-    it is built of. ``simulate`` follows from ``randomize``; override ``_simulate`` to be fast.
+    A new one gives :meth:`build`, :attr:`worst_ratio`, :attr:`layout` and :meth:`randomize`. Its
+    coins are the integers it is built of. ``simulate`` follows from ``randomize``; override
+    ``_simulate`` to be fast.
     """
 
     is_finite: ClassVar[bool] = True  # whether its outputs are finitely many
-    public: ClassVar[tuple[str, ...]] = ()  # fields of a report that are drawn whatever the value, in that order
+    # fields of a report that are drawn whatever the value, in that order
+    public: ClassVar[tuple[str, ...]] = ()
 
     # -- building
 
@@ -45,8 +49,14 @@ class Randomizer(Shape):
         return {}
 
     def to_json(self) -> dict[str, Any]:
-        """What a plan says of this oracle. Thresholds are decimal strings, so that any language can toss the coins."""
-        coins = {field.name: str(getattr(self, field.name)) for field in fields(self) if field.metadata.get("coin")}
+        """What a plan says of this oracle. Thresholds are decimal strings, so that any language can
+        toss the coins.
+        """
+        coins = {
+            field.name: str(getattr(self, field.name))
+            for field in fields(self)
+            if field.metadata.get("coin")
+        }
         return {
             "name": self.names[0],
             "size": str(self.size),
@@ -78,7 +88,9 @@ class Randomizer(Shape):
         """One person's report on ``value``: the only place where privacy happens."""
 
     def memorize(self, value: int, entropy: Entropy) -> Any:
-        """What a device keeps, so that answering again reveals nothing new: by default the report itself."""
+        """What a device keeps, so that answering again reveals nothing new: by default the report
+        itself.
+        """
         return self.randomize(value, entropy)
 
     def recall(self, memo: Any, entropy: Entropy) -> Any:
@@ -86,12 +98,16 @@ class Randomizer(Shape):
         return memo
 
     def public_coins(self, entropy: Entropy) -> list[int]:
-        """The ``public`` fields of a report, drawn; they tell nothing of a value, so that anybody may draw them."""
+        """The ``public`` fields of a report, drawn; they tell nothing of a value, so that anybody
+        may draw them.
+        """
         shapes = {field.name: field for field in self.layout.fields}
         drawn = []
         for name in self.public:
             limit, width = shapes[name].limit, shapes[name].width
-            drawn.append(entropy.public.bits(width) if limit is None else entropy.public.below(limit))
+            drawn.append(
+                entropy.public.bits(width) if limit is None else entropy.public.below(limit)
+            )
         return drawn
 
     def public_part(self, output: Any) -> list[int]:
@@ -104,7 +120,9 @@ class Randomizer(Shape):
         return self._law[0]
 
     def channel(self) -> NDArray[np.float64]:
-        """The chance of each output (columns) for each input (rows), from all ways the randomizer can go."""
+        """The chance of each output (columns) for each input (rows), from all ways the randomizer
+        can go.
+        """
         outputs, laws = self._law
         return np.array([[float(law.get(output, 0)) for output in outputs] for law in laws])
 
@@ -115,7 +133,9 @@ class Randomizer(Shape):
     @cached_property
     def _law(self) -> tuple[list[Any], list[dict[Any, Fraction]]]:
         if self.size > 64 or not self.is_finite:
-            raise NotEnumerable(f"{self.names[0]} of size {self.size} cannot be enumerated; use a sampling audit")
+            raise NotEnumerable(
+                f"{self.names[0]} of size {self.size} cannot be enumerated; use a sampling audit"
+            )
         laws = [exact_law(self._randomizer(value), MOST_OUTCOMES) for value in range(self.size)]
         return sorted(set().union(*laws)), laws
 

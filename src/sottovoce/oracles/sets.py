@@ -1,4 +1,6 @@
-"""Local hashing of whole sets: an answer near any of the values that a person holds is likelier than others."""
+"""Local hashing of whole sets: an answer near any of the values that a person holds is likelier
+than others.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def set_hash_size(length: int, odds: float) -> int:
     >>> set_hash_size(1, 3.0), set_hash_size(5, 2.718)
     (4, 24)
     """
-    # Var = (g - 1)(g + a)^2 / ((E - 1)^2 (g - l)^2), a = l(E - 1): least where g^2 - (a + 3l) g + 2l + 2a - al = 0
+    # Var = (g - 1)(g + a)^2 / ((E - 1)^2 (g - l)^2), a = l(E - 1): least where g^2 - (a + 3l) g +
+    # 2l + 2a - al = 0
     extra = length * (odds - 1)
     half = (extra + 3 * length) / 2
     best = half + sqrt(max(0.0, half * half - 2 * length - 2 * extra + extra * length))
@@ -39,13 +42,16 @@ def set_hash_size(length: int, odds: float) -> int:
 
 @dataclass(frozen=True)
 class SetLocalHashing(SeededLocalHashing):
-    """Hash every value of a set with one seed; an answer that some value hashes to is E times as likely as can be.
+    """Hash every value of a set with one seed; an answer that some value hashes to is E times as
+    likely as can be.
 
-    A set has at most ``length`` values, or none. Nothing need be padded: chances that a small set, or one whose values
-    collide, leaves over go to the other answers. One value is a set of one, and ``length`` 1 is ``olh-seeded``.
+    A set has at most ``length`` values, or none. Nothing need be padded: chances that a small set,
+    or one whose values collide, leaves over go to the other answers. One value is a set of one, and
+    ``length`` 1 is ``olh-seeded``.
 
     Guarantee: epsilon-LDP for one report of a whole set, for every seed.
-    Assumes:   uniform entropy; at most length values in range(size); the keyed hash behaves as a random function.
+    Assumes:   uniform entropy; at most length values in range(size); the keyed hash behaves as a
+               random function.
     Source:    wang2020set, the wheel mechanism, on hash values instead of a circle.
     Checked:   tests/exact/test_set_hashing.py
     """
@@ -57,16 +63,24 @@ class SetLocalHashing(SeededLocalHashing):
     length: int
 
     @classmethod
-    def build(cls, size: int, epsilon: Decimal, hash_size: int | None = None, length: int = 1) -> Self:
-        """``length``: the most values of a set. ``hash_size``: g, the range of the hash; the best one by default."""
+    def build(
+        cls, size: int, epsilon: Decimal, hash_size: int | None = None, length: int = 1
+    ) -> Self:
+        """``length``: the most values of a set. ``hash_size``: g, the range of the hash; the best
+        one by default.
+        """
         most = whole("length", length, 1, MOST_LENGTH)
         odds = exp(epsilon)
         best = set_hash_size(most, float(min(odds, Fraction(MOST_HASH_SIZE))))
-        count = best if hash_size is None else whole("hash_size", hash_size, most + 1, MOST_HASH_SIZE)
+        count = (
+            best if hash_size is None else whole("hash_size", hash_size, most + 1, MOST_HASH_SIZE)
+        )
         # a slot of l is followed with chance l(E - 1)/(g + l(E - 1)), or else any answer is drawn
         truth = rounded_down(most * (odds - 1) / (count + most * (odds - 1)))
         if truth == 0:
-            raise InvalidInput(f"epsilon ({epsilon}) is too small for length {most}: a report would say nothing")
+            raise InvalidInput(
+                f"epsilon ({epsilon}) is too small for length {most}: a report would say nothing"
+            )
         return cls(size, epsilon, truth, count, most)
 
     def options(self) -> dict[str, Any]:
@@ -78,7 +92,8 @@ class SetLocalHashing(SeededLocalHashing):
 
     @property
     def worst_ratio(self) -> Fraction:
-        # (T/l + (1 - T)/g) / ((1 - T)/g): an answer that a value hashes to, against one of a full set
+        # (T/l + (1 - T)/g) / ((1 - T)/g): an answer that a value hashes to, against one of a full
+        # set
         return self.exact_p * self.buckets / (1 - chance(self.truth))
 
     def randomize(self, value: int | Sequence[int], entropy: Entropy) -> tuple[int, int]:
@@ -86,7 +101,9 @@ class SetLocalHashing(SeededLocalHashing):
         if len(set(values)) > self.length:
             raise InvalidInput(f"value must be a set of at most {self.length} values")
         (seed,) = self.public_coins(entropy)
-        near = sorted({bucket(keyed_hash(seed, self.check(each)), self.hash_size) for each in values})
+        near = sorted(
+            {bucket(keyed_hash(seed, self.check(each)), self.hash_size) for each in values}
+        )
         if not entropy.coin(self.truth):
             return seed, entropy.below(self.hash_size)
         slot = entropy.below(self.length)
@@ -113,7 +130,9 @@ class SetLocalHashing(SeededLocalHashing):
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
             bounds = starts[rows.start : rows.stop + 1]
             coin = np.uint64(self.truth)
-            whisper_sets(bounds, codes, seeds[rows], answers[rows], self.hash_size, self.length, coin, state)
+            whisper_sets(
+                bounds, codes, seeds[rows], answers[rows], self.hash_size, self.length, coin, state
+            )
 
         in_chunks(len(values), whole("seed", seed, 0, 1 << 128), work)
         payload = np.zeros((len(values), self.layout.bytes), np.uint8)
@@ -123,11 +142,12 @@ class SetLocalHashing(SeededLocalHashing):
 
 
 def least_variance(length: int, odds: float) -> float:
-    """The variance of the frequency of a value that nobody holds, times the people, at the best hash size.
+    """The variance of the frequency of a value that nobody holds, times the people, at the best
+    hash size.
 
     >>> round(least_variance(1, 2.718281828), 2), round(least_variance(5, 2.718281828), 1)
     (3.69, 22.9)
     """
     size = set_hash_size(length, odds)
-    # q(1 - q)/(p - q)^2 with p = E/(g + l(E - 1)), q = 1/g                          wang2021thesis, eq. (3.3)
+    # q(1 - q)/(p - q)^2 with p = E/(g + l(E - 1)), q = 1/g   wang2021thesis, eq. (3.3)
     return (size - 1) * (size + length * (odds - 1)) ** 2 / ((odds - 1) * (size - length)) ** 2

@@ -1,4 +1,6 @@
-"""Count-mean sketches for very large domains: hash functions that the plan shares, and a table of small width."""
+"""Count-mean sketches for very large domains: hash functions that the plan shares, and a table of
+small width.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,13 @@ from sottovoce.schema import OPEN
 
 @dataclass(frozen=True)
 class _Sketch(PureOracle):
-    """A person draws one of ``hashes`` functions and reports on the bucket of ``width`` that it gives her value.
+    """A person draws one of ``hashes`` functions and reports on the bucket of ``width`` that it
+    gives her value.
 
-    Over the plan's salt two values share a bucket with chance 1/width, so p and q are those of a pure oracle,
-    q = q0 + (p - q0)/width. People with equal values and functions collide together: the variance has a term
-    (sum of the others' squared frequencies) (p - q0)^2 (1 - 1/width)/(hashes width (p - q)^2).
+    Over the plan's salt two values share a bucket with chance 1/width, so p and q are those of a
+    pure oracle, q = q0 + (p - q0)/width. People with equal values and functions collide together:
+    the variance has a term (sum of the others' squared frequencies) (p - q0)^2 (1 -
+    1/width)/(hashes width (p - q)^2).
     """
 
     largest: ClassVar[int] = OPEN
@@ -66,10 +70,14 @@ class _Sketch(PureOracle):
     def _bucket(self, function: int, value: int) -> int:
         return bucket(keyed_hash(int(self._keys[function]), value), self.width)
 
-    def _buckets(self, functions: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _buckets(
+        self, functions: NDArray[np.uint64], values: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
         from sottovoce.kernels.hashing import hash_buckets
 
-        found: NDArray[np.uint64] = hash_buckets(self._keys[functions.astype(np.int64)], values, self.width)
+        found: NDArray[np.uint64] = hash_buckets(
+            self._keys[functions.astype(np.int64)], values, self.width
+        )
         return found
 
     def _functions(self, count: int, seed: int) -> NDArray[np.uint64]:
@@ -86,14 +94,24 @@ class _Sketch(PureOracle):
         factor = own**2 * (1 - 1 / self.width) / (self.hashes * self.width * self.gap**2)
         return np.asarray(spread, dtype=float) * factor
 
-    def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False, spread: ArrayLike | None = None) -> Any:
-        """As for every oracle, with the collision term; ``spread``: the sum of the others' squared frequencies.
+    def variance(
+        self,
+        n: int,
+        f: ArrayLike = 0.0,
+        *,
+        population: bool = False,
+        spread: ArrayLike | None = None,
+    ) -> Any:
+        """As for every oracle, with the collision term; ``spread``: the sum of the others' squared
+        frequencies.
 
         By default the others share what is left evenly.
         """
         frequency = np.asarray(f, dtype=float)
         others = (1 - frequency) ** 2 / (self.size - 1) if spread is None else spread
-        total = np.asarray(super().variance(n, f, population=population)) + self.collision_variance(others)
+        total = np.asarray(super().variance(n, f, population=population)) + self.collision_variance(
+            others
+        )
         return float(total) if total.ndim == 0 else total
 
     def all_variances(self, n: int, frequencies: Floats) -> Floats:
@@ -101,15 +119,19 @@ class _Sketch(PureOracle):
         return np.asarray(self.variance(n, frequencies, spread=squares.sum() - squares))
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """Over salts and without the collisions that people share, which :meth:`sum_spread` measures."""
+        """Over salts and without the collisions that people share, which :meth:`sum_spread`
+        measures.
+        """
         floor = self._person_variance(count, 0)
         scale = people * self.gap**2
         return Noise(floor / scale, (self._person_variance(count - 1, 1) - floor) / scale)
 
     def _person_variance(self, others: int, own: int) -> float:
-        """Variance of how many values of S one report supports: ``others``, and the person's own if it is there."""
-        # N_b: values of S in bucket b, N: in the person's bucket. Given the hash the mean is q0 |S| + (p - q0) N and
-        # the variance q0(1 - q0) sum N_b^2 + (p(1 - p) - q0(1 - q0)) N^2
+        """Variance of how many values of S one report supports: ``others``, and the person's own if
+        it is there.
+        """
+        # N_b: values of S in bucket b, N: in the person's bucket. Given the hash the mean is q0 |S|
+        # + (p - q0) N and the variance q0(1 - q0) sum N_b^2 + (p(1 - p) - q0(1 - q0)) N^2
         p, q0 = self.p, float(self.exact_q0)
         count = own + others
         squares = count + count * (count - 1) / self.width
@@ -121,10 +143,14 @@ class _Sketch(PureOracle):
     def sum_spread(count: int, spread: ArrayLike, own: ArrayLike, sums: ArrayLike) -> Floats:
         """The spread to give :meth:`collision_variance` for sums of ``count`` values.
 
-        ``spread``: the sum of all squared frequencies; ``own``: that of the values summed; ``sums``: their sum.
+        ``spread``: the sum of all squared frequencies; ``own``: that of the values summed;
+        ``sums``: their sum.
         """
-        # people of x and y collide alike if x = y, for every value of S but x, and if x and y are both in S
-        total = count * np.asarray(spread, dtype=float) - 2 * np.asarray(own) + np.asarray(sums) ** 2
+        # people of x and y collide alike if x = y, for every value of S but x, and if x and y are
+        # both in S
+        total = (
+            count * np.asarray(spread, dtype=float) - 2 * np.asarray(own) + np.asarray(sums) ** 2
+        )
         return np.asarray(np.maximum(total, 0))
 
     def sum_variance(self, n: int, count: int) -> float:
@@ -140,13 +166,16 @@ class _Sketch(PureOracle):
 
     @abstractmethod
     def _pairs(self, state: Integers) -> Floats:
-        """For each function, the debiased number of ordered pairs of its people who share a bucket."""
+        """For each function, the debiased number of ordered pairs of its people who share
+        a bucket.
+        """
 
     def spread(self, state: Integers) -> float:
-        """An estimate of the sum of all squared frequencies, whatever values are asked for, cut to [0, 1].
+        """An estimate of the sum of all squared frequencies, whatever values are asked for, cut to
+        [0, 1].
 
-        Two people of one function share a bucket with chance F2 + (1 - F2)/width over salts, so the share of
-        pairs that do, debiased report by report, is unbiased for it.
+        Two people of one function share a bucket with chance F2 + (1 - F2)/width over salts, so the
+        share of pairs that do, debiased report by report, is unbiased for it.
         """
         people = state[:, self.width].astype(float)
         pairs = float((people * (people - 1)).sum())
@@ -170,7 +199,8 @@ class CountMeanSketch(_Sketch):
     """Report a noisy one-hot vector of the value's bucket, and which hash function was used.
 
     Guarantee: epsilon-LDP for one report, for every salt.
-    Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function of the salt.
+    Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function of
+               the salt.
     Source:    cormode2018marginal, appendix B.2; apple2017learning.
     Checked:   tests/exact/test_channels.py
     """
@@ -183,7 +213,9 @@ class CountMeanSketch(_Sketch):
     zero: int = field(metadata={"coin": True})
 
     @classmethod
-    def build(cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0) -> Self:
+    def build(
+        cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0
+    ) -> Self:
         """``hashes`` functions onto ``width`` buckets (powers of two), chosen by ``salt``."""
         zero = rounded_up(1 / (exp(Fraction(epsilon) / 2) + 1))
         if zero >= WHOLE - zero:
@@ -230,7 +262,8 @@ class CountMeanSketch(_Sketch):
         return state
 
     def _pairs(self, state: Integers) -> Floats:
-        # a report's bit counts (bit - q)/(p - q); pairs of different reports are (sum)^2 - sum of squares
+        # a report's bit counts (bit - q)/(p - q); pairs of different reports are (sum)^2 - sum of
+        # squares
         gap, q = float(self.exact_p - self.exact_q0), float(self.exact_q0)
         ones, people = state[:, : self.width], state[:, self.width :]
         sums = (ones - people * q) / gap
@@ -248,10 +281,12 @@ class CountMeanSketch(_Sketch):
 
 @dataclass(frozen=True)
 class HadamardCountMeanSketch(_Sketch):
-    """Report the sign of one random Hadamard coefficient of the bucket's one-hot vector: one private bit.
+    """Report the sign of one random Hadamard coefficient of the bucket's one-hot vector: one
+    private bit.
 
     Guarantee: epsilon-LDP for one report, for every salt.
-    Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function of the salt.
+    Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function of
+               the salt.
     Source:    cormode2018marginal, appendix B.2 (InpHTCMS); apple2017learning.
     Checked:   tests/exact/test_channels.py
     """
@@ -263,7 +298,9 @@ class HadamardCountMeanSketch(_Sketch):
     truth: int = field(metadata={"coin": True})
 
     @classmethod
-    def build(cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0) -> Self:
+    def build(
+        cls, size: int, epsilon: Decimal, hashes: int = 1024, width: int = 1024, salt: int | str = 0
+    ) -> Self:
         """``hashes`` functions onto ``width`` buckets (powers of two), chosen by ``salt``."""
         return cls(size, epsilon, *cls._shape(hashes, width, salt), truth_threshold(2, epsilon))
 
@@ -282,7 +319,13 @@ class HadamardCountMeanSketch(_Sketch):
     @cached_property
     def layout(self) -> Layout:
         places = self.width.bit_length() - 1
-        return Layout((Field("sign", 1), Field("place", places), Field("function", self.hashes.bit_length() - 1)))
+        return Layout(
+            (
+                Field("sign", 1),
+                Field("place", places),
+                Field("function", self.hashes.bit_length() - 1),
+            )
+        )
 
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int, int]:
         function, place = self.public_coins(entropy)
@@ -298,7 +341,9 @@ class HadamardCountMeanSketch(_Sketch):
         places, signs = np.empty_like(values), np.empty_like(values)
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_signs(buckets[rows], places[rows], signs[rows], self.width, np.uint64(self.truth), state)
+            whisper_signs(
+                buckets[rows], places[rows], signs[rows], self.width, np.uint64(self.truth), state
+            )
 
         in_chunks(values.size, seed, work)
         self.layout.write(payload, "sign", signs)
@@ -316,13 +361,16 @@ class HadamardCountMeanSketch(_Sketch):
         return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        # a report supports v if its sign is that of v's coefficient: (n + sum of signed agreements) / 2
+        # a report supports v if its sign is that of v's coefficient: (n + sum of signed agreements)
+        # / 2
         agreements = _gathered(self, self._agreements(state), values)
         supports: Integers = (agreements + state[:, self.width].sum()) >> 1
         return supports
 
     def _agreements(self, state: Integers) -> Integers:
-        """For each function and bucket, reports that agree with the bucket less those that do not."""
+        """For each function and bucket, reports that agree with the bucket less those that
+        do not.
+        """
         from sottovoce.kernels.transform import transform_rows
 
         table = np.ascontiguousarray(state[:, : self.width])
@@ -330,7 +378,8 @@ class HadamardCountMeanSketch(_Sketch):
         return table
 
     def _pairs(self, state: Integers) -> Floats:
-        # a report counts +-1/c in every bucket, c = 2p - 1; pairs of different reports are (sum)^2 - sum of squares
+        # a report counts +-1/c in every bucket, c = 2p - 1; pairs of different reports are (sum)^2
+        # - sum of squares
         scale = 2 * float(self.exact_p) - 1
         sums = (self._agreements(state) / scale) ** 2
         pairs: Floats = sums.sum(axis=1) - state[:, self.width] * self.width / scale**2

@@ -23,7 +23,8 @@ from sottovoce.oracles.unary import with_gap
 
 @dataclass(frozen=True)
 class SubsetSelection(PureOracle):
-    """Report a set of exactly ``chosen`` values; sets that hold the true value are E times as likely as others.
+    """Report a set of exactly ``chosen`` values; sets that hold the true value are E times as
+    likely as others.
 
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; value in range(size).
@@ -55,7 +56,9 @@ class SubsetSelection(PureOracle):
         weight = chosen * exp(epsilon)
         include = rounded_down(weight / (weight + size - chosen))
         if chance(include) * (size - chosen) <= (1 - chance(include)) * chosen:
-            raise InvalidInput(f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing")
+            raise InvalidInput(
+                f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing"
+            )
         return cls(size, epsilon, include, chosen)
 
     def options(self) -> dict[str, Any]:
@@ -102,7 +105,9 @@ class SubsetSelection(PureOracle):
         from sottovoce.kernels.whisper import whisper_subset
 
         def work(rows: slice, state: NDArray[np.uint64]) -> None:
-            whisper_subset(values[rows], payload[rows], self.size, self.chosen, np.uint64(self.include), state)
+            whisper_subset(
+                values[rows], payload[rows], self.size, self.chosen, np.uint64(self.include), state
+            )
 
         in_chunks(values.size, seed, work)
 
@@ -124,8 +129,11 @@ class SubsetSelection(PureOracle):
         return Noise(floor / scale, (self._members_variance(count - 1, 1) - floor) / scale)
 
     def _members_variance(self, others: int, own: int) -> float:
-        """Variance of how many of S a report holds: ``others`` beside the value, and the value itself if ``own``."""
-        # members of S among w drawn from the d - 1 others: hypergeometric, with w - 1 draws if the value joined
+        """Variance of how many of S a report holds: ``others`` beside the value, and the value
+        itself if ``own``.
+        """
+        # members of S among w drawn from the d - 1 others: hypergeometric, with w - 1 draws if the
+        # value joined
         rest, p = self.size - 1, self.p
         means = [draws * others / rest for draws in (self.chosen - 1, self.chosen)]
         spreads = [

@@ -1,4 +1,6 @@
-"""From epsilon to integer thresholds: exact fractions after one exponential, always rounded to the private side."""
+"""From epsilon to integer thresholds: exact fractions after one exponential, always rounded to the
+private side.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,14 @@ from sottovoce.ground.errors import InvalidInput
 
 # Every decimal operation names this context, so that no caller's settings reach a coin.
 _CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
-_SLACK = Fraction(1, 10**60)  # far more than the error of a hundred digits, far less than one part in 2^64
+# far more than the error of a hundred digits, far less than one part in 2^64
+_SLACK = Fraction(1, 10**60)
 LARGEST_EPSILON = 100
 
 
 def parse_epsilon(epsilon: Any) -> Decimal:
-    """Epsilon as the exact decimal that was written, without zeros at its end: one number, one spelling in a plan.
+    """Epsilon as the exact decimal that was written, without zeros at its end: one number, one
+    spelling in a plan.
 
     >>> parse_epsilon(0.1), parse_epsilon("1.00"), parse_epsilon("1E+1")
     (Decimal('0.1'), Decimal('1'), Decimal('10'))
@@ -32,16 +36,23 @@ def parse_epsilon(epsilon: Any) -> Decimal:
     if not value.is_finite() or value <= 0:
         raise InvalidInput(f"epsilon ({epsilon}) must be finite and greater than 0")
     if value > LARGEST_EPSILON:
-        raise InvalidInput(f"epsilon ({epsilon}) must be at most {LARGEST_EPSILON}: beyond it nothing is private")
+        raise InvalidInput(
+            f"epsilon ({epsilon}) must be at most {LARGEST_EPSILON}: beyond it nothing is private"
+        )
     if len(value.as_tuple().digits) > 50 or value < Decimal("1e-50"):
         raise InvalidInput("epsilon must have at most 50 digits and be at least 1e-50")
     shortest = _CONTEXT.normalize(value)
-    return shortest if shortest.as_tuple().exponent <= 0 else _CONTEXT.quantize(shortest, Decimal(1))  # type: ignore[operator]
+    is_written_out = int(shortest.as_tuple().exponent) <= 0
+    return shortest if is_written_out else _CONTEXT.quantize(shortest, Decimal(1))
 
 
 def shared(epsilon: Decimal, parts: int) -> Decimal:
-    """An equal part of a budget, rounded down to nine digits, so that the parts never exceed the whole."""
-    return decimal.Context(prec=9, rounding=decimal.ROUND_FLOOR, traps=[]).divide(epsilon, Decimal(parts))
+    """An equal part of a budget, rounded down to nine digits, so that the parts never exceed the
+    whole.
+    """
+    return decimal.Context(prec=9, rounding=decimal.ROUND_FLOOR, traps=[]).divide(
+        epsilon, Decimal(parts)
+    )
 
 
 def exp(exponent: Decimal | Fraction) -> Fraction:
@@ -52,7 +63,9 @@ def exp(exponent: Decimal | Fraction) -> Fraction:
 
 
 def log_down(ratio: Fraction) -> Decimal:
-    """The natural logarithm, rounded down to thirty digits: an epsilon that surely costs no more."""
+    """The natural logarithm, rounded down to thirty digits:
+    an epsilon that surely costs no more.
+    """
     exact = _CONTEXT.ln(_CONTEXT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
     return decimal.Context(prec=30, rounding=decimal.ROUND_FLOOR, traps=[]).plus(exact)
 
@@ -68,11 +81,15 @@ def rounded_up(probability: Fraction) -> int:
 
 
 def truth_threshold(size: int, epsilon: Decimal) -> int:
-    """GRR over ``size`` values: the chance to skip the uniform draw, (E - 1)/(E + size - 1), rounded down."""
+    """GRR over ``size`` values: the chance to skip the uniform draw, (E - 1)/(E + size - 1),
+    rounded down.
+    """
     odds = exp(epsilon)
     threshold = rounded_down((odds - 1) / (odds + size - 1))
     if threshold == 0:
-        raise InvalidInput(f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing")
+        raise InvalidInput(
+            f"epsilon ({epsilon}) is too small for size {size}: a report would say nothing"
+        )
     return threshold
 
 

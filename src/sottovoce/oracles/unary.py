@@ -1,4 +1,6 @@
-"""Unary encoding: one bit per value, each through its own coin. Thresholded histograms are of this form too."""
+"""Unary encoding: one bit per value, each through its own coin. Thresholded histograms are of this
+form too.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class UnaryEncoding(PureOracle):
 
     def __post_init__(self) -> None:
         if not self.zero < self.one < WHOLE:
-            raise InvalidInput(f"epsilon ({self.requested}) is too small or too large for exact coins")
+            raise InvalidInput(
+                f"epsilon ({self.requested}) is too small or too large for exact coins"
+            )
 
     @property
     def exact_p(self) -> Fraction:
@@ -47,7 +51,7 @@ class UnaryEncoding(PureOracle):
 
     @property
     def worst_ratio(self) -> Fraction:
-        # e^epsilon = p (1 - q) / ((1 - p) q)                                wang2021thesis, eq. (3.6)
+        # e^epsilon = p (1 - q) / ((1 - p) q)   wang2021thesis, eq. (3.6)
         p, q = self.exact_p, self.exact_q
         return p * (1 - q) / ((1 - p) * q)
 
@@ -117,13 +121,19 @@ def with_gap(bits: int, place: int) -> int:
 
 
 def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> int:
-    """A noisy one-hot vector: coins of threshold ``zero`` everywhere but at ``place``, then one of ``one`` there."""
+    """A noisy one-hot vector: coins of threshold ``zero`` everywhere but at ``place``, then one of
+    ``one`` there.
+    """
     others = with_gap(entropy.coins(zero, width - 1), place)
     return others | entropy.coin(one) << place
 
 
-def simulate_bits(positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int) -> None:
-    """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row of them per person)."""
+def simulate_bits(
+    positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int
+) -> None:
+    """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row of them per
+    person).
+    """
     from sottovoce.kernels.draws import in_chunks
     from sottovoce.kernels.whisper import whisper_bits
 

@@ -1,6 +1,7 @@
 """Named repairs of estimates: non-negative, consistent, sparse, of largest entropy.
 
-The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016discrete, and the choice among them.
+The ten methods of wang2021thesis, chapter 8, the decoders of kairouz2016discrete, and the choice
+among them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from sottovoce.results.estimate import Floats, Table
 
 
 def base_pos(values: Floats) -> Floats:
-    """Set negative estimates to 0: each is nearer the truth, and sums are biased upwards (wang2021thesis, lemma 1).
+    """Set negative estimates to 0: each is nearer the truth, and sums are biased upwards
+    (wang2021thesis, lemma 1).
 
     >>> base_pos(np.array([0.6, 0.5, -0.1])).tolist()
     [0.6, 0.5, 0.0]
@@ -28,7 +29,7 @@ def base_cut(table: Table, *, alpha: float = 2.0) -> Floats:
     """
     if not alpha > 0:
         raise InvalidInput(f"alpha ({alpha}) must be greater than 0")
-    # T = Phi^-1(1 - alpha/d) sqrt(Var*)                wang2021thesis, eq. (8.1), corrected, see docs/errata
+    # T = Phi^-1(1 - alpha/d) sqrt(Var*)   wang2021thesis, eq. (8.1), corrected, see docs/errata
     # From alpha = d/2 on, T would not be positive and negative estimates would pass.
     threshold = table.threshold(alpha) if alpha < table.values.size / 2 else 0.0
     return np.where(table.values >= threshold, table.values, 0.0)

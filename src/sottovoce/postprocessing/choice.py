@@ -1,4 +1,6 @@
-"""Which method suits these queries? Try them all on a synthetic crowd like the one that was heard."""
+"""Which method suits these queries? Try them all on a synthetic crowd like the one that
+was heard.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class RepairChoice:
         width = max(len("method"), *map(len, self.errors)) + 4
         lines = [f"{'method':<{width}} {'mean squared error':>18}"]
         for name, error in sorted(self.errors.items(), key=lambda pair: pair[1]):
-            lines.append(f"{name:<{width}} {error:>18.2e}{'  <- best' if name == self.best else ''}")
+            lines.append(
+                f"{name:<{width}} {error:>18.2e}{'  <- best' if name == self.best else ''}"
+            )
         return "\n".join(lines)
 
 
@@ -48,11 +52,13 @@ def choose_postprocess(
     *,
     seed: int,
 ) -> RepairChoice:
-    """Choose the method by simulation (wang2021thesis, section 8.2.4). It costs no privacy: only estimates are read.
+    """Choose the method by simulation (wang2021thesis, section 8.2.4). It costs no privacy: only
+    estimates are read.
 
-    The table's values, repaired by norm-sub, are taken for the truth of a synthetic crowd; its reports are simulated
-    ``runs`` times, and each method's answers compared with the truth. ``queries`` are lists of labels, whose summed
-    frequency is asked, or ``"cells"`` for every value by itself, or ``"top-10"`` (any number) for the most frequent.
+    The table's values, repaired by norm-sub, are taken for the truth of a synthetic crowd; its
+    reports are simulated ``runs`` times, and each method's answers compared with the truth.
+    ``queries`` are lists of labels, whose summed frequency is asked, or ``"cells"`` for every value
+    by itself, or ``"top-10"`` (any number) for the most frequent.
 
     >>> from sottovoce.oracles import Noise
     >>> values = np.array([0.7, 0.2, 0.1, 0.05, -0.05, 0.03, -0.03, 0.1])
@@ -71,14 +77,18 @@ def choose_postprocess(
     squares = dict.fromkeys(names, 0.0)
     for heard in _collections(table, crowd, runs, seed):
         for name in names:
-            squares[name] += float(((asked.answers(postprocess(heard, name)) - answers) ** 2).mean())
+            squares[name] += float(
+                ((asked.answers(postprocess(heard, name)) - answers) ** 2).mean()
+            )
     errors = {name: total / runs for name, total in squares.items()}
     return RepairChoice(min(errors, key=errors.__getitem__), errors)
 
 
 def _check(table: Table, runs: int, seed: int) -> None:
     if table.repair is not None:
-        raise InvalidInput(f"table (repaired by {table.repair}) must be unrepaired to choose a method for it")
+        raise InvalidInput(
+            f"table (repaired by {table.repair}) must be unrepaired to choose a method for it"
+        )
     if runs < 1:
         raise InvalidInput(f"runs ({runs}) must be at least 1")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -86,7 +96,9 @@ def _check(table: Table, runs: int, seed: int) -> None:
 
 
 def _fitting(table: Table) -> tuple[str, ...]:
-    return tuple(name for name, method in METHODS.items() if name not in REPEATED and method.fits(table))
+    return tuple(
+        name for name, method in METHODS.items() if name not in REPEATED and method.fits(table)
+    )
 
 
 class _Queries:
@@ -105,7 +117,9 @@ class _Queries:
         return np.maximum(sums, 0.0) if table.repair == "post-pos" else sums
 
 
-def _places(table: Table, truth: Floats, queries: str | Sequence[Sequence[Label]]) -> list[list[int]]:
+def _places(
+    table: Table, truth: Floats, queries: str | Sequence[Sequence[Label]]
+) -> list[list[int]]:
     if isinstance(queries, str):
         if queries == "cells":
             return [[place] for place in range(truth.size)]
@@ -128,7 +142,9 @@ def _places(table: Table, truth: Floats, queries: str | Sequence[Sequence[Label]
 
 
 def _crowd(table: Table) -> Integers:
-    """How many of the synthetic people hold each value: norm-sub's shares in whole people, largest remainders first."""
+    """How many of the synthetic people hold each value: norm-sub's shares in whole people, largest
+    remainders first.
+    """
     shares = norm_sub(table.values) * table.people
     whole = np.floor(shares).astype(np.int64)
     left = table.people - int(whole.sum())
@@ -149,7 +165,9 @@ def _collections(table: Table, crowd: Integers, runs: int, seed: int) -> Iterato
             values = (law.support / table.people - law.q) / (law.p - law.q)
         # estimates that sum to one by construction (grr, subset selection) do so again
         values = norm(values) if is_sum_fixed else values
-        yield replace(table, values=values, variances=table.noise.variance(np.clip(values, 0, 1)), law=law)
+        yield replace(
+            table, values=values, variances=table.noise.variance(np.clip(values, 0, 1)), law=law
+        )
 
 
 def _support(law: PureLaw, crowd: Integers, random: np.random.Generator) -> Integers:
@@ -159,5 +177,6 @@ def _support(law: PureLaw, crowd: Integers, random: np.random.Generator) -> Inte
         # an answer is the truth with chance p - q and uniform over all values otherwise
         truthful = random.binomial(crowd, law.p - law.q)
         return truthful + random.multinomial(people - int(truthful.sum()), np.full(size, 1 / size))
-    # the holders of v support it with chance p, all others with chance q   wang2021thesis, definition 3.2.1
+    # the holders of v support it with chance p, all others with chance q
+    #     wang2021thesis, definition 3.2.1
     return random.binomial(crowd, law.p) + random.binomial(people - crowd, law.q)

@@ -1,4 +1,6 @@
-"""Consistency: noisy tables over overlapping attributes are made to agree on all they share, then non-negative."""
+"""Consistency: noisy tables over overlapping attributes are made to agree on all they share, then
+non-negative.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ ROUNDS = 5  # of agreement and non-negativity in turn
 
 @lru_cache(maxsize=256)
 def contrasts(size: int) -> Floats:
-    """Rows: the sum over ``size`` values, then orthonormal contrasts (Helmert's), whose inverse is as simple.
+    """Rows: the sum over ``size`` values, then orthonormal contrasts (Helmert's), whose inverse is
+    as simple.
 
     >>> (contrasts(2) * [[1], [2**0.5]]).round(6).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
@@ -64,7 +67,9 @@ def subsets(places: Places) -> list[Places]:
 
 @lru_cache(maxsize=1024)
 def _layout(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each coefficient of a table: which subset of its axes it belongs to, and its number among that subset's."""
+    """For each coefficient of a table: which subset of its axes it belongs to, and its number among
+    that subset's.
+    """
     which = np.zeros(shape, np.int64)
     inner = np.zeros(shape, np.int64)
     for axis, size in enumerate(shape):
@@ -75,15 +80,18 @@ def _layout(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 class Overlap:
-    """What some views (increasing places of attributes of ``sizes``) share, worked out once and used for many tables.
+    """What some views (increasing places of attributes of ``sizes``) share, worked out once and
+    used for many tables.
 
-    A view's table is split into one part for each set S of its attributes: the sums over S less what smaller sets say
-    of them, as coefficients of orthonormal contrasts. Averaging the sums over S for sets of increasing size, as
-    zhang2018calm, section 4.4 does, changes only the part of S each time. So the parts can be averaged one and all at
-    once. In a view of L cells of variance Var0 the sums over S add C = L / (cells of S) cells, so the weight
-    w ~ 1/(C Var0) goes as 1/(L Var0) for every S.
+    A view's table is split into one part for each set S of its attributes: the sums over S less
+    what smaller sets say of them, as coefficients of orthonormal contrasts. Averaging the sums over
+    S for sets of increasing size, as zhang2018calm, section 4.4 does, changes only the part of S
+    each time. So the parts can be averaged one and all at once. In a view of L cells of variance
+    Var0 the sums over S add C = L / (cells of S) cells, so the weight w ~ 1/(C Var0) goes as 1/(L
+    Var0) for every S.
 
-    Tables are kept as rows of ``cells`` numbers: the views one after another, in the order of ``order``.
+    Tables are kept as rows of ``cells`` numbers: the views one after another, in the order of
+    ``order``.
 
     >>> overlap = Overlap((2, 2, 2), [(0, 1), (1, 2)])
     >>> noisy = overlap.pack([np.array([0.4, 0.2, 0.2, 0.2]), np.array([0.5, 0.1, 0.2, 0.2])])
@@ -105,7 +113,9 @@ class Overlap:
         lengths = [prod(self.shapes[number]) for number in self.order]
         starts = np.cumsum([0, *lengths]).tolist()
         self.cells = starts[-1]
-        self.slices = {number: slice(starts[at], starts[at + 1]) for at, number in enumerate(self.order)}
+        self.slices = {
+            number: slice(starts[at], starts[at + 1]) for at, number in enumerate(self.order)
+        }
         self.groups = []  # (shape, where its tables lie, how many they are)
         for shape, numbers in by_shape.items():
             span = slice(self.slices[numbers[0]].start, self.slices[numbers[-1]].stop)
@@ -116,7 +126,9 @@ class Overlap:
 
     def _name_parts(self) -> None:
         """Number the coefficients: those of the same attributes and contrasts are the same one."""
-        self.starts: dict[Places, int] = {(): 0}  # where each set's coefficients begin; the first one is the total
+        self.starts: dict[Places, int] = {
+            (): 0
+        }  # where each set's coefficients begin; the first one is the total
         self.parts = 1  # how many coefficients there are
         self.numbers = np.empty(self.cells, np.int64)  # which one stands where a view has a cell
         for number, view in enumerate(self.views):
@@ -136,7 +148,9 @@ class Overlap:
         return places in self.starts
 
     def table(self, coefficients: Floats, places: Places) -> Floats:
-        """The flat table over known places that all views' coefficients give (rows of them: rows of tables)."""
+        """The flat table over known places that all views' coefficients give (rows of them: rows of
+        tables).
+        """
         shape = tuple(self.sizes[place] for place in places)
         own = np.atleast_2d(coefficients)[:, self.numbers_of(places)].reshape(-1, *shape)
         made = transform(own, [inverse_contrasts(size) for size in shape])
@@ -168,16 +182,22 @@ class Overlap:
         return out.reshape(np.shape(cells))
 
     def averager(self, weights: Floats) -> Any:
-        """The matrix from all views' coefficients to their weighted averages; ``weights`` are 1/(cell variance)."""
-        # w_i = (1/C_i) / sum of 1/C_i, here with 1/(C_i Var_i)             zhang2018calm, section 4.4
+        """The matrix from all views' coefficients to their weighted averages; ``weights`` are
+        1/(cell variance).
+        """
+        # w_i = (1/C_i) / sum of 1/C_i, here with 1/(C_i Var_i)   zhang2018calm, section 4.4
         shares = (np.asarray(weights, float) / self.lengths)[self.owner]
         totals = self.weights(weights)
         shares = shares / np.where(totals > 0, totals, 1.0)[self.numbers]
         csr_matrix = imported("scipy.sparse").csr_matrix
-        return csr_matrix((shares, (self.numbers, np.arange(self.cells))), shape=(self.parts, self.cells))
+        return csr_matrix(
+            (shares, (self.numbers, np.arange(self.cells))), shape=(self.parts, self.cells)
+        )
 
     def weights(self, weights: Floats) -> Floats:
-        """What each coefficient weighs in all views; its variance is the inverse of (cells of its set) times this."""
+        """What each coefficient weighs in all views; its variance is the inverse of (cells of its
+        set) times this.
+        """
         shares = (np.asarray(weights, float) / self.lengths)[self.owner]
         return np.asarray(np.bincount(self.numbers, shares, self.parts), dtype=np.float64)
 
@@ -197,11 +217,15 @@ class Overlap:
         rows = np.atleast_2d(cells)
         out = np.empty_like(rows)
         for shape, span, count in self.groups:
-            out[:, span] = norm_subs(rows[:, span].reshape(len(rows) * count, prod(shape))).reshape(len(rows), -1)
+            out[:, span] = norm_subs(rows[:, span].reshape(len(rows) * count, prod(shape))).reshape(
+                len(rows), -1
+            )
         return out.reshape(np.shape(cells))
 
     def repair(self, cells: Floats, weights: Floats, rounds: int = ROUNDS) -> Floats:
-        """Consistency and non-negativity in turn; in the end the tables are non-negative, and all but consistent."""
+        """Consistency and non-negativity in turn; in the end the tables are non-negative, and all
+        but consistent.
+        """
         averager = self.averager(weights)
         for _ in range(rounds):
             cells = self.project(self.tables(self.averages(cells, averager)[..., self.numbers]))
@@ -209,7 +233,8 @@ class Overlap:
 
 
 def norm_subs(rows: Floats) -> Floats:
-    """The nearest point of the probability simplex of every row: :func:`simplex.norm_sub` for many at once.
+    """The nearest point of the probability simplex of every row: :func:`simplex.norm_sub` for many
+    at once.
 
     >>> norm_subs(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(6).tolist()
     [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]

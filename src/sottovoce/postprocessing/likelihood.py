@@ -1,6 +1,8 @@
-"""Maximum likelihood on the simplex: from the estimates (mle-apx), or from the support counts themselves.
+"""Maximum likelihood on the simplex: from the estimates (mle-apx), or from the support counts
+themselves.
 
-Each problem is separable and concave, so one multiplier orders all values; sorting or a root finds it.
+Each problem is separable and concave, so one multiplier orders all values; sorting or a root finds
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def noise_floor(table: Table) -> float:
 
 
 def mle_apx(table: Table) -> Floats:
-    """The likeliest frequencies if errors are independent and normal, with the variances of the table's noise.
+    """The likeliest frequencies if errors are independent and normal, with the variances of the
+    table's noise.
 
     >>> from sottovoce.oracles import Noise
     >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.1]), np.full(3, 0.01), 100, Noise(0.01, 0.005))
@@ -33,26 +36,31 @@ def mle_apx(table: Table) -> Floats:
     [0.7885, 0.2115, 0.0]
     """
     # minimize sum (f - f~)^2 / (a + b f) on the simplex, a = floor and b = slope of the noise:
-    #   a = q(1 - q) / (n (p - q)^2),  b = (1 - p - q) / (n (p - q))         wang2021thesis, eq. (3.2)
+    #   a = q(1 - q) / (n (p - q)^2),  b = (1 - p - q) / (n (p - q))   wang2021thesis, eq. (3.2)
     a, b = noise_floor(table), table.noise.slope
     falling = np.sort(table.values)[::-1]
-    # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps: -q <= (p - q) f~ <= 1 - q
+    # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps: -q <= (p - q)
+    # f~ <= 1 - q
     if not a + b * falling[0] > 0:
-        raise InvalidInput(f"the largest estimate ({falling[0]:.4g}) must lie where the noise has a positive variance")
+        raise InvalidInput(
+            f"the largest estimate ({falling[0]:.4g}) must lie where the noise has a positive "
+            "variance"
+        )
     sums = np.cumsum(falling)
     counts = np.arange(1, falling.size + 1)
     # D1 is the largest k with f~_(k) + a x_k > 0; the left side falls with k since
     #   f~_(k) (b + k a) + a (1 - S_k)  loses  (f~_(k) - f~_(k+1)) (b + k a)  at each step
     kept = int(np.count_nonzero(falling * (b + counts * a) + a * (1 - sums) > 0))
-    # x = (1 - S) / (b + |D1| a)            wang2021thesis, x_v of section 8.1.4, corrected, see docs/errata
+    # x = (1 - S) / (b + |D1| a)   wang2021thesis, x_v of section 8.1.4, corrected, see docs/errata
     x = (1 - sums[kept - 1]) / (b + kept * a)
-    # f_v = (f~_v + a x) / (1 - b x)                                         wang2021thesis, eq. (8.6)
+    # f_v = (f~_v + a x) / (1 - b x)   wang2021thesis, eq. (8.6)
     repaired = (table.values + a * x) / (1 - b * x)
     return np.asarray(np.maximum(repaired, 0.0))
 
 
 def maximum_likelihood(table: Table) -> Floats:
-    """The likeliest frequencies behind direct answers (GRR), exactly, in O(d log d), by filling with water.
+    """The likeliest frequencies behind direct answers (GRR), exactly, in O(d log d), by filling
+    with water.
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
@@ -60,23 +68,28 @@ def maximum_likelihood(table: Table) -> Floats:
     >>> maximum_likelihood(table).round(6).tolist()
     [0.973684, 0.026316, 0.0]
     """
-    # maximize sum T_j log(q + (p - q) p_j):  p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q / (p - q)
-    #                                                                        kairouz2016discrete, supplement F.1
+    # maximize sum T_j log(q + (p - q) p_j):  p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q
+    # / (p - q)
+    #    kairouz2016discrete, supplement F.1
     law = _law(table, "direct")
     level = law.q / (law.p - law.q)
     falling = np.sort(law.support)[::-1]
     sums = np.cumsum(falling)
     counts = np.arange(1, falling.size + 1)
-    # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q)); k is the largest with p_k > 0
+    # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q)); k is the
+    # largest with p_k > 0
     lambdas = sums / (1 + counts * level)
     kept = np.count_nonzero(falling > level * lambdas)
     return np.maximum(law.support / float(lambdas[kept - 1]) - level, 0.0)
 
 
-def expectation_maximization(table: Table, *, iterations: int = 10_000, tolerance: float = 1e-12) -> Floats:
+def expectation_maximization(
+    table: Table, *, iterations: int = 10_000, tolerance: float = 1e-12
+) -> Floats:
     """The same maximum, approached from the uniform distribution by EM at O(d) per iteration.
 
-    ``iterations`` few on purpose give a smoother answer; it ends early when no value moves by ``tolerance``.
+    ``iterations`` few on purpose give a smoother answer; it ends early when no value moves by
+    ``tolerance``.
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
@@ -91,8 +104,8 @@ def expectation_maximization(table: Table, *, iterations: int = 10_000, toleranc
     gap = law.p - law.q
     shares = np.full(heard.size, 1 / heard.size)
     for _ in range(iterations):
-        # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,  where P(y|j) = q + (p - q) [y = j] and m = q + (p - q) f:
-        # f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
+        # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,  where P(y|j) = q + (p - q) [y = j] and m = q + (p
+        # - q) f: f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
         ratios = heard / (law.q + gap * shares)
         moved = shares * (gap * ratios + law.q * ratios.sum())
         still = float(np.abs(moved - shares).max()) < tolerance
@@ -105,7 +118,8 @@ def expectation_maximization(table: Table, *, iterations: int = 10_000, toleranc
 def composite_likelihood(table: Table) -> Floats:
     """The likeliest frequencies behind unary reports, if the columns of bits were independent.
 
-    They are not quite: a report has one true bit. Hence a composite likelihood, from the column sums alone.
+    They are not quite: a report has one true bit. Hence a composite likelihood, from the column
+    sums alone.
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 30, 20]), 0.75, 0.25, "bits")
@@ -114,7 +128,7 @@ def composite_likelihood(table: Table) -> Floats:
     [0.9, 0.1, 0.0]
     """
     # maximize sum T_j log m_j + (n - T_j) log(1 - m_j) on the simplex,
-    # m_j = q + (p - q) f_j                                               kairouz2016discrete, eq. (10)
+    # m_j = q + (p - q) f_j   kairouz2016discrete, eq. (10)
     law = _law(table, "bits")
     heard = law.support / table.people
 
@@ -124,7 +138,8 @@ def composite_likelihood(table: Table) -> Floats:
     def excess(multiplier: float) -> float:
         return float(shares(multiplier).sum()) - 1
 
-    # the sum falls with the multiplier, from more than one to zero: double a bracket, then find the root
+    # the sum falls with the multiplier, from more than one to zero: double a bracket, then find the
+    # root
     low, high = -1.0, 1.0
     while excess(low) < 0:
         low *= 2
@@ -138,7 +153,8 @@ def composite_likelihood(table: Table) -> Floats:
 def _chances(heard: Floats, multiplier: float) -> Floats:
     """The m in [0, 1] with  t/m - (1 - t)/(1 - m) = mu,  i.e.  mu m^2 - (1 + mu) m + t = 0."""
     half = 1 + multiplier
-    # (1 + mu)^2 - 4 mu t = (1 - mu)^2 + 4 mu (1 - t): of the two, the one that rounding cannot make negative
+    # (1 + mu)^2 - 4 mu t = (1 - mu)^2 + 4 mu (1 - t): of the two, the one that rounding cannot make
+    # negative
     if multiplier > 0:
         root = np.sqrt((1 - multiplier) ** 2 + 4 * multiplier * (1 - heard))
     else:
@@ -162,7 +178,13 @@ def is_complete(table: Table, encoding: str) -> bool:
 
 def _law(table: Table, encoding: str) -> PureLaw:
     if table.law is None or not is_complete(table, encoding):
-        wanted = "direct answers (grr), all values listed" if encoding == "direct" else "unary reports (sue, oue, the)"
+        wanted = (
+            "direct answers (grr), all values listed"
+            if encoding == "direct"
+            else "unary reports (sue, oue, the)"
+        )
         found = "no counts" if table.law is None else f"those of {table.law.encoding!r} reports"
-        raise InvalidInput(f"this likelihood needs a table with the counts of {wanted}; the table has {found}")
+        raise InvalidInput(
+            f"this likelihood needs a table with the counts of {wanted}; the table has {found}"
+        )
     return table.law

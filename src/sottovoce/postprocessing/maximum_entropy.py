@@ -17,7 +17,8 @@ ROUNDS = 200
 FEWEST_ROUNDS = 10
 MOST_WORK = 1 << 30  # cells updated in all rounds, unless told otherwise
 TOLERANCE = 1e-6  # how far a sum may be off; the noise of estimated frequencies is far above it
-FLOOR = 1e-12  # stands for a target of 0, so that contradicting zeros cannot leave a table without mass
+# stands for a target of 0, so that contradicting zeros cannot leave a table without mass
+FLOOR = 1e-12
 SMALL = 1 << 14  # cells up to which the compiled loop with its index maps is used
 
 
@@ -30,9 +31,10 @@ def proportional_fit(
 ) -> Floats:
     """The table of ``shape`` nearest to ``start`` (in relative entropy) with given sums over axes.
 
-    ``constraints`` are (axes, table over those axes): increasing axes, frequencies. Each is clipped at 0 and scaled to
-    sum to one. From the uniform start, the default, this is the table of maximum entropy. Constraints that contradict
-    one another are met as well as a cycle of them does. Zeros of ``start`` stay.
+    ``constraints`` are (axes, table over those axes): increasing axes, frequencies. Each is clipped
+    at 0 and scaled to sum to one. From the uniform start, the default, this is the table of maximum
+    entropy. Constraints that contradict one another are met as well as a cycle of them does. Zeros
+    of ``start`` stay.
 
     >>> proportional_fit((2, 2), [((0,), np.array([0.3, 0.7])), ((1,), np.array([0.5, 0.5]))]).round(4).tolist()
     [[0.15, 0.15], [0.35, 0.35]]
@@ -51,7 +53,8 @@ def proportional_fits(
     rounds: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Floats:
-    """The same for many tables at once that share their axes: ``tables[c][row]`` is constraint c of a row, flat.
+    """The same for many tables at once that share their axes: ``tables[c][row]`` is constraint c of
+    a row, flat.
 
     Returns an array of shape (rows, *shape).
 
@@ -66,7 +69,9 @@ def proportional_fits(
     if start is not None:
         out[:] = np.asarray(start, dtype=float).reshape(-1, cells)
         if not (bool((out >= 0).all()) and bool((out.sum(1) > 0).all())):
-            raise InvalidInput("start must be a table of numbers that are not negative, and not all 0")
+            raise InvalidInput(
+                "start must be a table of numbers that are not negative, and not all 0"
+            )
         out /= out.sum(1, keepdims=True)
     if not axes:
         return out.reshape(count, *shape)
@@ -74,7 +79,9 @@ def proportional_fits(
     targets = [_target(shape, each, table) for each, table in zip(axes, tables, strict=True)]
     if cells > SMALL:
         for row in range(count):
-            _fit_large(out[row].reshape(shape), axes, [table[row] for table in targets], rounds, tolerance)
+            _fit_large(
+                out[row].reshape(shape), axes, [table[row] for table in targets], rounds, tolerance
+            )
     else:
         from sottovoce.kernels.fitting import fit_proportions
 
@@ -92,7 +99,8 @@ def fit_cells(
     rows: int,
     tolerance: float = TOLERANCE,
 ) -> Floats:
-    """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each of them adds to.
+    """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each of them
+    adds to.
 
     ``tables[c]`` holds the constraint's rows. Mass that a constraint gives to no cell is left out.
 
@@ -111,12 +119,21 @@ def fit_cells(
         targets.append(flat / flat.sum(1, keepdims=True))
     starts = np.cumsum([0, *(table.shape[1] for table in targets)])
     indices = np.stack(maps).astype(np.int32)
-    fit_proportions(out, indices, starts, np.concatenate(targets, axis=1), _rounds(rows * cells * len(maps)), tolerance)
+    fit_proportions(
+        out,
+        indices,
+        starts,
+        np.concatenate(targets, axis=1),
+        _rounds(rows * cells * len(maps)),
+        tolerance,
+    )
     return np.asarray(out / out.sum(1, keepdims=True))
 
 
 def _rounds(work: int) -> int:
-    """How many rounds of so much work each are worth it; tables that need the most are large or contradictory."""
+    """How many rounds of so much work each are worth it; tables that need the most are large or
+    contradictory.
+    """
     return max(FEWEST_ROUNDS, min(ROUNDS, MOST_WORK // work))
 
 
@@ -126,14 +143,17 @@ def _target(shape: tuple[int, ...], axes: Axes, table: Floats) -> Floats:
     flat = np.asarray(table, dtype=float).reshape(len(table), -1)
     expected = prod(shape[axis] for axis in axes)
     if flat.shape[1] != expected:
-        raise InvalidInput(f"constraint on axes {axes} has {flat.shape[1]} cells; it must have {expected}")
+        raise InvalidInput(
+            f"constraint on axes {axes} has {flat.shape[1]} cells; it must have {expected}"
+        )
     flat = np.maximum(flat, FLOOR)
     return np.asarray(flat / flat.sum(1, keepdims=True))
 
 
 @lru_cache(maxsize=2048)
 def cell_map(shape: tuple[int, ...], axes: Axes) -> NDArray[np.int32]:
-    """For each cell of a table of ``shape``, the cell of its sum over all but ``axes`` that it adds to.
+    """For each cell of a table of ``shape``, the cell of its sum over all but ``axes`` that it adds
+    to.
 
     >>> cell_map((2, 3), (0,)).tolist()
     [0, 0, 0, 1, 1, 1]
@@ -145,7 +165,9 @@ def cell_map(shape: tuple[int, ...], axes: Axes) -> NDArray[np.int32]:
     return made
 
 
-def _fit_large(table: Floats, axes: Sequence[Axes], targets: Sequence[Floats], rounds: int, tolerance: float) -> None:
+def _fit_large(
+    table: Floats, axes: Sequence[Axes], targets: Sequence[Floats], rounds: int, tolerance: float
+) -> None:
     """The same in place for one large table, whose index maps would not fit into a cache."""
     before = np.inf
     for _ in range(rounds):

@@ -36,7 +36,8 @@ class Repair:
     is_non_negative: bool = True
     sums_to_one: bool = True
     is_unbiased: bool = False  # an unbiased table stays so
-    encoding: str | None = None  # the reports it needs the counts of (PureLaw.encoding); None for any table
+    # the reports it needs the counts of (PureLaw.encoding); None for any table
+    encoding: str | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -65,20 +66,34 @@ def _of_values(repair: Callable[[Floats], Floats]) -> Callable[[Table], Floats]:
 METHODS: dict[str, Repair] = {
     "base": Repair("leave the estimates as they are", _untouched, False, False, is_unbiased=True),
     "base-pos": Repair("set negative estimates to 0", _of_values(base_pos), sums_to_one=False),
-    "post-pos": Repair("set negative sums of queries to 0, not the estimates", _untouched, False, False),
+    "post-pos": Repair(
+        "set negative sums of queries to 0, not the estimates", _untouched, False, False
+    ),
     "base-cut": Repair("set estimates that may be noise to 0", base_cut, sums_to_one=False),
-    "norm": Repair("add one amount to all, to sum to one", _of_values(norm), False, is_unbiased=True),
-    "norm-mul": Repair("set negatives to 0 and scale the rest, to sum to one", _of_values(norm_mul)),
-    "norm-sub": Repair("add one amount to all and set negatives to 0, to sum to one", _of_values(norm_sub)),
-    "norm-cut": Repair("set the smallest to 0 until the rest sum to at most one", _of_values(norm_cut), True, False),
+    "norm": Repair(
+        "add one amount to all, to sum to one", _of_values(norm), False, is_unbiased=True
+    ),
+    "norm-mul": Repair(
+        "set negatives to 0 and scale the rest, to sum to one", _of_values(norm_mul)
+    ),
+    "norm-sub": Repair(
+        "add one amount to all and set negatives to 0, to sum to one", _of_values(norm_sub)
+    ),
+    "norm-cut": Repair(
+        "set the smallest to 0 until the rest sum to at most one", _of_values(norm_cut), True, False
+    ),
     "mle-apx": Repair("the likeliest frequencies if errors are normal", mle_apx),
     "power": Repair("expected frequencies under a fitted power law", power, sums_to_one=False),
     "power-ns": Repair("power, then norm-sub", power_ns),
     "maximum-likelihood": Repair(
-        "the likeliest frequencies behind grr reports, exactly", maximum_likelihood, encoding="direct"
+        "the likeliest frequencies behind grr reports, exactly",
+        maximum_likelihood,
+        encoding="direct",
     ),
     "em": Repair(
-        "the same by expectation maximization, from the uniform on", expectation_maximization, encoding="direct"
+        "the same by expectation maximization, from the uniform on",
+        expectation_maximization,
+        encoding="direct",
     ),
     "composite-likelihood": Repair(
         "the likeliest frequencies behind unary reports, columns taken as independent",
@@ -114,7 +129,8 @@ def postprocess(estimate: Table, method: str, **options: Any) -> Table: ...
 def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Estimate | Table:
     """Repair a table, or every table of an estimate, by the named method, and mark it.
 
-    Methods that make sums one assume that the table lists every value. Variances stay those of the unrepaired values.
+    Methods that make sums one assume that the table lists every value. Variances stay those of the
+    unrepaired values.
 
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise
@@ -130,7 +146,8 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
             raise InvalidInput(f"option {option!r} is not one of {name}'s ({allowed})")
     if isinstance(estimate, Estimate):
         return replace(
-            estimate, tables={key: _repaired(table, name, options) for key, table in estimate.tables.items()}
+            estimate,
+            tables={key: _repaired(table, name, options) for key, table in estimate.tables.items()},
         )
     return _repaired(estimate, name, options)
 
@@ -140,4 +157,6 @@ def _repaired(table: Table, name: str, options: dict[str, Any]) -> Table:
         return table
     chosen = METHODS[name]
     values = chosen.repair(table, **options)
-    return table.repaired(values, name, is_unbiased=chosen.is_unbiased and table.is_unbiased and table.is_complete)
+    return table.repaired(
+        values, name, is_unbiased=chosen.is_unbiased and table.is_unbiased and table.is_complete
+    )

@@ -3,12 +3,14 @@
 The prior of a frequency has the density x^-s on [x_min, 1]. Two rules fit it:
 
 - its mean is 1/d, since frequencies sum to one; so x_min follows from s;
-- s is the likeliest of a small grid: the density is convolved with the normal noise, one factor per estimate.
+- s is the likeliest of a small grid: the density is convolved with the normal noise, one factor per
+  estimate.
 
-Compared with fitting s and x_min together, and with regressing the logarithms of the significant estimates on those
-of their ranks, on Zipf, geometric and uniform data at n = 1e4 and 1e6: nowhere more than 12% above the least error of
-the three, and clearly better where noise hides the head (Zipf(1), d = 1024, n = 1e4: 7.5e-6; by ranks 1.1e-5).
-As s grows, the prior narrows to 1/d, so that a flat distribution is fitted too.
+Compared with fitting s and x_min together, and with regressing the logarithms of the significant
+estimates on those of their ranks, on Zipf, geometric and uniform data at n = 1e4 and 1e6: nowhere
+more than 12% above the least error of the three, and clearly better where noise hides the head
+(Zipf(1), d = 1024, n = 1e4: 7.5e-6; by ranks 1.1e-5). As s grows, the prior narrows to 1/d, so that
+a flat distribution is fitted too.
 """
 
 from __future__ import annotations
@@ -26,14 +28,20 @@ from sottovoce.results.estimate import Floats, Table
 
 EXPONENTS = tuple(1 + float(excess) for excess in np.geomspace(0.2, 20.0, 16))
 NEGLIGIBLE = 72.0  # an integral leaves out what is e^-72 of its largest part
-NODES = (16, 20, 64)  # below sigma/16, where the noise's density is all but constant; below 2 sigma; above
+# below sigma/16, where the noise's density is all but constant; below 2 sigma; above
+NODES = (
+    16,
+    20,
+    64,
+)
 GRAIN = 1 / 16  # standard deviations to which estimates are rounded for the fit, and for it only
 ROWS = 4096  # estimates that are integrated at once
 TINY = 1e-300  # the least weight: an interval too narrow for floats still counts as a point
 
 
 def power(table: Table) -> Floats:
-    """The expected frequency behind each estimate, if frequencies follow a power law and errors a normal one.
+    """The expected frequency behind each estimate, if frequencies follow a power law and errors a
+    normal one.
 
     >>> from sottovoce.oracles import Noise
     >>> values = np.array([0.7, 0.2, 0.1, 0.05, -0.05, 0.03, -0.03, 0.0])
@@ -61,19 +69,30 @@ def power_ns(table: Table) -> Floats:
 
 
 def _fit(values: Floats, sigma: float) -> float:
-    """The likeliest exponent. Estimates that a small part of the noise tells apart count as equal, to be quicker."""
+    """The likeliest exponent. Estimates that a small part of the noise tells apart count as equal,
+    to be quicker.
+    """
     steps, counts = np.unique(np.rint(values / (GRAIN * sigma)), return_counts=True)
     rounded = steps * GRAIN * sigma
-    fits = [float(counts @ _posterior(rounded, sigma, s, _span(s, values.size))[1]) for s in EXPONENTS]
+    fits = [
+        float(counts @ _posterior(rounded, sigma, s, _span(s, values.size))[1]) for s in EXPONENTS
+    ]
     return EXPONENTS[int(np.argmax(fits))]
 
 
 @cache
 def _span(s: float, size: int) -> float:
     """L = log(1/x_min) of the power law x^-s on [x_min, 1] whose mean is 1/size."""
-    # with x = x_min e^u:  E[x] = x_min int_0^L e^{(2-s)u} du / int_0^L e^{(1-s)u} du, which falls from 1 to 0 with L
+    # with x = x_min e^u:  E[x] = x_min int_0^L e^{(2-s)u} du / int_0^L e^{(1-s)u} du, which falls
+    # from 1 to 0 with L
     brentq = imported("scipy.optimize").brentq
-    return float(brentq(lambda span: exp(-span) * _area(2 - s, span) / _area(1 - s, span) - 1 / size, 1e-9, 700.0))
+    return float(
+        brentq(
+            lambda span: exp(-span) * _area(2 - s, span) / _area(1 - s, span) - 1 / size,
+            1e-9,
+            700.0,
+        )
+    )
 
 
 def _area(rate: float, span: float) -> float:
@@ -82,25 +101,31 @@ def _area(rate: float, span: float) -> float:
 
 
 def _posterior(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    """For each estimate: the posterior mean, and the log-likelihood of the estimate up to one constant."""
+    """For each estimate: the posterior mean, and the log-likelihood of the estimate up to one
+    constant.
+    """
     pieces = [_integrals(values[i : i + ROWS], sigma, s, span) for i in range(0, values.size, ROWS)]
     means, likelihoods = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     return means, likelihoods
 
 
 def _integrals(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    # f_v = int N(f~_v - x) Pr[x] x dx / int N(f~_v - y) Pr[y] dy            wang2021thesis, eq. (8.7)
+    # f_v = int N(f~_v - x) Pr[x] x dx / int N(f~_v - y) Pr[y] dy   wang2021thesis, eq. (8.7)
     x, dx = _nodes(values, sigma, s, span)
     logs = -s * (np.log(x) + span) - ((values[:, None] - x) / sigma) ** 2 / 2
     largest = logs.max(axis=1, keepdims=True)
     mass = np.maximum(dx, TINY) * np.exp(logs - largest)
     total = mass.sum(axis=1)
     # int x^-s dx over [x_min, 1] is  x_min^{1-s} int_0^L e^{(1-s)u} du
-    return (mass * x).sum(axis=1) / total, np.log(total) + largest[:, 0] + span - log(_area(1 - s, span))
+    return (mass * x).sum(axis=1) / total, np.log(total) + largest[:, 0] + span - log(
+        _area(1 - s, span)
+    )
 
 
 def _nodes(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    """Gauss-Legendre nodes x and weights dx, a row for each estimate, over all that matters of [x_min, 1]."""
+    """Gauss-Legendre nodes x and weights dx, a row for each estimate, over all that matters of
+    [x_min, 1].
+    """
     centre = np.clip(values, exp(-span), 1.0)
     # towards 0 the prior may gain what the noise loses
     low = np.maximum(centre - _reach(values - centre, sigma, NEGLIGIBLE + s * span), exp(-span))
@@ -127,7 +152,9 @@ def _logarithmic_panel(start: Floats, end: Floats, count: int) -> tuple[Floats, 
 
 
 def _reach(beyond: Floats, sigma: float, loss: float) -> Floats:
-    """How far from its centre the noise's density has lost e^-loss; less if the estimate lies ``beyond`` the centre."""
+    """How far from its centre the noise's density has lost e^-loss; less if the estimate lies
+    ``beyond`` the centre.
+    """
     # t with  ((beyond + t)^2 - beyond^2) / (2 sigma^2) = loss
     away = np.maximum(beyond, 0.0)
     square = 2 * loss * sigma**2

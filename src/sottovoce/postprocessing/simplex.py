@@ -13,36 +13,40 @@ ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
 def norm(values: Floats) -> Floats:
-    """Add one amount to every estimate so that they sum to one; still unbiased (wang2021thesis, lemma 3).
+    """Add one amount to every estimate so that they sum to one; still unbiased (wang2021thesis,
+    lemma 3).
 
     >>> norm(np.array([0.8, 0.3, -0.4])).round(6).tolist()
     [0.9, 0.4, -0.3]
     """
-    # f_v = f~_v + delta,  delta = (1 - sum f~) / d                          wang2021thesis, section 8.1.2
+    # f_v = f~_v + delta,  delta = (1 - sum f~) / d   wang2021thesis, section 8.1.2
     return np.asarray(values + (1 - values.sum()) / values.size)
 
 
 def norm_mul(values: Floats) -> Floats:
-    """Set negative estimates to 0 and scale the rest to sum to one; uniform if no estimate is positive.
+    """Set negative estimates to 0 and scale the rest to sum to one; uniform if no estimate is
+    positive.
 
     >>> norm_mul(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.75, 0.25, 0.0]
     """
-    # f_v = max(gamma f~_v, 0),  sum f_v = 1                                 wang2021thesis, section 8.1.2
+    # f_v = max(gamma f~_v, 0),  sum f_v = 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
     return positive / total if total > 0 else np.full(values.size, 1 / values.size)
 
 
 def norm_sub(values: Floats) -> Floats:
-    """The nearest point of the probability simplex (constrained least squares), exactly, in O(d log d).
+    """The nearest point of the probability simplex (constrained least squares), exactly, in O(d log
+    d).
 
     >>> norm_sub(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.8, 0.2, 0.0]
     """
-    # f_v = max(f~_v + delta, 0),  delta = (1 - sum over D1 of f~) / |D1|    wang2021thesis, sections 8.1.2, 8.1.3
-    # D1 is the largest k of the sorted estimates whose last one stays positive. The shift by the maximum moves delta
-    # only, and keeps precision.
+    # f_v = max(f~_v + delta, 0),  delta = (1 - sum over D1 of f~) / |D1|
+    #     wang2021thesis, sections 8.1.2, 8.1.3
+    # D1 is the largest k of the sorted estimates whose last one stays positive. The shift by the
+    # maximum moves delta only, and keeps precision.
     below = values - values.max()
     falling = np.sort(below)[::-1]
     sums = np.cumsum(falling)
@@ -52,14 +56,16 @@ def norm_sub(values: Floats) -> Floats:
 
 
 def norm_cut(values: Floats) -> Floats:
-    """Set negative and small estimates to 0 until the rest sum to at most one; the rest are untouched.
+    """Set negative and small estimates to 0 until the rest sum to at most one; the rest are
+    untouched.
 
-    The sum may be less than one (docs/errata, item 15), and is 0 if the largest estimate exceeds one.
+    The sum may be less than one (docs/errata, item 15), and is 0 if the largest estimate exceeds
+    one.
 
     >>> norm_cut(np.array([0.7, 0.25, 0.2, -0.1])).tolist()
     [0.7, 0.25, 0.0, 0.0]
     """
-    # the smallest theta with  sum over f~_v >= theta of f~_v  <= 1          wang2021thesis, section 8.1.2
+    # the smallest theta with  sum over f~_v >= theta of f~_v  <= 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
     if positive.sum() <= 1 + ROUNDING:
         return positive

@@ -1,8 +1,9 @@
 """The types of public columns: what a value is stored as, and its one form on the wire.
 
-A public value is *stored* as a truth value, a whole number or text; a fixed-point number as its scaled integer. The
-wire's form of a number is its place among those that the schema allows, in as many bytes as the largest one needs, and
-of text its length, in the same way, and its UTF-8. A value has one form, so that none can be written in two ways.
+A public value is *stored* as a truth value, a whole number or text; a fixed-point number as its
+scaled integer. The wire's form of a number is its place among those that the schema allows, in as
+many bytes as the largest one needs, and of text its length, in the same way, and its UTF-8. A value
+has one form, so that none can be written in two ways.
 """
 
 from __future__ import annotations
@@ -16,18 +17,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.schema import Attribute, Boolean, Categorical, FixedPoint, Integer, Label, Ordinal, Text
+from sottovoce.schema import (
+    Attribute,
+    Boolean,
+    Categorical,
+    FixedPoint,
+    Integer,
+    Label,
+    Ordinal,
+    Text,
+)
 
 MAX_TEXT_BYTES = 1024
 MAX_INTEGER_BITS = 53  # that JSON keeps
-UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, AttributeError)  # what reading a value may raise
+# what reading a value may raise
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    OverflowError,
+    AttributeError,
+)
 
 Rows = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
 class PublicColumn:
-    """The stored values of many reports: truths, 64-bit integers (scaled ones with ``decimals``), or text."""
+    """The stored values of many reports: truths, 64-bit integers (scaled ones with ``decimals``),
+    or text.
+    """
 
     values: NDArray[Any]
     decimals: int | None = None
@@ -71,11 +90,15 @@ class ColumnType(ABC):
 
     @abstractmethod
     def read(self, value: Any) -> Label:
-        """The stored value of what a person's record holds; raises ``ValueError`` or ``TypeError`` if it has none."""
+        """The stored value of what a person's record holds; raises ``ValueError`` or ``TypeError``
+        if it has none.
+        """
 
     @abstractmethod
     def pack(self, value: Label) -> bytes:
-        """The wire's form of a stored value; raises ``ValueError`` or ``TypeError`` if it is none."""
+        """The wire's form of a stored value; raises ``ValueError`` or ``TypeError`` if it
+        is none.
+        """
 
     @abstractmethod
     def unpack(self, data: bytes, start: int) -> tuple[Label, int]:
@@ -103,7 +126,9 @@ class ColumnType(ABC):
         """A column as rows of ``width`` bytes, filled up with zeros."""
         listed = column.values.tolist()
         known = {value: self.pack(value).ljust(self.width, b"\0") for value in set(listed)}
-        return np.frombuffer(b"".join([known[value] for value in listed]), np.uint8).reshape(-1, self.width)
+        return np.frombuffer(b"".join([known[value] for value in listed]), np.uint8).reshape(
+            -1, self.width
+        )
 
     def from_rows(self, rows: Rows) -> PublicColumn:
         """The inverse; the bytes that fill up must be zero."""
@@ -156,9 +181,16 @@ class ListedColumn(NumberedColumn):
     kind: type = field(init=False, default=str, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        kinds = {bool} if isinstance(self.attribute, Boolean) else {type(label) for label in self._samples}
+        kinds = (
+            {bool}
+            if isinstance(self.attribute, Boolean)
+            else {type(label) for label in self._samples}
+        )
         if len(kinds) > 1:
-            raise InvalidInput("values must be of one type in a public column: all text, all numbers, or all truths")
+            raise InvalidInput(
+                "values must be of one type in a public column: all text, all numbers, or all "
+                "truths"
+            )
         (kind,) = kinds
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "dtype", {bool: np.bool_, int: np.int64, str: object}[kind])
@@ -219,7 +251,9 @@ class WholeColumn(NumberedColumn):
         return self.low + place
 
     def to_json(self, value: Label) -> Label:
-        return self.attribute.written(int(value)) if isinstance(self.attribute, FixedPoint) else value
+        return (
+            self.attribute.written(int(value)) if isinstance(self.attribute, FixedPoint) else value
+        )
 
     def from_json(self, value: Any) -> Label:
         if not isinstance(self.attribute, FixedPoint):
@@ -257,7 +291,10 @@ class TextColumn(ColumnType):
 
     def __post_init__(self) -> None:
         if self.attribute.bytes > MAX_TEXT_BYTES:
-            raise InvalidInput(f"bytes ({self.attribute.bytes}) must be at most {MAX_TEXT_BYTES} in a public column")
+            raise InvalidInput(
+                f"bytes ({self.attribute.bytes}) must be at most {MAX_TEXT_BYTES} in a public "
+                "column"
+            )
         object.__setattr__(self, "dtype", object)
 
     @property
@@ -308,7 +345,9 @@ def _typed(name: str, attribute: Attribute) -> ColumnType:
     if not isinstance(attribute, Integer):
         raise InvalidInput(f"kind ({attribute.kind}) cannot travel in clear")
     if attribute.bits > MAX_INTEGER_BITS:
-        raise InvalidInput(f"bits ({attribute.bits}) must be at most {MAX_INTEGER_BITS} in a public column")
+        raise InvalidInput(
+            f"bits ({attribute.bits}) must be at most {MAX_INTEGER_BITS} in a public column"
+        )
     return WholeColumn(name, attribute, 0, attribute.size - 1)
 
 

@@ -1,4 +1,6 @@
-"""Public columns: attributes that are not sensitive and travel in clear beside the whisper, as their plan describes."""
+"""Public columns: attributes that are not sensitive and travel in clear beside the whisper, as
+their plan describes.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,13 @@ class Columns:
             if name in names[:place]:
                 raise InvalidInput(f"public: attribute {name!r} must be named once")
             if schema[name].sensitive:
-                raise InvalidInput(f"public: attribute {name!r} is sensitive, and only ever leaves as a whisper")
+                raise InvalidInput(
+                    f"public: attribute {name!r} is sensitive, and only ever leaves as a whisper"
+                )
             if name.lower() in RESERVED:
-                raise InvalidInput(f"public: attribute {name!r} must not be called {' or '.join(RESERVED)}")
+                raise InvalidInput(
+                    f"public: attribute {name!r} must not be called {' or '.join(RESERVED)}"
+                )
         return cls(tuple(column_type(name, schema[name]) for name in names))
 
     def __len__(self) -> int:
@@ -65,11 +71,16 @@ class Columns:
     # -- one report
 
     def read(self, record: Mapping[str, Any]) -> Values:
-        """What a record holds of them. A missing or invalid value is refused: public data is public."""
+        """What a record holds of them. A missing or invalid value is refused: public data is
+        public.
+        """
         found: list[Label] = []
         for each in self.types:
             if each.name not in record:
-                raise InvalidInput(f"attribute {each.name!r} is missing from the record; its plan needs it in clear")
+                raise InvalidInput(
+                    f"attribute {each.name!r} is missing from the record; its plan needs it in "
+                    "clear"
+                )
             try:
                 found.append(each.read(record[each.name]))
             except UNREADABLE:
@@ -79,8 +90,12 @@ class Columns:
     def pack(self, values: Values) -> bytes:
         """The wire's form of the stored values of a report."""
         if len(values) != len(self.types):
-            raise CorruptReport(f"report: public values ({len(values)}) must be {len(self.types)}, as its plan says")
-        return b"".join([self._pack(each, value) for each, value in zip(self.types, values, strict=True)])
+            raise CorruptReport(
+                f"report: public values ({len(values)}) must be {len(self.types)}, as its plan says"
+            )
+        return b"".join(
+            [self._pack(each, value) for each, value in zip(self.types, values, strict=True)]
+        )
 
     def _pack(self, each: ColumnType, value: Label) -> bytes:
         try:
@@ -99,12 +114,16 @@ class Columns:
                 raise _refused(each) from None
             found.append(value)
         if end != len(data):
-            raise CorruptReport(f"report: {len(data) - end} bytes to spare behind its public values")
+            raise CorruptReport(
+                f"report: {len(data) - end} bytes to spare behind its public values"
+            )
         return tuple(found)
 
     def to_json(self, values: Values) -> dict[str, Label]:
         """Stored values by name; a fixed-point number as text with all its decimals."""
-        return {each.name: each.to_json(value) for each, value in zip(self.types, values, strict=True)}
+        return {
+            each.name: each.to_json(value) for each, value in zip(self.types, values, strict=True)
+        }
 
     def from_json(self, body: Any) -> Values:
         """The inverse, of an object with exactly these names."""
@@ -124,7 +143,9 @@ class Columns:
 
     # -- many reports
 
-    def read_table(self, schema: Schema, table: Any, rows: NDArray[np.bool_] | None = None) -> dict[str, PublicColumn]:
+    def read_table(
+        self, schema: Schema, table: Any, rows: NDArray[np.bool_] | None = None
+    ) -> dict[str, PublicColumn]:
         """What a table holds of them, in the marked rows; refused as one record is."""
         found = {}
         for each in self.types:
@@ -137,7 +158,10 @@ class Columns:
 
     def collect(self, rows: Sequence[Values]) -> dict[str, PublicColumn]:
         """Columns from the stored values of single reports."""
-        return {each.name: each.column([row[place] for row in rows]) for place, each in enumerate(self.types)}
+        return {
+            each.name: each.column([row[place] for row in rows])
+            for place, each in enumerate(self.types)
+        }
 
     def single(self, public: Public, count: int) -> Iterator[Values]:
         """The stored values of each report."""
@@ -148,7 +172,9 @@ class Columns:
     def to_rows(self, public: Public, count: int) -> Rows:
         """Each report's values in ``width`` bytes, if they are the plan's."""
         if list(public) != list(self.names):
-            raise CorruptReport(f"reports: their public columns must be {', '.join(self.names) or 'none'}")
+            raise CorruptReport(
+                f"reports: their public columns must be {', '.join(self.names) or 'none'}"
+            )
         found = np.zeros((count, self.width), np.uint8)
         start = 0
         for each in self.types:

@@ -12,10 +12,12 @@ DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on what reports reveal, in the sense of local differential privacy, pure unless it has a delta.
+    """A bound on what reports reveal, in the sense of local differential privacy, pure unless it
+    has a delta.
 
     ``per_report`` bounds the log ratio of the chances of any one report under any two records.
-    ``lifetime`` bounds it for everything a client that keeps its state will ever send under the plan.
+    ``lifetime`` bounds it for everything a client that keeps its state will ever send under the
+    plan.
 
     >>> Guarantee(1.0, 1.0) + Guarantee(0.5, 2.0)
     Guarantee(per_report=1.5, lifetime=3.0, delta=0.0)
@@ -31,20 +33,28 @@ class Guarantee:
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Both are revealed: the losses add."""
-        return Guarantee(self.per_report + other.per_report, self.lifetime + other.lifetime, self.delta + other.delta)
+        return Guarantee(
+            self.per_report + other.per_report,
+            self.lifetime + other.lifetime,
+            self.delta + other.delta,
+        )
 
     def __or__(self, other: Guarantee) -> Guarantee:
         """One of the two is revealed, which one is public: the larger loss counts."""
         return Guarantee(
-            max(self.per_report, other.per_report), max(self.lifetime, other.lifetime), max(self.delta, other.delta)
+            max(self.per_report, other.per_report),
+            max(self.lifetime, other.lifetime),
+            max(self.delta, other.delta),
         )
 
     def best_guess(self, prior: float) -> float:
-        """The most that a lifetime of reports can raise a guess that was right with probability ``prior``.
+        """The most that a lifetime of reports can raise a guess that was right with probability
+        ``prior``.
 
-        Of two records, reports are at best as if with chance delta they told which it is, and else kept epsilon.
+        Of two records, reports are at best as if with chance delta they told which it is, and else
+        kept epsilon.
         """
-        # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)                  kairouz2017composition
+        # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)   kairouz2017composition
         kept = 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
         return self.delta + (1 - self.delta) * kept
 
@@ -67,7 +77,8 @@ def at_most(value: float) -> str:
     """
     exact = Decimal(value * (1 - DOUBLE_ERROR))
     rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(exact).normalize()
-    return f"{rounded:f}" if rounded.adjusted() >= -6 else str(rounded).lower()  # as JavaScript writes it
+    # as JavaScript writes it
+    return f"{rounded:f}" if rounded.adjusted() >= -6 else str(rounded).lower()
 
 
 def at_most_percent(share: float) -> str:

@@ -1,4 +1,6 @@
-"""The plan: public, frozen, named by its hash. Cohorts of people answer asks through frequency oracles."""
+"""The plan: public, frozen, named by its hash. Cohorts of people answer asks through frequency
+oracles.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ MOST_DELTA = Fraction(1, 1000)
 class Plan:
     """A frozen plan. Two plans are equal if their bytes are; ``id`` is the SHA-256 of those bytes.
 
-    All that a device needs is here: the schema, the terms, who is asked what, the rounds, whose coins are drawn. The
-    question is kept as it is stored; whoever analyses looks it up (:attr:`question`), which a device never does.
+    All that a device needs is here: the schema, the terms, who is asked what, the rounds, whose
+    coins are drawn. The question is kept as it is stored; whoever analyses looks it up
+    (:attr:`question`), which a device never does.
 
     >>> import sottovoce as sv
     >>> made = sv.plan(sv.Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
@@ -49,7 +52,8 @@ class Plan:
     series: Series = field(compare=False, repr=False)
     coin: str = field(compare=False, repr=False)  # who draws cohorts and hashes
     asked: Mapping[str, Any] = field(compare=False, repr=False)  # the question, as JSON
-    columns: tuple[str, ...] = field(default=(), compare=False, repr=False)  # public attributes, that travel in clear
+    # public attributes, that travel in clear
+    columns: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def id(self) -> str:
@@ -63,7 +67,9 @@ class Plan:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Bytes of a report where all are as long as the longest: the payload, then the public values."""
+        """Bytes of a report where all are as long as the longest: the payload, then the public
+        values.
+        """
         return self.cohorts.bytes + self.public.width
 
     @property
@@ -85,12 +91,18 @@ class Plan:
     def cost(self) -> str:
         """What it asks of a person, in words: its epsilon, and its delta if it has one."""
         delta = self.guarantee.delta
-        return f"epsilon {self.epsilon}, delta {at_most(delta)}" if delta else f"epsilon {self.epsilon}"
+        return (
+            f"epsilon {self.epsilon}, delta {at_most(delta)}"
+            if delta
+            else f"epsilon {self.epsilon}"
+        )
 
     @property
     def round_people(self) -> int:
         """How many people this round expects."""
-        return max(1, self.people * self.series.shares[self.series.number] // sum(self.series.shares))
+        return max(
+            1, self.people * self.series.shares[self.series.number] // sum(self.series.shares)
+        )
 
     @property
     def round_terms(self) -> Terms:
@@ -104,7 +116,9 @@ class Plan:
 
     @cached_property
     def question(self) -> Question:
-        """The question, if it derives this plan: its cohorts, and the one way in which it is written."""
+        """The question, if it derives this plan: its cohorts, and the one way in which it is
+        written.
+        """
         loaded = form_of(self.asked["kind"]).load()
         stored = {key: part for key, part in self.asked.items() if key != "kind"}
         question: Question = _read(lambda: loaded.from_json(stored))
@@ -124,11 +138,21 @@ class Plan:
         return f"<Plan {self.id[:16]}: {self.asked['kind']}, {self.cost}, {self.people:,} people>"
 
     def __str__(self) -> str:
-        lines = [f"Plan {self.id[:16]}", *self.question.explain(self), f"Guarantee: {self.guarantee}"]
+        lines = [
+            f"Plan {self.id[:16]}",
+            *self.question.explain(self),
+            f"Guarantee: {self.guarantee}",
+        ]
         if len(self.series.shares) > 1:
-            lines.insert(1, f"Round {self.series.number + 1} of {len(self.series.shares)}; nobody answers two rounds")
+            lines.insert(
+                1,
+                f"Round {self.series.number + 1} of {len(self.series.shares)}; nobody answers two "
+                "rounds",
+            )
         if self.columns:
-            lines.append(f"In clear: {', '.join(self.columns)}; the guarantee is for the rest, given these")
+            lines.append(
+                f"In clear: {', '.join(self.columns)}; the guarantee is for the rest, given these"
+            )
         return "\n".join(lines)
 
     @classmethod
@@ -159,7 +183,10 @@ class Plan:
         _check_delta(self.cohorts.delta, self.people, self.coin)
         for name in self.cohorts.attributes:
             if isinstance(self.schema[name], FixedPoint):
-                raise InvalidInput(f"plan: attribute {name!r} is a fixed-point number, and only ever travels in clear")
+                raise InvalidInput(
+                    f"plan: attribute {name!r} is a fixed-point number, and only ever travels in "
+                    "clear"
+                )
         len(self.public)  # which refuses what must not travel so
 
     def _canonical(self) -> str:
@@ -179,11 +206,15 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str | bytes, id: str | None = None) -> Plan:
-        """Read a plan as stored; refuse it unless it hashes to ``id`` (if given) and its coins are its epsilon's."""
+        """Read a plan as stored; refuse it unless it hashes to ``id`` (if given) and its coins are
+        its epsilon's.
+        """
         try:
             stored = text if isinstance(text, bytes) else text.encode()
             if id is not None and hashlib.sha256(stored).hexdigest() != str(id).lower():
-                raise PlanMismatch("plan: its hash is not the id expected; it was changed or is another plan")
+                raise PlanMismatch(
+                    "plan: its hash is not the id expected; it was changed or is another plan"
+                )
             body = json.loads(stored, parse_float=_no_float, parse_constant=_no_float)
         except (UnicodeError, RecursionError, ValueError) as wrong:
             if isinstance(wrong, SottovoceError):
@@ -211,7 +242,9 @@ class Plan:
         plan._check()
         # another spelling would be another id, for which every device draws again
         if text != plan._canonical():
-            raise InvalidInput("plan: its text must be the one that sottovoce writes for it, byte for byte")
+            raise InvalidInput(
+                "plan: its text must be the one that sottovoce writes for it, byte for byte"
+            )
         return plan
 
 
@@ -222,10 +255,20 @@ def _read(part: Callable[[], T]) -> T:
     """What reading a part of a plan gives; one clear error for whatever a plan cannot hold."""
     try:
         return part()
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError) as wrong:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        IndexError,
+    ) as wrong:
         if isinstance(wrong, SottovoceError):
             raise
-        raise InvalidInput(f"plan: a part is missing or malformed ({type(wrong).__name__})") from None
+        raise InvalidInput(
+            f"plan: a part is missing or malformed ({type(wrong).__name__})"
+        ) from None
 
 
 def _names(part: Any) -> tuple[str, ...]:
@@ -240,23 +283,34 @@ def _check_coin(coin: Any) -> None:
 
 
 def _check_cost(cohorts: Family, epsilon: Decimal) -> None:
-    """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked for."""
+    """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked
+    for.
+    """
     cost = cohorts.requested
     if cost > Fraction(epsilon):
-        raise InvalidInput(f"plan: its asks cost epsilon {float(cost):.6g}, more than the {epsilon} it promises")
+        raise InvalidInput(
+            f"plan: its asks cost epsilon {float(cost):.6g}, more than the {epsilon} it promises"
+        )
 
 
 def _check_delta(delta: Fraction, people: int, coin: str) -> None:
-    """Refuse a delta that is no small chance: too large, or one that whoever assigns the hashes can make certain."""
+    """Refuse a delta that is no small chance: too large, or one that whoever assigns the hashes can
+    make certain.
+    """
     if not delta:
         return
     if delta > MOST_DELTA or delta * people >= 1:
-        raise InvalidInput(f"delta ({delta}) must be at most {MOST_DELTA} and below 1/people (1/{people})")
+        raise InvalidInput(
+            f"delta ({delta}) must be at most {MOST_DELTA} and below 1/people (1/{people})"
+        )
     if coin == "assigned":
         raise InvalidInput(
-            "coin (assigned) is not for a plan with a delta: its promise needs hashes that nobody chooses"
+            "coin (assigned) is not for a plan with a delta: its promise needs hashes that nobody "
+            "chooses"
         )
 
 
 def _no_float(text: str) -> Any:
-    raise InvalidInput("plan: a plan holds no JSON floats; numbers that are not whole are decimal strings")
+    raise InvalidInput(
+        "plan: a plan holds no JSON floats; numbers that are not whole are decimal strings"
+    )

@@ -1,6 +1,7 @@
 """Every question there is, by name: where its class lives, and what a plan holds of it.
 
-A device reads this table and loads none of the classes: what a question estimates is no business of a device.
+A device reads this table and loads none of the classes: what a question estimates is no business of
+a device.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from sottovoce.ground.errors import InvalidInput
 
 @dataclass(frozen=True)
 class QuestionForm:
-    """How a question stands in a plan: its ``kind``, its ``keys`` in order; and ``home``, the class behind it."""
+    """How a question stands in a plan: its ``kind``, its ``keys`` in order; and ``home``, the class
+    behind it.
+    """
 
     kind: str
     keys: tuple[str, ...]
@@ -59,11 +62,15 @@ def form_of(kind: Any) -> QuestionForm:
     for form in QUESTIONS:
         if form.kind == kind:
             return form
-    raise InvalidInput(f"plan: question ({kind}) must be one of {', '.join(form.kind for form in QUESTIONS)}")
+    raise InvalidInput(
+        f"plan: question ({kind}) must be one of {', '.join(form.kind for form in QUESTIONS)}"
+    )
 
 
 def check_form(stored: Mapping[str, Any]) -> QuestionForm:
-    """Refuse a stored question with other keys than its kind has, or with numbers spelled as no plan spells them."""
+    """Refuse a stored question with other keys than its kind has, or with numbers spelled as no
+    plan spells them.
+    """
     form = form_of(stored["kind"])
     if tuple(stored) != ("kind", *form.keys):
         raise InvalidInput(f"plan: the keys of its question must be kind, {', '.join(form.keys)}")

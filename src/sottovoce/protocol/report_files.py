@@ -23,7 +23,9 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
         try:
             for batch in batches:
                 table = batch.to_arrow()
-                writer = writer or pq.ParquetWriter(draft, table.schema, compression="zstd", write_page_checksum=True)
+                writer = writer or pq.ParquetWriter(
+                    draft, table.schema, compression="zstd", write_page_checksum=True
+                )
                 writer.write_table(table)
                 total += len(batch)
         finally:
@@ -34,8 +36,11 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
     return total
 
 
-def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None) -> Iterator[Reports]:
-    """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files in a folder, by name.
+def stream(
+    path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None
+) -> Iterator[Reports]:
+    """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files
+    in a folder, by name.
 
     With ``plan_id`` the files of other plans in a folder are passed over.
     """
@@ -45,7 +50,11 @@ def stream(path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None
         return
     files = sorted(place.glob("*.parquet"))
     if plan_id is not None:
-        files = [file for file in files if (_open(file).schema_arrow.metadata or {}).get(PLAN_KEY) == plan_id.encode()]
+        files = [
+            file
+            for file in files
+            if (_open(file).schema_arrow.metadata or {}).get(PLAN_KEY) == plan_id.encode()
+        ]
     if not files:
         of_plan = "" if plan_id is None else " of the plan"
         raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
@@ -63,7 +72,9 @@ def _open(path: Path) -> Any:
         # without pre_buffer, which would hold all that was read: the file streams
         return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
     except (pa.ArrowException, OSError):
-        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+        raise CorruptReport(
+            f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
+        ) from None
 
 
 def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
@@ -80,4 +91,6 @@ def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
         if empty:
             yield Reports.from_arrow(file.schema_arrow.empty_table())
     except (pa.ArrowException, OSError):
-        raise CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged") from None
+        raise CorruptReport(
+            f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
+        ) from None

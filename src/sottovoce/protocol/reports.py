@@ -27,12 +27,14 @@ BATCH = 1 << 17  # reports that are held at once when a file streams
 
 @dataclass(frozen=True)
 class Report:
-    """One person's whisper: the plan it answers, the cohort she is in, the packed answers to its asks.
+    """One person's whisper: the plan it answers, the cohort she is in, the packed answers to its
+    asks.
 
-    ``public``: the stored values of the plan's public columns, in clear, of which ``columns`` knows the form.
+    ``public``: the stored values of the plan's public columns, in clear, of which ``columns`` knows
+    the form.
 
-    On the wire (version 1): a version byte, the first 8 bytes of the plan's id, the cohort as LEB128, the payload,
-    the public values, and the CRC-32 of all that, little endian.
+    On the wire (version 1): a version byte, the first 8 bytes of the plan's id, the cohort as
+    LEB128, the payload, the public values, and the CRC-32 of all that, little endian.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -73,7 +75,9 @@ class Report:
     def from_bytes(cls, data: bytes, plan: Plan) -> Report:
         """Read the compact form; one clear error for whatever cannot be a report of ``plan``."""
         if not data or data[0] != WIRE_VERSION:
-            raise CorruptReport(f"report: wire version ({data[0] if data else 'none'}) must be {WIRE_VERSION}")
+            raise CorruptReport(
+                f"report: wire version ({data[0] if data else 'none'}) must be {WIRE_VERSION}"
+            )
         if len(data) < 1 + _ID_BYTES + 1 + 4:
             raise CorruptReport(f"report: {len(data)} bytes are too few")
         body, check = data[:-4], data[-4:]
@@ -93,14 +97,18 @@ class Report:
             version, plan_id, cohort = data["sottovoce"], data["plan"], data["cohort"]
             payload, public = bytes.fromhex(data["payload"]), data.get("public")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise CorruptReport("report: it must be JSON with sottovoce, plan, cohort and payload") from None
+            raise CorruptReport(
+                "report: it must be JSON with sottovoce, plan, cohort and payload"
+            ) from None
         if isinstance(version, bool) or version != WIRE_VERSION:
             raise CorruptReport(f"report: wire version ({version}) must be {WIRE_VERSION}")
         if plan_id != plan.id:
             raise PlanMismatch("report: it belongs to another plan")
         if isinstance(cohort, bool) or not isinstance(cohort, int):
             raise CorruptReport("report: cohort must be a whole number")
-        return cls(plan_id, cohort, payload, plan.public.from_json(public), plan.public).checked(plan)
+        return cls(plan_id, cohort, payload, plan.public.from_json(public), plan.public).checked(
+            plan
+        )
 
     def checked(self, plan: Plan) -> Report:
         """This report, if ``plan`` can have produced it."""
@@ -108,7 +116,9 @@ class Report:
             raise CorruptReport(f"report: cohort must be below {len(plan.cohorts)}")
         cohort = plan.cohorts[self.cohort]
         if len(self.payload) != cohort.bytes:
-            raise CorruptReport(f"report: payload ({len(self.payload)} bytes) must have {cohort.bytes} bytes")
+            raise CorruptReport(
+                f"report: payload ({len(self.payload)} bytes) must have {cohort.bytes} bytes"
+            )
         for ask, part in zip(cohort.asks, cohort.slices, strict=True):
             ask.oracle.unpack(self.payload[part])
         plan.public.pack(self.public)
@@ -117,10 +127,11 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to the widest).
+    """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to
+    the widest).
 
-    ``public``: the plan's public columns by name, in its order: truth values, whole numbers (scaled ones of fixed-point
-    attributes) or text.
+    ``public``: the plan's public columns by name, in its order: truth values, whole numbers (scaled
+    ones of fixed-point attributes) or text.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -138,7 +149,9 @@ class Reports:
         if self.payload.ndim != 2 or len(self.payload) != len(self.cohorts):
             raise CorruptReport("reports: cohorts and payloads must be columns of equal length")
         if self.cohorts.dtype != np.uint32 or self.payload.dtype != np.uint8:
-            raise CorruptReport("reports: cohorts must be 32-bit and payloads 8-bit unsigned integers")
+            raise CorruptReport(
+                "reports: cohorts must be 32-bit and payloads 8-bit unsigned integers"
+            )
         if any(len(column) != len(self.cohorts) for column in self.public.values()):
             raise CorruptReport("reports: public columns must have a value for each report")
 
@@ -179,10 +192,14 @@ class Reports:
             report.checked(plan)
             cohorts[place] = report.cohort
             payload[place, : len(report.payload)] = np.frombuffer(report.payload, np.uint8)
-        return Reports(plan.id, cohorts, payload, plan.public.collect([report.public for report in rows]))
+        return Reports(
+            plan.id, cohorts, payload, plan.public.collect([report.public for report in rows])
+        )
 
     def checked(self, plan: Plan) -> CheckedReports:
-        """These reports, if ``plan`` can have produced them all; those that were checked before are not looked at."""
+        """These reports, if ``plan`` can have produced them all; those that were checked before are
+        not looked at.
+        """
         if self.plan_id != plan.id:
             raise PlanMismatch("reports: they belong to another plan")
         if self.payload.shape[1] != plan.cohorts.bytes:
@@ -217,16 +234,30 @@ class Reports:
             return CheckedReports(*joined, _SEAL)
         return Reports(*joined)
 
-    __iter__ = None  # one by one only with their plan, which knows where a payload ends: see single()
+    # one by one only with their plan, which knows where a payload ends: see single()
+    __iter__ = None
 
     def single(self, plan: Plan) -> Iterator[Report]:
         """The reports one by one, as their devices would send them."""
-        rows = zip(self.cohorts.tolist(), self.payload, plan.public.single(self.public, len(self)), strict=True)
+        rows = zip(
+            self.cohorts.tolist(),
+            self.payload,
+            plan.public.single(self.public, len(self)),
+            strict=True,
+        )
         for cohort, payload, public in rows:
-            yield Report(plan.id, cohort, payload[: plan.cohorts[cohort].bytes].tobytes(), public, plan.public)
+            yield Report(
+                plan.id,
+                cohort,
+                payload[: plan.cohorts[cohort].bytes].tobytes(),
+                public,
+                plan.public,
+            )
 
     def to_arrow(self) -> Any:
-        """An Arrow table with ``cohort``, ``payload`` and the public columns; its metadata name the plan."""
+        """An Arrow table with ``cohort``, ``payload`` and the public columns; its metadata name the
+        plan.
+        """
         pa = imported("pyarrow")
 
         width = self.payload.shape[1]
@@ -246,9 +277,14 @@ class Reports:
 
         metadata = table.schema.metadata or {}
         if PLAN_KEY not in metadata or not {"cohort", "payload"} <= set(table.schema.names):
-            raise CorruptReport("reports: the table must have columns cohort and payload and name its plan")
+            raise CorruptReport(
+                "reports: the table must have columns cohort and payload and name its plan"
+            )
         kind = table.schema.field("payload").type
-        if not pa.types.is_fixed_size_binary(kind) or table.schema.field("cohort").type != pa.uint32():
+        if (
+            not pa.types.is_fixed_size_binary(kind)
+            or table.schema.field("cohort").type != pa.uint32()
+        ):
             raise CorruptReport("reports: cohort must be uint32 and payload of fixed width")
         payload, cohort = (table.column(name) for name in ("payload", "cohort"))
         if payload.null_count or cohort.null_count:
@@ -258,8 +294,12 @@ class Reports:
         public = {name: _public_column(table, name) for name in public_names(table.schema)}
         width = kind.byte_width
         raw = np.frombuffer(payload.buffers()[1] or b"", np.uint8)
-        rows = raw[payload.offset * width : (payload.offset + len(payload)) * width].reshape(-1, width)
-        return Reports(metadata[PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows, public)
+        rows = raw[payload.offset * width : (payload.offset + len(payload)) * width].reshape(
+            -1, width
+        )
+        return Reports(
+            metadata[PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows, public
+        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """A Parquet file, whole or not there."""
@@ -280,7 +320,8 @@ _SEAL = object()  # what only this module has
 
 @dataclass(frozen=True, eq=False)
 class CheckedReports(Reports):
-    """Reports that their plan can have produced, every one of them: what :meth:`Reports.checked` gives.
+    """Reports that their plan can have produced, every one of them: what :meth:`Reports.checked`
+    gives.
 
     Whoever takes these need not look at a payload again.
 
@@ -304,7 +345,9 @@ class CheckedReports(Reports):
 
 
 def split_payload(plan: Plan, cohort: int, data: bytes) -> tuple[bytes, Values]:
-    """What follows the cohort in a report's compact form: the payload, and the public values if the plan has any."""
+    """What follows the cohort in a report's compact form: the payload, and the public values if the
+    plan has any.
+    """
     if not plan.columns:
         return data, ()
     if not 0 <= cohort < len(plan.cohorts):
@@ -324,7 +367,9 @@ def _arrow_schema(plan_id: str, width: int, public: Mapping[str, PublicColumn]) 
     for name, column in public.items():
         decimals = b"" if column.decimals is None else str(column.decimals).encode()
         metadata = {_PUBLIC_KEY: decimals}
-        columns.append(pa.field(name, kinds[column.values.dtype.kind], nullable=False, metadata=metadata))
+        columns.append(
+            pa.field(name, kinds[column.values.dtype.kind], nullable=False, metadata=metadata)
+        )
     return pa.schema(columns, metadata={PLAN_KEY: plan_id.encode()})
 
 
@@ -341,9 +386,15 @@ def _public_column(table: Any, name: str) -> PublicColumn:
     decimals = each.metadata[_PUBLIC_KEY]
     column = table.column(name)
     if each.type not in dtypes or column.null_count or not (decimals.isdigit() or not decimals):
-        raise CorruptReport(f"reports: public column {name!r} must hold truths, 64-bit numbers or text, all of them")
-    values = np.asarray(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy())
-    return PublicColumn(values.astype(dtypes[each.type], copy=False), int(decimals) if decimals else None)
+        raise CorruptReport(
+            f"reports: public column {name!r} must hold truths, 64-bit numbers or text, all of them"
+        )
+    values = np.asarray(
+        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    )
+    return PublicColumn(
+        values.astype(dtypes[each.type], copy=False), int(decimals) if decimals else None
+    )
 
 
 def leb128(number: int) -> bytes:

@@ -40,7 +40,9 @@ class Series:
         for name, plan_id in (("origin", self.origin), ("parent", self.parent)):
             named = isinstance(plan_id, str) and _ID.fullmatch(plan_id) is not None
             if (self.number > 0) != named or (self.number == 0 and plan_id is not None):
-                raise InvalidInput(f"{name} must be the id of a plan in every round but the first, and none there")
+                raise InvalidInput(
+                    f"{name} must be the id of a plan in every round but the first, and none there"
+                )
 
     def at(self, ticket: int) -> int:
         """The round of a uniform ticket of ``range(sum(shares))``."""

@@ -19,8 +19,9 @@ TRUSTS = (LOCAL,)
 class Terms:
     """What a person is promised, how many are expected, and whom they must trust.
 
-    ``epsilon`` bounds what one person's report may cost, ``delta`` the chance that this bound fails, ``people`` is how
-    many answer, and ``trust`` names the model: ``local`` means that a person need trust nobody but her own device.
+    ``epsilon`` bounds what one person's report may cost, ``delta`` the chance that this bound
+    fails, ``people`` is how many answer, and ``trust`` names the model: ``local`` means that a
+    person need trust nobody but her own device.
 
     >>> Terms.of(1, 20_000)
     Terms(epsilon=Decimal('1'), people=20000, delta=Fraction(0, 1), trust='local')

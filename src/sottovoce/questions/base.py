@@ -1,4 +1,6 @@
-"""What a question is: what is to be learnt, how it becomes a plan, and what the crowd's integers say of it."""
+"""What a question is: what is to be learnt, how it becomes a plan, and what the crowd's integers
+say of it.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,17 @@ from sottovoce.schema import Schema
 class Question(ABC):
     """What is to be learnt.
 
-    A protocol implements its cohorts, its estimate and its own description, and says what it asks for and how well it
-    will be known; whoever plans, serves or shows a question asks it, and need not know which one it is.
+    A protocol implements its cohorts, its estimate and its own description, and says what it asks
+    for and how well it will be known; whoever plans, serves or shows a question asks it, and need
+    not know which one it is.
     """
 
     kind: ClassVar[str]
-    resettles: ClassVar[bool] = True  # whether what is settled stays as it is if it is settled again
+    # whether what is settled stays as it is if it is settled again
+    resettles: ClassVar[bool] = True
     is_joint: ClassVar[bool] = False  # whether it asks how attributes go together
-    finds: ClassVar[bool] = False  # whether it looks for popular values, of which most are never named
+    # whether it looks for popular values, of which most are never named
+    finds: ClassVar[bool] = False
 
     # -- from a survey to a plan
 
@@ -38,14 +43,18 @@ class Question(ABC):
         try:
             return cls(**options)
         except TypeError:
-            raise InvalidInput(f"question: options ({', '.join(options)}) do not fit {cls.kind}") from None
+            raise InvalidInput(
+                f"question: options ({', '.join(options)}) do not fit {cls.kind}"
+            ) from None
 
     def settled(self, schema: Schema, terms: Terms) -> Question:
         """The question with every choice made that a plan must hold; by default there are none."""
         return self
 
     def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
-        """The shares of people of its rounds, if what is asked next depends on what was heard; by default one round."""
+        """The shares of people of its rounds, if what is asked next depends on what was heard; by
+        default one round.
+        """
         return (1,)
 
     @abstractmethod
@@ -77,7 +86,9 @@ class Question(ABC):
         return ()
 
     def values(self, schema: Schema) -> int:
-        """How many values an answer may hold: those of all its attributes. An open alphabet has none to list."""
+        """How many values an answer may hold: those of all its attributes. An open alphabet has
+        none to list.
+        """
         attributes = [schema[name] for name in self.attributes_in(schema)]
         return sum(attribute.size for attribute in attributes if not attribute.is_open)
 
@@ -86,23 +97,32 @@ class Question(ABC):
         return False
 
     def gaps(self, plan: Plan) -> dict[str, Any]:
-        """What a plan leaves out, as JSON: parts of its tables that nobody is asked about; by default nothing."""
+        """What a plan leaves out, as JSON: parts of its tables that nobody is asked about; by
+        default nothing.
+        """
         return {}
 
     def candidates(self, schema: Schema, words: Sequence[str]) -> Any:
-        """Words that may be among the answers, as :meth:`estimate` takes its option ``candidates``."""
+        """Words that may be among the answers, as :meth:`estimate` takes its option
+        ``candidates``.
+        """
         return words
 
     # -- what is expected of it
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
-        """What a settled question promises before anybody is asked; ``series`` as of :meth:`plan`."""
-        return Prediction(nan, self.kind, unknown=f"question ({self.kind}): its error is not known beforehand")
+        """What a settled question promises before anybody is asked;
+        ``series`` as of :meth:`plan`.
+        """
+        return Prediction(
+            nan, self.kind, unknown=f"question ({self.kind}): its error is not known beforehand"
+        )
 
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         """The methods that a plan could have taken, the best first; none where there is no choice.
 
-        ``baselines`` adds those that are never chosen and are there to be compared with; they take longest.
+        ``baselines`` adds those that are never chosen and are there to be compared with; they take
+        longest.
         """
         return ()
 
@@ -154,7 +174,9 @@ def are_names(part: Any) -> bool:
 
 
 def check_single(options: Mapping[str, Any]) -> None:
-    """Refuse the survey of a question about one attribute that does not name it, or names no method."""
+    """Refuse the survey of a question about one attribute that does not name it, or names no
+    method.
+    """
     if not isinstance(options.get("attribute"), str):
         raise InvalidInput('question: attribute must be a name, such as "word"')
     if not isinstance(options.get("method", ""), str):

@@ -13,7 +13,16 @@ import numpy as np
 
 from sottovoce.ground.arguments import named_salt, plain_options
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import ADAPTIVE, CohortOracle, Noise, Oracle, PureOracle, options_of, oracle, plain_name
+from sottovoce.oracles import (
+    ADAPTIVE,
+    CohortOracle,
+    Noise,
+    Oracle,
+    PureOracle,
+    options_of,
+    oracle,
+    plain_name,
+)
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
@@ -32,11 +41,14 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 SPLITS = ("people", "budget")
-MOST_SOLVED = 512  # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
+# candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
+MOST_SOLVED = 512
 
 
 class OracleOptions(TypedDict, total=False):
-    """What an oracle may be told; what is left out it chooses best. Each oracle takes its own and refuses others."""
+    """What an oracle may be told; what is left out it chooses best. Each oracle takes its own and
+    refuses others.
+    """
 
     theta: Any  # the: the threshold
     chosen: int  # ss: how many values a report names
@@ -56,8 +68,9 @@ class OracleOptions(TypedDict, total=False):
 class Frequencies(Question):
     """The frequency of each value of one attribute, or of several, each by itself.
 
-    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options`` (:class:`OracleOptions`). Several attributes
-    share out the people (each person is asked one) or, with ``split="budget"``, the epsilon (each person is asked all).
+    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options`` (:class:`OracleOptions`).
+    Several attributes share out the people (each person is asked one) or, with ``split="budget"``,
+    the epsilon (each person is asked all).
 
     >>> Frequencies("age", oracle="ss").attributes
     ('age',)
@@ -70,7 +83,11 @@ class Frequencies(Question):
     options: Mapping[str, Any] = field(hash=False)
 
     def __init__(
-        self, *attributes: str, oracle: str = ADAPTIVE, split: str = "people", **options: Unpack[OracleOptions]
+        self,
+        *attributes: str,
+        oracle: str = ADAPTIVE,
+        split: str = "people",
+        **options: Unpack[OracleOptions],
     ) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
@@ -93,7 +110,9 @@ class Frequencies(Question):
         try:
             return cls(*attributes, **named)
         except TypeError:
-            raise InvalidInput(f"question: options ({', '.join(named)}) do not fit {cls.kind}") from None
+            raise InvalidInput(
+                f"question: options ({', '.join(named)}) do not fit {cls.kind}"
+            ) from None
 
     def attributes_in(self, schema: Schema) -> tuple[str, ...]:
         return self.attributes
@@ -104,7 +123,9 @@ class Frequencies(Question):
         return dict.fromkeys(open_ones or self.attributes, words)
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
-        share = terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
+        share = (
+            terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
+        )
         asks = [self._ask(schema, name, share) for name in self.attributes]
         if self.split == "budget":
             return Listed([Cohort(tuple(asks))])
@@ -113,13 +134,20 @@ class Frequencies(Question):
     def _ask(self, schema: Schema, name: str, epsilon: Decimal) -> Ask:
         attribute = schema[name]
         if isinstance(attribute, Items):
-            raise InvalidInput(f"attribute {name!r} is a set of items; Frequencies takes a single value")
+            raise InvalidInput(
+                f"attribute {name!r} is a set of items; Frequencies takes a single value"
+            )
         if not attribute.sensitive:
-            raise InvalidInput(f"attribute {name!r} is public; only sensitive attributes are whispered")
+            raise InvalidInput(
+                f"attribute {name!r} is public; only sensitive attributes are whispered"
+            )
         options = dict(self.options)
         if "salt" in options_of(self.oracle) and "salt" not in options:
             options["salt"] = named_salt(schema.to_json(), name)
-        return Ask(Cells.of(schema, name), oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options))
+        return Ask(
+            Cells.of(schema, name),
+            oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options),
+        )
 
     def estimate(
         self,
@@ -130,11 +158,13 @@ class Frequencies(Question):
     ) -> Estimate:
         """One table per attribute.
 
-        ``candidates``: the values to estimate, needed for open alphabets. ``decoder``: for oracles of cohorts,
-        ``least-squares`` (unbiased, the default), ``nnls`` or ``lasso``.
+        ``candidates``: the values to estimate, needed for open alphabets. ``decoder``: for oracles
+        of cohorts, ``least-squares`` (unbiased, the default), ``nnls`` or ``lasso``.
         """
         if options:
-            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates, decoder)")
+            raise InvalidInput(
+                f"option {next(iter(options))!r} is not one of estimate's (candidates, decoder)"
+            )
         aggregate.require_people()
         if isinstance(candidates, Mapping):
             unknown = [name for name in candidates if name not in self.attributes]
@@ -157,11 +187,16 @@ class Frequencies(Question):
             for ask in cohort.asks:
                 source = ask.oracle
                 if _is_unpredicted(source):
-                    reason = f"error: of {source.names[0]} over an open alphabet it depends on the candidates"
+                    reason = (
+                        f"error: of {source.names[0]} over an open alphabet it depends on the "
+                        "candidates"
+                    )
                     return Prediction(nan, source.names[0], unknown=reason)
                 figures.append(Figure(ask.encoding.attributes[0], sqrt(source.variance(share))))
                 oracles.append(source.names[0])
-        order = sorted(range(len(figures)), key=lambda place: (-figures[place].error, oracles[place]))
+        order = sorted(
+            range(len(figures)), key=lambda place: (-figures[place].error, oracles[place])
+        )
         worst = order[0]
         told = tuple(figures[place] for place in order)
         return Prediction(figures[worst].error, oracles[worst], told, tuple(sorted(set(oracles))))
@@ -169,7 +204,8 @@ class Frequencies(Question):
     def explain(self, plan: Plan) -> list[str]:
         lines = [
             f"Question: the frequency of each value of {', '.join(self.attributes)}",
-            f"People: {plan.round_people:,} in {len(plan.cohorts)} cohort{'s' if len(plan.cohorts) > 1 else ''}",
+            f"People: {plan.round_people:,} in {len(plan.cohorts)} "
+            f"cohort{'s' if len(plan.cohorts) > 1 else ''}",
         ]
         for index in range(len(plan.cohorts)):
             for ask in plan.cohorts[index].asks:
@@ -186,7 +222,8 @@ class Frequencies(Question):
         size = "an open alphabet" if chosen.size >= 1 << 64 else f"{chosen.size:,} values"
         return (
             f"  {name}: {size}, oracle {chosen.names[0]} ({chosen.about}), {people:,} people, "
-            f"{chosen.bits:,} bit{'s' if chosen.bits > 1 else ''} per report, epsilon {chosen.epsilon:.6g}, {error}"
+            f"{chosen.bits:,} bit{'s' if chosen.bits > 1 else ''} per report, epsilon "
+            f"{chosen.epsilon:.6g}, {error}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -199,7 +236,9 @@ class Frequencies(Question):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(*data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"])
+        return cls(
+            *data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"]
+        )
 
 
 def _is_unpredicted(source: Oracle) -> bool:
@@ -208,7 +247,11 @@ def _is_unpredicted(source: Oracle) -> bool:
 
 
 def _table(
-    aggregate: Aggregate, name: str, asked: tuple[int, int], listed: Sequence[Any] | None, decoder: str | None
+    aggregate: Aggregate,
+    name: str,
+    asked: tuple[int, int],
+    listed: Sequence[Any] | None,
+    decoder: str | None,
 ) -> Table:
     """The table of an attribute, which is what one ask of one cohort (``asked``) is about."""
     cohort, ask = asked
@@ -221,7 +264,11 @@ def _table(
         listed = list(listed)
         if not listed:
             raise InvalidInput(f"attribute {name!r}: candidates must be at least one value")
-    codes = None if listed is None else np.array([schema.code(name, value) for value in listed], np.uint64)
+    codes = (
+        None
+        if listed is None
+        else np.array([schema.code(name, value) for value in listed], np.uint64)
+    )
     labels = schema[name].labels() if listed is None else list(listed)
     if isinstance(source, CohortOracle):
         state = aggregate.state(cohort, ask)
@@ -231,7 +278,9 @@ def _table(
         table = Table((name,), labels, values, variances, people, noise, method=source.names[0])
         return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
     if decoder is not None:
-        raise InvalidInput(f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}")
+        raise InvalidInput(
+            f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}"
+        )
     support = aggregate.support(cohort, ask, codes)
     values, variances = source.estimate_support(support, people)
     noise = source.noise(people)
@@ -240,7 +289,11 @@ def _table(
         assert isinstance(source, PureOracle)
         variances = source.error_variances(state, people, values)
         noise = source.observed_noise(state, people)
-    law = PureLaw(support, source.p, source.q, _encoding(source)) if isinstance(source, PureOracle) else None
+    law = (
+        PureLaw(support, source.p, source.q, _encoding(source))
+        if isinstance(source, PureOracle)
+        else None
+    )
     return Table(
         (name,),
         labels,

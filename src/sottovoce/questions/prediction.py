@@ -1,4 +1,6 @@
-"""What a question can promise before anybody is asked: figures, and the methods that could have been taken."""
+"""What a question can promise before anybody is asked: figures, and the methods that could have
+been taken.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ class Figure:
 class Prediction:
     """What is expected of a question under its terms.
 
-    ``error`` is what people plan by: the root mean squared error of a cell, of the worst attribute where there are
-    several; with ``is_share`` the share of people who must hold a value for an even chance that it is found.
-    ``unknown`` says why there is no such figure, and is empty if there is one.
+    ``error`` is what people plan by: the root mean squared error of a cell, of the worst attribute
+    where there are several; with ``is_share`` the share of people who must hold a value for an even
+    chance that it is found. ``unknown`` says why there is no such figure, and is empty if there is
+    one.
 
     >>> Prediction(0.01, "grr", (Figure("x", 0.01),)).methods
     ('grr',)

@@ -30,13 +30,17 @@ class Cell:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.label}: {self.value:.4f} ± {self.std_error:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        return (
+            f"{self.label}: {self.value:.4f} ± {self.std_error:.4f} [{self.low:.4f}, "
+            f"{self.high:.4f}]"
+        )
 
 
 class Total(float):
     """A summed frequency: a number that carries its standard error.
 
-    ``is_bound`` says that the standard error is the largest it can be, where it is not known how cells err together.
+    ``is_bound`` says that the standard error is the largest it can be, where it is not known how
+    cells err together.
 
     >>> total = Total(0.5, 0.02)
     >>> total + 1, total.std_error, [round(end, 3) for end in total.interval(0.95)]

@@ -40,9 +40,10 @@ class PureLaw:
 class Table:
     """Estimated frequencies of the values of one or more attributes.
 
-    ``variances`` are those of the error given the people asked. ``method`` says how it was collected, by an oracle or
-    a method of marginals or popular values; ``repair`` what was done to it since, None for nothing.
-    ``table["yes"]``, or ``table["yes", "daily"]`` of two attributes, is one :class:`Cell`.
+    ``variances`` are those of the error given the people asked. ``method`` says how it was
+    collected, by an oracle or a method of marginals or popular values; ``repair`` what was done to
+    it since, None for nothing. ``table["yes"]``, or ``table["yes", "daily"]`` of two attributes, is
+    one :class:`Cell`.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -64,13 +65,17 @@ class Table:
     is_unbiased: bool = True
     method: str = ""
     is_complete: bool = True  # whether it lists every value that can occur
-    is_reconstructed: bool = False  # whether some of it was never asked for, and follows from an assumption
+    # whether some of it was never asked for, and follows from an assumption
+    is_reconstructed: bool = False
     errors: str = "closed form"  # where the variances come from
-    never_asked: tuple[tuple[str, ...], ...] = ()  # attributes, and pairs of them, that no report tells of
-    partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)  # others, and the share told of each
+    # attributes, and pairs of them, that no report tells of
+    never_asked: tuple[tuple[str, ...], ...] = ()
+    # others, and the share told of each
+    partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)
     law: PureLaw | None = field(default=None, repr=False)
     repair: str | None = None
-    sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)  # of the sum of so many values
+    # of the sum of so many values
+    sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -112,11 +117,15 @@ class Table:
     @property
     def partly(self) -> str:
         """What reports tell only in part, in words; empty if there is nothing of the kind."""
-        named = ", ".join(f"{' x '.join(part)} ({share:.0%})" for part, share in self.partly_heard.items())
+        named = ", ".join(
+            f"{' x '.join(part)} ({share:.0%})" for part, share in self.partly_heard.items()
+        )
         return f"partly heard: {named}" if named else ""
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
-        """(low, high): a normal interval for each value; ``population`` takes the people asked as a sample."""
+        """(low, high): a normal interval for each value; ``population`` takes the people asked as a
+        sample.
+        """
         reaching = quantile(level)
         variances = self.variances
         if population:
@@ -126,9 +135,11 @@ class Table:
         return self.values - reach, self.values + reach
 
     def threshold(self, alpha: float = 0.05) -> float:
-        """Estimates above this are significant: of values nobody holds, at most ``alpha`` pass in expectation.
+        """Estimates above this are significant: of values nobody holds, at most ``alpha`` pass in
+        expectation.
 
-        T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq. (3.13)
+        T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq.
+        (3.13)
         """
         if not 0 < alpha < len(self.values):
             raise InvalidInput(f"alpha ({alpha}) must lie between 0 and the number of values")
@@ -139,10 +150,12 @@ class Table:
         return self.values > self.threshold(alpha)
 
     def total(self, labels: Sequence[CellLabel]) -> Total:
-        """The summed frequency of some values, each once, with its standard error; never negative after ``post-pos``.
+        """The summed frequency of some values, each once, with its standard error; never negative
+        after ``post-pos``.
 
-        The error is the oracle's for sums. Where that is not known, as of tables of marginals, it is the largest that
-        the cells' errors allow (``is_bound``); a smaller table, asked for by itself, is then better known.
+        The error is the oracle's for sums. Where that is not known, as of tables of marginals, it
+        is the largest that the cells' errors allow (``is_bound``); a smaller table, asked for by
+        itself, is then better known.
         """
         places = self._placed(list(dict.fromkeys(labels)))
         total = float(self.values[places].sum())
@@ -151,7 +164,8 @@ class Table:
         if self.sum_noise is not None and places:
             variance = float(self.sum_noise(len(places)).variance(min(max(total, 0.0), 1.0)))
             return Total(total, float(np.sqrt(max(variance, 0.0))))
-        # |Cov| <= product of standard errors, so that the standard error of a sum is at most their sum
+        # |Cov| <= product of standard errors, so that the standard error of a sum is at most their
+        # sum
         return Total(total, float(self.std_error[places].sum()), is_bound=len(places) > 1)
 
     def repaired(self, values: Floats, repair: str, *, is_unbiased: bool = False) -> Table:
@@ -163,10 +177,14 @@ class Table:
         return np.argsort(-self.values, kind="stable")
 
     def at(self, places: NDArray[np.int64]) -> Table:
-        """Some of its values, in the order given, to be shown; what follows from all of them (``law``) is left out."""
+        """Some of its values, in the order given, to be shown; what follows from all of them
+        (``law``) is left out.
+        """
         labels = [self.labels[place] for place in places.tolist()]
         values, variances = self.values[places], self.variances[places]
-        return replace(self, labels=labels, values=values, variances=variances, is_complete=False, law=None)
+        return replace(
+            self, labels=labels, values=values, variances=variances, is_complete=False, law=None
+        )
 
     def rows(self, level: float = 0.95, *, population: bool = False) -> list[dict[str, Any]]:
         """One mapping per value, ready for JSON."""
@@ -194,14 +212,19 @@ class Table:
             "is_unbiased": self.is_unbiased,
             "is_reconstructed": self.is_reconstructed,
             "never_asked": [list(part) for part in self.never_asked],
-            "partly_heard": [{"attributes": list(part), "share": share} for part, share in self.partly_heard.items()],
+            "partly_heard": [
+                {"attributes": list(part), "share": share}
+                for part, share in self.partly_heard.items()
+            ],
             "errors": self.errors,
             "level": level,
             "rows": self.rows(level),
         }
 
     def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
-        """A data frame: frequency, std_error, low, high, by value; by a level of the index for each attribute."""
+        """A data frame: frequency, std_error, low, high, by value; by a level of the index for each
+        attribute.
+        """
         pd = imported("pandas")
 
         low, high = self.interval(level, population=population)
@@ -224,18 +247,25 @@ class Table:
     ) -> Any:
         """An Altair chart; written to ``path`` if given.
 
-        One attribute: bars with intervals. Two: a heat map. Three: one for each value of the first. More, or with the
-        ``truth``: bars of the ``most`` largest cells, the truth as ticks. ``kind`` ("bars", "heat") insists.
+        One attribute: bars with intervals. Two: a heat map. Three: one for each value of the first.
+        More, or with the ``truth``: bars of the ``most`` largest cells, the truth as ticks.
+        ``kind`` ("bars", "heat") insists.
         """
         from sottovoce.results.plots import picture
 
-        return picture(self, path, truth=truth, level=level, population=population, most=most, kind=kind)
+        return picture(
+            self, path, truth=truth, level=level, population=population, most=most, kind=kind
+        )
 
     def __str__(self) -> str:
         low, high = self.interval()
-        head = f"{', '.join(self.attributes):<24} {'frequency':>10} {'std error':>10} {'95% interval':>22}"
+        head = (
+            f"{', '.join(self.attributes):<24} {'frequency':>10} {'std error':>10} "
+            f"{'95% interval':>22}"
+        )
         lines = [
-            f"{written(label):<24.24} {value:>10.4f} {error:>10.4f} {f'[{bottom:.4f}, {top:.4f}]':>22}"
+            f"{written(label):<24.24} {value:>10.4f} {error:>10.4f} "
+            f"{f'[{bottom:.4f}, {top:.4f}]':>22}"
             for label, value, error, bottom, top in zip(
                 self.labels, self.values, self.std_error, low, high, strict=True
             )
@@ -243,7 +273,9 @@ class Table:
         return "\n".join([head, *lines, ", ".join(self.notes)])
 
     def __repr__(self) -> str:
-        return f"<Table {' x '.join(self.attributes)}: {len(self):,} values, {', '.join(self.notes)}>"
+        return (
+            f"<Table {' x '.join(self.attributes)}: {len(self):,} values, {', '.join(self.notes)}>"
+        )
 
     def _repr_html_(self) -> str:
         """In a notebook: rows with their intervals drawn."""
@@ -284,7 +316,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Mark:
-    """How surely a value was found: the number of values that nobody holds and noise alone would show as frequent."""
+    """How surely a value was found: the number of values that nobody holds and noise alone would
+    show as frequent.
+    """
 
     expected_false: float
     significant: bool
@@ -303,10 +337,13 @@ class Estimate:
 
     tables: Mapping[tuple[str, ...], Table]
     people: int  # reports heard, over all tables
-    next: Question | None = field(default=None, kw_only=True)  # what the next round asks, if there is one
+    # what the next round asks, if there is one
+    next: Question | None = field(default=None, kw_only=True)
 
     is_part: ClassVar[bool] = False  # whether it lists the popular values alone, each with a mark
-    apart: ClassVar[str] = "asks about each attribute by itself, so it cannot say how they go together"
+    apart: ClassVar[str] = (
+        "asks about each attribute by itself, so it cannot say how they go together"
+    )
 
     # -- its tables
 
@@ -314,7 +351,9 @@ class Estimate:
         """The table of these attributes."""
         if attributes not in self.tables:
             known = "; ".join(", ".join(names) for names in self.tables)
-            raise InvalidInput(f"marginal ({', '.join(attributes)}) was not asked for (there is: {known})")
+            raise InvalidInput(
+                f"marginal ({', '.join(attributes)}) was not asked for (there is: {known})"
+            )
         return self.tables[attributes]
 
     def marginals(self, k: int) -> dict[tuple[str, ...], Table]:
@@ -347,7 +386,9 @@ class Estimate:
 
     @property
     def marks(self) -> Sequence[Mark] | None:
-        """For each value of popular ones whether noise alone explains it; None where nothing was looked for."""
+        """For each value of popular ones whether noise alone explains it; None where nothing was
+        looked for.
+        """
         return None
 
     def prefixes(self) -> Sequence[PrefixStep]:
@@ -357,7 +398,9 @@ class Estimate:
     # -- to be shown
 
     def page(self, table: Table, places: NDArray[np.int64], level: float = 0.95) -> dict[str, Any]:
-        """Some rows of one of its tables, in the order given, with all that marks them, ready for JSON."""
+        """Some rows of one of its tables, in the order given, with all that marks them, ready for
+        JSON.
+        """
         return {"tables": [table.at(places).to_json(level)]}
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:

@@ -18,7 +18,9 @@ SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 
 @dataclass(frozen=True)
 class PrefixStep:
-    """A prefix on the way to what was found: how long it is, how it reads, how frequent it seemed in its round."""
+    """A prefix on the way to what was found: how long it is, how it reads, how frequent it seemed
+    in its round.
+    """
 
     length: int  # in bits
     label: str
@@ -31,8 +33,9 @@ class PrefixStep:
 class Findings(Estimate):
     """The popular values in one table, the most frequent first.
 
-    ``chance``: for each value, how many values that nobody holds are expected to look as popular, among all that were
-    tested: well below one means that it was found, near or above one that noise alone may have put it there.
+    ``chance``: for each value, how many values that nobody holds are expected to look as popular,
+    among all that were tested: well below one means that it was found, near or above one that noise
+    alone may have put it there.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), sv.HeavyHitters("x", top=3), epsilon=2.0, people=20_000)
@@ -42,14 +45,19 @@ class Findings(Estimate):
     """
 
     is_part: ClassVar[bool] = True
-    apart: ClassVar[str] = "asks what is popular of one attribute, so there is nothing to set beside it"
+    apart: ClassVar[str] = (
+        "asks what is popular of one attribute, so there is nothing to set beside it"
+    )
 
     chance: Floats
     steps: Sequence[PrefixStep] = ()
-    notes: Sequence[str] = ()  # what a reader should know, such as an answer smaller than was asked for
+    # what a reader should know, such as an answer smaller than was asked for
+    notes: Sequence[str] = ()
 
     def significant(self, alpha: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Which values noise alone does not explain: at most ``alpha`` false ones are expected to be as strong."""
+        """Which values noise alone does not explain: at most ``alpha`` false ones are expected to
+        be as strong.
+        """
         return np.asarray(self.chance <= alpha)
 
     @property
@@ -64,7 +72,10 @@ class Findings(Estimate):
 
     def prefixes(self) -> Sequence[PrefixStep]:
         if not self.steps:
-            raise InvalidInput("tree: this method keeps no prefixes on its way; pem, pem1, tree-hist and priv-trie do")
+            raise InvalidInput(
+                "tree: this method keeps no prefixes on its way; pem, pem1, tree-hist and "
+                "priv-trie do"
+            )
         return self.steps
 
     def at(self, places: NDArray[np.int64]) -> Findings:
@@ -105,5 +116,7 @@ class Findings(Estimate):
 def _marked(table: Table, significant: NDArray[np.bool_]) -> str:
     """The table as text, with a star for what noise alone does not explain."""
     head, *lines = str(table).split("\n")
-    marked = [f"{line} {'*' if mark else ' '}" for line, mark in zip(lines, significant, strict=False)]
+    marked = [
+        f"{line} {'*' if mark else ' '}" for line, mark in zip(lines, significant, strict=False)
+    ]
     return "\n".join([head, *marked, *lines[len(marked) :], "* significant"])

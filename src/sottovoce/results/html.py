@@ -33,9 +33,15 @@ def table_html(table: Table, level: float = 0.95) -> str:
         heads = "".join(f"<th>{_text(written(label))}</th>" for label in labels)
         picture = _interval(row["frequency"], row["low"], row["high"], least, most)
         figures = f"<td>{row['frequency']:.4f}</td><td>{row['std_error']:.4f}</td>"
-        lines.append(f"<tr>{heads}{figures}<td>[{row['low']:.4f}, {row['high']:.4f}]</td><td>{picture}</td></tr>")
+        lines.append(
+            f"<tr>{heads}{figures}<td>[{row['low']:.4f}, "
+            f"{row['high']:.4f}]</td><td>{picture}</td></tr>"
+        )
     names = "".join(f"<th>{_text(name)}</th>" for name in table.attributes)
-    head = f"<tr>{names}<th>frequency</th><th>std error</th><th>{100 * level:.4g}% interval</th><th></th></tr>"
+    head = (
+        f"<tr>{names}<th>frequency</th><th>std error</th><th>{100 * level:.4g}% "
+        "interval</th><th></th></tr>"
+    )
     notes = list(table.notes)
     if len(rows) < len(table):
         notes.append(f"the {len(rows)} largest of {len(table):,}")
@@ -59,7 +65,9 @@ def _text(words: str) -> str:
 
 def _interval(value: float, low: float, high: float, least: float, most: float) -> str:
     """A bar from 0 to the value, and a line over its interval."""
-    zero, end, left, right = (WIDTH * (at - least) / (most - least) for at in (0.0, value, low, high))
+    zero, end, left, right = (
+        WIDTH * (at - least) / (most - least) for at in (0.0, value, low, high)
+    )
     middle = HEIGHT / 2
     bar = f'<rect x="{min(zero, end):.1f}" y="2" width="{abs(end - zero):.1f}" height="{HEIGHT - 4}" fill="#7aa6c2"/>'
     line = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="#1f3b4d" stroke-width="1.5"/>'

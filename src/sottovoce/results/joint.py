@@ -1,4 +1,6 @@
-"""Estimates that tell how attributes go together: what tests, trees and synthetic records ask of them."""
+"""Estimates that tell how attributes go together: what tests, trees and synthetic records ask of
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 class JointEstimate(Estimate):
     """An estimate with a table for any attributes together.
 
-    ``work`` names the attributes and the tables that were asked for, ``fit`` holds what was made of the reports.
+    ``work`` names the attributes and the tables that were asked for, ``fit`` holds what was made of
+    the reports.
     """
 
     work: Workload = field(repr=False, kw_only=True)
@@ -40,16 +43,24 @@ class JointEstimate(Estimate):
 
     @abstractmethod
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
-        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take long."""
+        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take
+        long.
+        """
 
     @abstractmethod
     def is_asked(self, *attributes: str) -> bool:
-        """Whether anybody's report tells of these attributes: of each, and of every two together."""
+        """Whether anybody's report tells of these attributes: of each,
+        and of every two together.
+        """
 
     @abstractmethod
     def heard_share(self, *attributes: str) -> float:
-        """Of what is asked of these attributes, and of every two of them, the least share that reports tell of."""
+        """Of what is asked of these attributes, and of every two of them, the least share that
+        reports tell of.
+        """
 
     @abstractmethod
     def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
-        """Those of some attributes (by default all), and the pairs of them, that no report tells of."""
+        """Those of some attributes (by default all), and the pairs of them, that no report tells
+        of.
+        """

@@ -39,13 +39,20 @@ def picture(
     most: int = 64,
     kind: str | None = None,
 ) -> Any:
-    """A table as it is best seen: two attributes as a heat map, three as several, others and the truth as bars."""
+    """A table as it is best seen: two attributes as a heat map, three as several, others and the
+    truth as bars.
+    """
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"kind ({kind}) must be one of {', '.join(KINDS)}")
-    fits = len(table.attributes) in (2, 3) and table.is_complete and len(table.values) <= MOST_MAPPED
+    fits = (
+        len(table.attributes) in (2, 3) and table.is_complete and len(table.values) <= MOST_MAPPED
+    )
     if kind == "heat":
         if not fits:
-            raise InvalidInput(f"kind (heat) is for 2 or 3 attributes and at most {MOST_MAPPED:,} cells, all listed")
+            raise InvalidInput(
+                f"kind (heat) is for 2 or 3 attributes and at most {MOST_MAPPED:,} cells, all "
+                "listed"
+            )
         if truth is not None:
             raise InvalidInput("kind (heat) cannot show the truth; bars can")
     if kind == "heat" or (kind is None and fits and truth is None):
@@ -62,14 +69,18 @@ def bars(
     population: bool = False,
     most: int = 64,
 ) -> Any:
-    """Bars with intervals, the ``most`` largest if there are more; the truth as ticks where it is known."""
+    """Bars with intervals, the ``most`` largest if there are more; the truth as ticks where it is
+    known.
+    """
     alt = imported("altair")
 
     order = list(range(len(table.values)))
     if len(order) > most:
         order = sorted(np.argsort(-table.values, kind="stable")[:most].tolist())
     rows = table.rows(level, population=population)
-    data = [{**rows[place], "value": written(rows[place]["value"]), "place": place} for place in order]
+    data = [
+        {**rows[place], "value": written(rows[place]["value"]), "place": place} for place in order
+    ]
     if truth is not None:
         for row in data:
             row["truth"] = float(truth[row["place"]])
@@ -81,13 +92,17 @@ def bars(
     chart = bar + whisker
     if truth is not None:
         chart = chart + base.mark_tick(color="#d1495b", thickness=2, size=14).encode(y="truth:Q")
-    note = f"bars: estimate, lines: {level:.0%} interval" + (", red: truth" if truth is not None else "")
+    note = f"bars: estimate, lines: {level:.0%} interval" + (
+        ", red: truth" if truth is not None else ""
+    )
     if len(order) < len(table.values):
         note += f"; the {len(order)} largest of {len(table.values):,}"
     note += _doubt(table)
     size = max(240, min(900, 22 * len(data)))
     chart = chart.properties(
-        width=size, height=240, title={"text": f"{name} ({table.people:,} people)", "subtitle": note}
+        width=size,
+        height=240,
+        title={"text": f"{name} ({table.people:,} people)", "subtitle": note},
     )
     return _kept(chart, path)
 
@@ -98,8 +113,12 @@ def _doubt(table: Table) -> str:
     return "".join(f"; {doubt}" for doubt in doubts)
 
 
-def heat(table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False) -> Any:
-    """A heat map of two attributes, or of three one for each value of the first; the intervals where one points."""
+def heat(
+    table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False
+) -> Any:
+    """A heat map of two attributes, or of three one for each value of the first; the intervals
+    where one points.
+    """
     alt = imported("altair")
 
     rows = table.rows(level, population=population)
@@ -118,7 +137,9 @@ def heat(table: Table, path: str | None = None, *, level: float = 0.95, populati
             }
         )
     names = table.attributes
-    sides = {side: list(dict.fromkeys(row[side] for row in data)) for side in ("part", "down", "across")}
+    sides = {
+        side: list(dict.fromkeys(row[side] for row in data)) for side in ("part", "down", "across")
+    }
     if prod(len(labels) for labels in sides.values()) != len(data):
         raise InvalidInput("plot: two values of an attribute have the same label; draw bars")
     peak = max(1e-9, float(table.values.max()))
@@ -139,32 +160,48 @@ def heat(table: Table, path: str | None = None, *, level: float = 0.95, populati
     step = 52 if is_written else 16
     layers = [base.mark_rect().encode(color=shade)]
     if is_written:
-        ink = alt.condition(alt.datum.frequency > 0.6 * peak, alt.value("white"), alt.value("#1f3b4d"))
-        layers.append(base.mark_text(lineBreak="\n", fontSize=10, dy=-5).encode(text="figures:N", color=ink))
+        ink = alt.condition(
+            alt.datum.frequency > 0.6 * peak, alt.value("white"), alt.value("#1f3b4d")
+        )
+        layers.append(
+            base.mark_text(lineBreak="\n", fontSize=10, dy=-5).encode(text="figures:N", color=ink)
+        )
     size = {"width": step * len(sides["across"]), "height": min(step, 36) * len(sides["down"])}
     chart = alt.layer(*layers, data=alt.Data(values=data)).properties(**size)
     if len(names) == 3:
         wide = max(1, 900 // (size["width"] + 40))
-        chart = chart.facet(facet=alt.Facet("part:N", sort=sides["part"], title=names[0]), columns=wide)
+        chart = chart.facet(
+            facet=alt.Facet("part:N", sort=sides["part"], title=names[0]), columns=wide
+        )
     note = f"±: half of a {level:.0%} interval" if is_written else "colour: frequency"
     title = f"{', '.join(names)} ({table.people:,} people)"
     return _kept(chart.properties(title={"text": title, "subtitle": note + _doubt(table)}), path)
 
 
-def popular(found: Estimate, path: str | None = None, *, truth: NDArray[np.float64] | None = None) -> Any:
-    """Popular values as bars, the most frequent above; pale where noise alone may have put them there."""
+def popular(
+    found: Estimate, path: str | None = None, *, truth: NDArray[np.float64] | None = None
+) -> Any:
+    """Popular values as bars, the most frequent above; pale where noise alone may have put them
+    there.
+    """
     alt = imported("altair")
 
     table = found.table
     marks = [mark.significant for mark in found.marks or ()]
     data = [
-        {**row, "value": f"{place + 1}. {written(row['value'])}", "found": "significant" if mark else "may be noise"}
+        {
+            **row,
+            "value": f"{place + 1}. {written(row['value'])}",
+            "found": "significant" if mark else "may be noise",
+        }
         for place, (row, mark) in enumerate(zip(table.rows(), marks, strict=True))
     ][:MOST_BARS]
     for row, true in zip(data, () if truth is None else truth.tolist(), strict=False):
         row["truth"] = true
     shades = alt.Scale(domain=["significant", "may be noise"], range=["#7aa6c2", "#d5dde2"])
-    down = alt.Y("value:N", sort=[row["value"] for row in data], title=None, axis=alt.Axis(labelLimit=260))
+    down = alt.Y(
+        "value:N", sort=[row["value"] for row in data], title=None, axis=alt.Axis(labelLimit=260)
+    )
     base = alt.Chart(alt.Data(values=data)).encode(y=down)
     across = alt.X("frequency:Q", title="frequency", axis=alt.Axis(format="~%", tickCount=6))
     bar = base.mark_bar().encode(x=across, color=alt.Color("found:N", scale=shades, title=None))
@@ -180,8 +217,12 @@ def popular(found: Estimate, path: str | None = None, *, truth: NDArray[np.float
 
 
 def prefixes(found: Findings, path: str | None = None) -> Any:
-    """The prefixes on the way to what was found, as a tree from left to right; wider where more people went."""
-    shown = sorted(range(len(found.steps)), key=lambda place: -found.steps[place].frequency)[:MOST_PREFIXES]
+    """The prefixes on the way to what was found, as a tree from left to right; wider where more
+    people went.
+    """
+    shown = sorted(range(len(found.steps)), key=lambda place: -found.steps[place].frequency)[
+        :MOST_PREFIXES
+    ]
     kept = set(shown)
     for place in sorted(kept):  # a prefix stands only where what it extends does
         if found.steps[place].parent is not None and found.steps[place].parent not in kept:
@@ -193,25 +234,51 @@ def prefixes(found: Findings, path: str | None = None) -> Any:
     for place in sorted(kept):
         step = found.steps[place]
         count = f"{step.frequency * found.people:,.0f} ± {step.std_error * found.people:,.0f}"
-        nodes.append({"name": f"{_shortened(step.label)}  {count}", "x": spot[place][0], "y": spot[place][1]})
+        nodes.append(
+            {"name": f"{_shortened(step.label)}  {count}", "x": spot[place][0], "y": spot[place][1]}
+        )
         if step.parent is not None:
             x, y = spot[step.parent]
-            link = {"x": x, "y": y, "x2": spot[place][0], "y2": spot[place][1], "weight": max(step.frequency, 0.0)}
+            link = {
+                "x": x,
+                "y": y,
+                "x2": spot[place][0],
+                "y2": spot[place][1],
+                "weight": max(step.frequency, 0.0),
+            }
             between = f"{_shortened(found.steps[step.parent].label)} - {_shortened(step.label)}"
-            links.append(link | {"between": between, "figure": count, "is_clear": step.frequency > 2 * step.std_error})
-    more = "" if len(kept) == len(found.steps) else f"; the {len(kept)} most frequent of {len(found.steps):,}"
-    title, note = "prefixes on the way", f"with counts ± standard errors{more}; dashed: within two standard errors of 0"
+            links.append(
+                link
+                | {
+                    "between": between,
+                    "figure": count,
+                    "is_clear": step.frequency > 2 * step.std_error,
+                }
+            )
+    more = (
+        ""
+        if len(kept) == len(found.steps)
+        else f"; the {len(kept)} most frequent of {len(found.steps):,}"
+    )
+    title, note = (
+        "prefixes on the way",
+        f"with counts ± standard errors{more}; dashed: within two standard errors of 0",
+    )
     return network(nodes, links, path, title=title, subtitle=note, weight="frequency")
 
 
 def _shortened(label: str) -> str:
-    """A prefix that fits between two dots: what cannot be read is shown as its bits, and those are many."""
+    """A prefix that fits between two dots: what cannot be read is shown as its bits, and those are
+    many.
+    """
     name = written(label)
     return name if len(name) <= LONGEST_PREFIX else f"{name[: LONGEST_PREFIX - 1]}…"
 
 
 def _heights(found: Findings, kept: set[int]) -> dict[int, float]:
-    """How far down each prefix stands: leaves one below the other, a prefix at the height of its first extension."""
+    """How far down each prefix stands: leaves one below the other, a prefix at the height of its
+    first extension.
+    """
     below: dict[int | None, list[int]] = {}
     for place in sorted(kept, key=lambda place: -found.steps[place].frequency):
         below.setdefault(found.steps[place].parent, []).append(place)
@@ -233,7 +300,9 @@ def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
     names = [str(name) for name in frame.columns]
     values = np.asarray(frame, dtype=float)
     if values.shape != (len(names), len(names)):
-        raise InvalidInput(f"frame must be square, not {values.shape[0]} rows by {values.shape[1]} columns")
+        raise InvalidInput(
+            f"frame must be square, not {values.shape[0]} rows by {values.shape[1]} columns"
+        )
     data = [
         {"one": one, "two": two, "value": float(values[i, j]), "figure": f"{values[i, j]:.2f}"}
         if np.isfinite(values[i, j])
@@ -243,7 +312,9 @@ def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
     ]
     peak = max(1e-9, float(np.abs(values[np.isfinite(values)]).max(initial=0.0)))
     has_signs = bool((values < 0).any())
-    scale = alt.Scale(scheme="redblue" if has_signs else "blues", domain=[-peak if has_signs else 0, peak])
+    scale = alt.Scale(
+        scheme="redblue" if has_signs else "blues", domain=[-peak if has_signs else 0, peak]
+    )
     base = alt.Chart(alt.Data(values=data)).encode(
         x=alt.X("two:N", sort=names, title=None),
         y=alt.Y("one:N", sort=names, title=None),
@@ -251,10 +322,14 @@ def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
     )
     chart = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=None))
     if len(data) <= MOST_WRITTEN * 2:
-        ink = alt.condition(f"abs(datum.value) > {0.6 * peak}", alt.value("white"), alt.value("#1f3b4d"))
+        ink = alt.condition(
+            f"abs(datum.value) > {0.6 * peak}", alt.value("white"), alt.value("#1f3b4d")
+        )
         chart = chart + base.mark_text(fontSize=10).encode(text="figure:N", color=ink)
     step = 36 if len(names) <= 20 else 18
-    return _kept(chart.properties(width=step * len(names), height=step * len(names), title=title), path)
+    return _kept(
+        chart.properties(width=step * len(names), height=step * len(names), title=title), path
+    )
 
 
 def network(
@@ -266,16 +341,20 @@ def network(
     subtitle: str = "",
     weight: str = "nats",
 ) -> Any:
-    """Named nodes at ``x``, ``y`` and links from ``x``, ``y`` to ``x2``, ``y2``, as wide as their ``weight``.
+    """Named nodes at ``x``, ``y`` and links from ``x``, ``y`` to ``x2``, ``y2``, as wide as their
+    ``weight``.
 
-    Links also say ``between`` which nodes, their ``figure`` and whether they are clear (``is_clear``) or dashed.
+    Links also say ``between`` which nodes, their ``figure`` and whether they are clear
+    (``is_clear``) or dashed.
     """
     alt = imported("altair")
 
     columns = 1 + max(int(node["x"]) for node in nodes)
     rows = 1 + max(float(node["y"]) for node in nodes)
     across = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-0.3, columns - 0.3], nice=False))
-    down = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-0.6, rows - 0.4], reverse=True, nice=False))
+    down = alt.Y(
+        "y:Q", axis=None, scale=alt.Scale(domain=[-0.6, rows - 0.4], reverse=True, nice=False)
+    )
     link = (
         alt.Chart(alt.Data(values=[dict(each) for each in links]))
         .mark_rule(color="#7aa6c2", strokeCap="round")
@@ -284,7 +363,9 @@ def network(
             y=down,
             x2="x2:Q",
             y2="y2:Q",
-            strokeWidth=alt.StrokeWidth("weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title=weight),
+            strokeWidth=alt.StrokeWidth(
+                "weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title=weight
+            ),
             strokeDash=alt.condition("datum.is_clear", alt.value([1, 0]), alt.value([4, 3])),
             tooltip=["between:N", "figure:N"],
         )
@@ -295,7 +376,9 @@ def network(
     halo = base.mark_text(**written, stroke="white", strokeWidth=4).encode(text="name:N")
     name = base.mark_text(**written, color="#1f3b4d").encode(text="name:N")
     size = {"width": max(240, 170 * columns), "height": max(80, 42 * rows)}
-    chart = (link + dot + halo + name).properties(title={"text": title, "subtitle": subtitle}, **size)
+    chart = (link + dot + halo + name).properties(
+        title={"text": title, "subtitle": subtitle}, **size
+    )
     return _kept(chart.properties(view={"stroke": None}), path)
 
 
@@ -304,7 +387,9 @@ def stacked(tables: Sequence[Table]) -> Any:
     alt = imported("altair")
 
     charts = [table.plot() for table in tables]
-    return charts[0] if len(charts) == 1 else alt.vconcat(*charts).resolve_scale(color="independent")
+    return (
+        charts[0] if len(charts) == 1 else alt.vconcat(*charts).resolve_scale(color="independent")
+    )
 
 
 def beneath(charts: Sequence[Any]) -> Any:
@@ -342,7 +427,8 @@ def save(chart: Any, path: str) -> None:
             draft.write_text(svg(chart))
         elif kind == ".html":
             page = vl_convert.vegalite_to_html(chart.to_json(), bundle=True)
-            licence = VEGA_LICENCE.read_text(encoding="utf-8")  # of the scripts in the page, which leave it out
+            # of the scripts in the page, which leave it out
+            licence = VEGA_LICENCE.read_text(encoding="utf-8")
             draft.write_text(f"{page}\n<!--\n{licence}-->\n", encoding="utf-8")
         else:
             draft.write_text(chart.to_json())

@@ -19,12 +19,19 @@ Label = str | int | bool
 OPEN = 1 << 64  # the number of codes of an open alphabet: 64-bit fingerprints
 MOST_SPELLED = 128  # bits of a spelling
 MOST_LABELS = 1 << 26
-FORMS = CODE, SPELLING, MEMBERS = ("code", "spelling", "members")  # what an encoding may read of an attribute
+# what an encoding may read of an attribute
+FORMS = CODE, SPELLING, MEMBERS = (
+    "code",
+    "spelling",
+    "members",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """A column of sets: person i has ``codes[starts[i]:starts[i + 1]]``, in increasing order, each once."""
+    """A column of sets: person i has ``codes[starts[i]:starts[i + 1]]``, in increasing order, each
+    once.
+    """
 
     starts: NDArray[np.int64]
     codes: Codes
@@ -48,7 +55,8 @@ class Sets:
         """Sets from pairs of person and code, in any order; what is repeated counts once."""
         if people and size > (1 << 62) // people:
             raise InvalidInput(f"a column of {people} sets of {size} values is too large")
-        pairs = np.sort(owners * size + codes.astype(np.int64))  # np.unique would hash, which takes ten times as long
+        # np.unique would hash, which takes ten times as long
+        pairs = np.sort(owners * size + codes.astype(np.int64))
         if len(pairs):
             pairs = pairs[np.concatenate([[True], pairs[1:] != pairs[:-1]])]
         owners, members = np.divmod(pairs, size)
@@ -58,7 +66,9 @@ class Sets:
 
 @dataclass(frozen=True)
 class Attribute(ABC):
-    """One column of a record. ``size`` counts its codes; ``sensitive`` attributes only ever leave as whispers."""
+    """One column of a record. ``size`` counts its codes; ``sensitive`` attributes only ever leave
+    as whispers.
+    """
 
     kind: ClassVar[str]
     sensitive: bool = field(default=True, kw_only=True)
@@ -73,7 +83,9 @@ class Attribute(ABC):
 
     @abstractmethod
     def code(self, value: Any) -> int:
-        """The code of one value; raises ``ValueError`` or ``TypeError`` (without a message) if it has none."""
+        """The code of one value; raises ``ValueError`` or ``TypeError`` (without a message) if it
+        has none.
+        """
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
@@ -102,7 +114,9 @@ class Attribute(ABC):
         return self.labels()[number] if number < self.size else None
 
     def short_spellings(self, most: int) -> Words:
-        """The spellings of the shortest values that people may write, at most so many; none where none are shorter."""
+        """The spellings of the shortest values that people may write, at most so many; none where
+        none are shorter.
+        """
         return np.zeros((0, 2), np.uint64)
 
     def prefix_label(self, number: int, length: int) -> str:
@@ -120,14 +134,17 @@ class Attribute(ABC):
         return words
 
     def substitute(self, form: str, entropy: Entropy) -> Any:
-        """What is reported of a person who has no valid value, so that nobody's silence tells: a uniform draw.
+        """What is reported of a person who has no valid value, so that nobody's silence tells: a
+        uniform draw.
 
         ``form`` says what an encoding reads: a code, a spelling, or the members of a set.
         """
         return entropy.below(self.size)
 
     def known_members(self, value: Any) -> list[int]:
-        """The codes of those members of a set that the schema lists; the others nobody is asked about."""
+        """The codes of those members of a set that the schema lists; the others nobody is asked
+        about.
+        """
         return self.members(value)
 
     def members(self, value: Any) -> list[int]:
@@ -154,7 +171,9 @@ class Attribute(ABC):
 
 @dataclass(frozen=True)
 class Single(Attribute):
-    """One value of those that the schema has; ``other`` is the one of them that stands for every value it lacks."""
+    """One value of those that the schema has; ``other`` is the one of them that stands for every
+    value it lacks.
+    """
 
     other: Label | None = field(default=None, kw_only=True, repr=False)
 

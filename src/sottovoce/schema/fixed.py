@@ -1,4 +1,6 @@
-"""Numbers of a fixed-point scale, such as amounts of money: exact decimals that only ever travel in clear."""
+"""Numbers of a fixed-point scale, such as amounts of money: exact decimals that only ever travel in
+clear.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ _DECIMAL = re.compile(r"\s*([+-]?)([0-9]{1,40})(?:\.([0-9]{1,40}))?\s*", re.ASCI
 
 @dataclass(frozen=True)
 class FixedPoint(Attribute):
-    """A decimal from ``low`` to ``high``, ends included, of at most ``decimals`` digits after the point.
+    """A decimal from ``low`` to ``high``, ends included, of at most ``decimals`` digits after the
+    point.
 
-    It is kept as a scaled integer: 12.3 of two decimals is 1230. It may only be public, a column that travels in clear
-    beside the whisper (``sv.plan(..., public=...)``): ``sensitive`` must be False, and no question asks about it.
+    It is kept as a scaled integer: 12.3 of two decimals is 1230. It may only be public, a column
+    that travels in clear beside the whisper (``sv.plan(..., public=...)``): ``sensitive`` must be
+    False, and no question asks about it.
 
     >>> amount = FixedPoint(0, "9999.99", decimals=2, sensitive=False)
     >>> amount.scaled("12.3"), amount.written(1230)
@@ -35,11 +39,15 @@ class FixedPoint(Attribute):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sensitive:
-            raise InvalidInput("sensitive (True) must be False: a fixed-point number only ever travels in clear")
+            raise InvalidInput(
+                "sensitive (True) must be False: a fixed-point number only ever travels in clear"
+            )
         object.__setattr__(self, "decimals", plain(self.decimals))
         is_whole = isinstance(self.decimals, int) and not isinstance(self.decimals, bool)
         if not is_whole or not 0 <= self.decimals <= MOST_DECIMALS:
-            raise InvalidInput(f"decimals ({self.decimals}) must be an integer from 0 to {MOST_DECIMALS}")
+            raise InvalidInput(
+                f"decimals ({self.decimals}) must be an integer from 0 to {MOST_DECIMALS}"
+            )
         try:
             first, last = (scaled_decimal(end, self.decimals) for end in (self.low, self.high))
         except (ValueError, TypeError, OverflowError):
@@ -50,7 +58,8 @@ class FixedPoint(Attribute):
             raise InvalidInput(f"high ({self.high}) must be greater than low ({self.low})")
         if max(abs(first), abs(last)) > LARGEST_INTEGER:
             raise InvalidInput(
-                "low and high must lie within 2^53 when scaled, so that every language can read the plan"
+                "low and high must lie within 2^53 when scaled, so that every language can read "
+                "the plan"
             )
         object.__setattr__(self, "low", self.written(first))
         object.__setattr__(self, "high", self.written(last))
@@ -70,7 +79,9 @@ class FixedPoint(Attribute):
         return self.last - self.first + 1
 
     def scaled(self, value: Any) -> int:
-        """The scaled integer of one value; raises ``ValueError`` or ``TypeError`` if it is not exactly one of these."""
+        """The scaled integer of one value; raises ``ValueError`` or ``TypeError`` if it is not
+        exactly one of these.
+        """
         number = scaled_decimal(value, self.decimals)
         if not self.first <= number <= self.last:
             raise ValueError

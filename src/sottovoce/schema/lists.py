@@ -65,12 +65,18 @@ class Categorical(Single):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        values = self.values if isinstance(self.values, range) else tuple(plain(value) for value in self.values)
+        values = (
+            self.values
+            if isinstance(self.values, range)
+            else tuple(plain(value) for value in self.values)
+        )
         if len(values[:2]) < 2:
             raise InvalidInput("values must be at least 2")
         ends = (values[0], values[-1]) if isinstance(values, range) else values
         if any(isinstance(value, int) and abs(value) > LARGEST_INTEGER for value in ends):
-            raise InvalidInput("values must lie within 2^53, so that every language can read the plan")
+            raise InvalidInput(
+                "values must lie within 2^53, so that every language can read the plan"
+            )
         if not isinstance(values, range):
             wrong = [value for value in values if not isinstance(value, str | int)]
             if wrong:
@@ -78,7 +84,11 @@ class Categorical(Single):
             if len(set(values)) < len(values):
                 raise InvalidInput("values must be distinct")
         object.__setattr__(self, "values", values)
-        lookup = None if isinstance(values, range) else {value: code for code, value in enumerate(values)}
+        lookup = (
+            None
+            if isinstance(values, range)
+            else {value: code for code, value in enumerate(values)}
+        )
         object.__setattr__(self, "_lookup", lookup)
         self._settle_other()
 
@@ -107,7 +117,10 @@ class Categorical(Single):
 
     def options(self) -> dict[str, Any]:
         if isinstance(self.values, range):
-            return {"range": [self.values.start, self.values.stop, self.values.step], **self._other_option()}
+            return {
+                "range": [self.values.start, self.values.stop, self.values.step],
+                **self._other_option(),
+            }
         return {"values": list(self.values), **self._other_option()}
 
     def _written(self, code: int) -> Label:

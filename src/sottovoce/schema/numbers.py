@@ -27,7 +27,8 @@ from sottovoce.schema.attribute import (
 
 @dataclass(frozen=True)
 class Ordinal(Single):
-    """A whole number from ``low`` to ``high``, ends included; ``bins`` of equal width, or every integer.
+    """A whole number from ``low`` to ``high``, ends included; ``bins`` of equal width, or every
+    integer.
 
     >>> Ordinal(18, 97, bins=16).code(23)
     1
@@ -42,14 +43,26 @@ class Ordinal(Single):
         super().__post_init__()
         for field_name in ("low", "high", "bins"):
             object.__setattr__(self, field_name, plain(getattr(self, field_name)))
-        whole_ends = all(isinstance(end, int) and not isinstance(end, bool) for end in (self.low, self.high))
+        whole_ends = all(
+            isinstance(end, int) and not isinstance(end, bool) for end in (self.low, self.high)
+        )
         if not whole_ends or self.high <= self.low:
-            raise InvalidInput(f"high ({self.high}) must be an integer greater than low ({self.low})")
-        whole_bins = self.bins is None or (isinstance(self.bins, int) and not isinstance(self.bins, bool))
-        if not whole_bins or (self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1):
-            raise InvalidInput(f"bins ({self.bins}) must lie between 2 and the number of integers in the range")
+            raise InvalidInput(
+                f"high ({self.high}) must be an integer greater than low ({self.low})"
+            )
+        whole_bins = self.bins is None or (
+            isinstance(self.bins, int) and not isinstance(self.bins, bool)
+        )
+        if not whole_bins or (
+            self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1
+        ):
+            raise InvalidInput(
+                f"bins ({self.bins}) must lie between 2 and the number of integers in the range"
+            )
         if max(abs(self.low), abs(self.high)) > LARGEST_INTEGER:
-            raise InvalidInput("low and high must lie within 2^53, so that every language can read the plan")
+            raise InvalidInput(
+                "low and high must lie within 2^53, so that every language can read the plan"
+            )
         self._settle_other()
 
     @property
@@ -77,7 +90,10 @@ class Ordinal(Single):
             return range(self.low, self.high + 1)
         span = self.high - self.low + 1
         first = [self.low - (-code * span // self.bins) for code in range(self.bins + 1)]
-        return [str(start) if end - start == 1 else f"{start} to {end - 1}" for start, end in pairwise(first)]
+        return [
+            str(start) if end - start == 1 else f"{start} to {end - 1}"
+            for start, end in pairwise(first)
+        ]
 
     def options(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high, "bins": self.bins, **self._other_option()}
@@ -105,11 +121,17 @@ class Integer(Single):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "bits", plain(self.bits))
-        if not isinstance(self.bits, int) or isinstance(self.bits, bool) or not 1 <= self.bits <= MOST_SPELLED:
+        if (
+            not isinstance(self.bits, int)
+            or isinstance(self.bits, bool)
+            or not 1 <= self.bits <= MOST_SPELLED
+        ):
             raise InvalidInput(f"bits ({self.bits}) must be an integer from 1 to {MOST_SPELLED}")
         self._settle_other()
         if self.other is not None and int(self.other) > LARGEST_INTEGER:
-            raise InvalidInput("other must lie within 2^53, so that every language can read the plan")
+            raise InvalidInput(
+                "other must lie within 2^53, so that every language can read the plan"
+            )
 
     @property
     def size(self) -> int:

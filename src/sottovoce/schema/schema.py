@@ -19,12 +19,22 @@ from sottovoce.schema.numbers import Integer, Ordinal
 from sottovoce.schema.sets import Items
 from sottovoce.schema.text import Text
 
-# Every attribute there is. A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
-ATTRIBUTES: tuple[type[Attribute], ...] = (Boolean, Categorical, Ordinal, Integer, Text, Items, FixedPoint)
+# Every attribute there is. A new one is a class in a file of this folder, a line here, and its kind
+# in docs/wire.md.
+ATTRIBUTES: tuple[type[Attribute], ...] = (
+    Boolean,
+    Categorical,
+    Ordinal,
+    Integer,
+    Text,
+    Items,
+    FixedPoint,
+)
 _CLASSES = tuple(attribute.__name__ for attribute in ATTRIBUTES)
 
-# characters that nobody sees, beside those for control and format: signs that are drawn as nothing (a braille pattern,
-# a filler, a note without a head, blank hieroglyphs, an object's place), and Unicode's Default_Ignorable_Code_Point
+# characters that nobody sees, beside those for control and format: signs that are drawn as nothing
+# (a braille pattern, a filler, a note without a head, blank hieroglyphs, an object's place), and
+# Unicode's Default_Ignorable_Code_Point
 _UNSEEN = frozenset((
     0x2800, 0xFFFC, 0x13441, 0x13442, 0x16FE4, 0x1D159,
     0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2065, 0x3164, 0xFFA0,
@@ -73,13 +83,21 @@ class Schema(Mapping[str, Attribute]):
         return code
 
     def read(self, name: str, value: Any, form: str) -> Any:
-        """One value of one attribute in the form that an encoding reads: its code, its spelling, or its members."""
+        """One value of one attribute in the form that an encoding reads: its code, its spelling, or
+        its members.
+        """
         attribute = self[name]
-        reading = {CODE: attribute.code, SPELLING: attribute.spell, MEMBERS: attribute.members}[form]
+        reading = {CODE: attribute.code, SPELLING: attribute.spell, MEMBERS: attribute.members}[
+            form
+        ]
         return _reading(name, attribute, form, lambda: reading(value))
 
-    def encode(self, record: Mapping[str, Any], names: Iterable[str] | None = None, form: str = CODE) -> dict[str, Any]:
-        """One person's record as codes, for the attributes in ``names`` (all of them by default)."""
+    def encode(
+        self, record: Mapping[str, Any], names: Iterable[str] | None = None, form: str = CODE
+    ) -> dict[str, Any]:
+        """One person's record as codes, for the attributes in ``names`` (all of them by
+        default).
+        """
         unknown = [name for name in record if name not in self._attributes]
         if unknown:
             raise InvalidInput(f"attribute {unknown[0]!r} is not in the schema")
@@ -89,28 +107,44 @@ class Schema(Mapping[str, Attribute]):
                 raise InvalidInput(f"attribute {name!r} is missing from the record")
         return {name: self.read(name, record[name], form) for name in wanted}
 
-    def encode_valid(self, record: Mapping[str, Any], names: Iterable[str], form: str = CODE) -> dict[str, Any]:
-        """As :meth:`encode`, of whatever a record holds: attributes without a valid value are left out.
+    def encode_valid(
+        self, record: Mapping[str, Any], names: Iterable[str], form: str = CODE
+    ) -> dict[str, Any]:
+        """As :meth:`encode`, of whatever a record holds: attributes without a valid value are left
+        out.
 
         Of a set, the members that the schema lists are read, and what else it holds is left out.
         """
         found = {}
         for name in names:
             attribute = self[name]
-            reading = {CODE: attribute.code, SPELLING: attribute.spell, MEMBERS: attribute.known_members}[form]
+            reading = {
+                CODE: attribute.code,
+                SPELLING: attribute.spell,
+                MEMBERS: attribute.known_members,
+            }[form]
             with suppress(Exception):  # no value may make a device fail, whatever it is
                 found[name] = reading(record[name])
         return found
 
     def encode_table(
-        self, table: Any, names: Iterable[str], form: str = CODE, rows: NDArray[np.bool_] | None = None
+        self,
+        table: Any,
+        names: Iterable[str],
+        form: str = CODE,
+        rows: NDArray[np.bool_] | None = None,
     ) -> dict[str, Any]:
-        """Columns of a dict, pandas or Arrow table as codes, or in another form; of the marked ``rows`` only."""
+        """Columns of a dict, pandas or Arrow table as codes, or in another form; of the marked
+        ``rows`` only.
+        """
         return {name: self._column(name, table, form, rows) for name in names}
 
     def rows_of(self, table: Any, name: str) -> int:
         """How many rows a table's column has."""
-        present = next((getattr(table, key) for key in ("column_names", "columns") if hasattr(table, key)), table)
+        present = next(
+            (getattr(table, key) for key in ("column_names", "columns") if hasattr(table, key)),
+            table,
+        )
         if name not in list(present):
             raise InvalidInput(f"attribute {name!r} is missing from the table")
         return len(table[name])
@@ -145,13 +179,23 @@ class Schema(Mapping[str, Attribute]):
 
 
 def _check_name(name: str) -> None:
-    """Refuse names that JavaScript would move, and those that look like another name, with an account of its own."""
+    """Refuse names that JavaScript would move, and those that look like another name, with an
+    account of its own.
+    """
     if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0"):
-        raise InvalidInput(f"attribute {name!r}: a name must not be a number, which JavaScript would move")
+        raise InvalidInput(
+            f"attribute {name!r}: a name must not be a number, which JavaScript would move"
+        )
     if name != " ".join(name.split()):
-        raise InvalidInput(f"attribute {name!r}: a name must have no spaces but single ones between its words")
-    if any(unicodedata.category(letter) in ("Cc", "Cf") or ord(letter) in _UNSEEN for letter in name):
-        raise InvalidInput(f"attribute {name!a}: a name must have no control characters and no invisible ones")
+        raise InvalidInput(
+            f"attribute {name!r}: a name must have no spaces but single ones between its words"
+        )
+    if any(
+        unicodedata.category(letter) in ("Cc", "Cf") or ord(letter) in _UNSEEN for letter in name
+    ):
+        raise InvalidInput(
+            f"attribute {name!a}: a name must have no control characters and no invisible ones"
+        )
     if not unicodedata.is_normalized("NFC", name):
         raise InvalidInput(f"attribute {name!a}: a name must be in Unicode's normal form C")
 
@@ -168,7 +212,9 @@ def _attribute(name: str, body: dict[str, Any]) -> Attribute:
     except InvalidInput as wrong:
         raise InvalidInput(f"attribute {name!r}: {wrong}") from None
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"attribute {name!r}: options ({', '.join(body)}) do not fit {kind}") from None
+        raise InvalidInput(
+            f"attribute {name!r}: options ({', '.join(body)}) do not fit {kind}"
+        ) from None
 
 
 def _reading(name: str, attribute: Attribute, form: str, read: Callable[[], Any]) -> Any:
@@ -199,7 +245,9 @@ def _without_missing(name: str, column: Any) -> Any:
 
 
 def _array(name: str, column: Any) -> NDArray[Any]:
-    """A column as numpy has it; text stays as objects, since numpy's own strings lose trailing zero characters."""
+    """A column as numpy has it; text stays as objects, since numpy's own strings lose trailing zero
+    characters.
+    """
     missing = InvalidInput(f"attribute {name!r}: the column must have no missing values")
     column = _without_missing(name, column)
     if type(column).__module__.startswith("pyarrow"):

@@ -23,9 +23,10 @@ LONGER = REFUSE, CUT = ("refuse", "cut")  # what becomes of text that is too lon
 class Text(Attribute):
     """A string nobody can list beforehand: an open alphabet, up to ``bytes`` bytes of UTF-8.
 
-    ``alphabet``: the only characters there are, which makes popular strings easier to find; ``other``: one of them
-    that stands for all the rest. ``longer``: whether a longer string is refused or cut. Its code is a 64-bit
-    fingerprint (the first eight bytes of SHA-256, little endian); its spelling has the characters themselves.
+    ``alphabet``: the only characters there are, which makes popular strings easier to find;
+    ``other``: one of them that stands for all the rest. ``longer``: whether a longer string is
+    refused or cut. Its code is a 64-bit fingerprint (the first eight bytes of SHA-256, little
+    endian); its spelling has the characters themselves.
 
     >>> Text(bytes=20).code("hello") == Text(bytes=20).code("hello")
     True
@@ -54,7 +55,9 @@ class Text(Attribute):
     def _check_alphabet(self, alphabet: Any) -> None:
         if not isinstance(alphabet, str) or len(alphabet) < 2 or len(set(alphabet)) < len(alphabet):
             raise InvalidInput("alphabet must be a string of at least 2 different characters")
-        if self.other is not None and (not isinstance(self.other, str) or self.other not in set(alphabet)):
+        if self.other is not None and (
+            not isinstance(self.other, str) or self.other not in set(alphabet)
+        ):
             raise InvalidInput(f"other ({self.other}) must be a character of the alphabet")
         if max(map(_weight, alphabet)) > self.bytes:
             raise InvalidInput(f"bytes ({self.bytes}) must hold any character of the alphabet")
@@ -76,7 +79,9 @@ class Text(Attribute):
     @property
     def symbols(self) -> int:
         """Characters (or bytes) of the longest spelling."""
-        return self.bytes if self.alphabet is None else self.bytes // min(map(_weight, self.alphabet))
+        return (
+            self.bytes if self.alphabet is None else self.bytes // min(map(_weight, self.alphabet))
+        )
 
     @property
     def spelling_bits(self) -> int:
@@ -87,7 +92,13 @@ class Text(Attribute):
         weights = _UTF8 if self.alphabet is None else Counter(map(_weight, self.alphabet))
         counts = [1]  # strings of so many bytes
         for size in range(1, self.bytes + 1):
-            counts.append(sum(many * counts[size - weight] for weight, many in weights.items() if weight <= size))
+            counts.append(
+                sum(
+                    many * counts[size - weight]
+                    for weight, many in weights.items()
+                    if weight <= size
+                )
+            )
         return sum(counts)
 
     def fitted(self, value: Any) -> str:
@@ -98,7 +109,9 @@ class Text(Attribute):
         if self.alphabet is not None:
             known = self._symbols
             if self.other is not None:
-                text = "".join(character if character in known else self.other for character in text)
+                text = "".join(
+                    character if character in known else self.other for character in text
+                )
             elif not known.keys() >= set(text):
                 raise ValueError
         data = text.encode()
@@ -109,7 +122,11 @@ class Text(Attribute):
         return text
 
     def substitute(self, form: str, entropy: Entropy) -> Any:
-        return entropy.bits(self.spelling_bits) if form == SPELLING else super().substitute(form, entropy)
+        return (
+            entropy.bits(self.spelling_bits)
+            if form == SPELLING
+            else super().substitute(form, entropy)
+        )
 
     def code(self, value: Any) -> int:
         return int.from_bytes(hashlib.sha256(self.fitted(value).encode()).digest()[:8], "little")
@@ -122,7 +139,9 @@ class Text(Attribute):
             return int.from_bytes(text.encode().ljust(self.bytes, b"\0"), "big")
         number = 0
         for place in range(self.symbols):
-            number = number << self.symbol_bits | (self._symbols[text[place]] if place < len(text) else 0)
+            number = number << self.symbol_bits | (
+                self._symbols[text[place]] if place < len(text) else 0
+            )
         return number
 
     def spelled(self, number: int) -> Label | None:
@@ -137,7 +156,9 @@ class Text(Attribute):
         if self.alphabet is None:
             return number.to_bytes(self.bytes, "big").rstrip(b"\0").decode()
         bits = self.symbol_bits
-        places = [number >> bits * place & (1 << bits) - 1 for place in reversed(range(self.symbols))]
+        places = [
+            number >> bits * place & (1 << bits) - 1 for place in reversed(range(self.symbols))
+        ]
         return "".join(self.alphabet[place - 1] for place in places if place)
 
     def short_spellings(self, most: int) -> Words:
@@ -158,7 +179,9 @@ class Text(Attribute):
             ]
             by_length.append(np.concatenate(longer))
         shifts = [self.spelling_bits - bits * length for length in range(len(by_length))]
-        return np.concatenate([_shifted(each, shift) for each, shift in zip(by_length, shifts, strict=True)])
+        return np.concatenate(
+            [_shifted(each, shift) for each, shift in zip(by_length, shifts, strict=True)]
+        )
 
     @cached_property
     def _characters(self) -> dict[int, NDArray[np.uint64]]:
@@ -166,7 +189,9 @@ class Text(Attribute):
         if self.alphabet is not None:
             return {1: np.arange(1, len(self.alphabet) + 1, dtype=np.uint64)}
         by_size: dict[int, list[int]] = {}
-        for character in map(chr, range(0x10000)):  # those beyond have four bytes, and are never short
+        for character in map(
+            chr, range(0x10000)
+        ):  # those beyond have four bytes, and are never short
             if character.isprintable():
                 data = character.encode()
                 by_size.setdefault(len(data), []).append(int.from_bytes(data, "big"))
@@ -192,7 +217,9 @@ class Text(Attribute):
     @property
     def rule(self) -> str:
         size = "" if self.longer == CUT else f" of at most {self.bytes} bytes of UTF-8"
-        letters = "" if self.alphabet is None or self.other is not None else " of the schema's alphabet"
+        letters = (
+            "" if self.alphabet is None or self.other is not None else " of the schema's alphabet"
+        )
         return f"value must be text{size}{letters}"
 
 

@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_MOVED = 3  # rows that were added or removed before a half of the file
-LARGEST_CHANCE = 1e-5  # with which other people in any order are taken for a copy, in each comparison
+# with which other people in any order are taken for a copy, in each comparison
+LARGEST_CHANCE = 1e-5
 
 
 def is_copy(rows: NDArray[np.int64], drawn: NDArray[Any], here: NDArray[Any]) -> bool:
     """Whether many more rows are equal at one distance than at the next ones.
 
-    Rows of other people are as often equal at the same places as one place further up or down: that holds if there
-    are few values, and if both files are sorted. Of a copy those at the same places are equal, and others by chance.
-    Where rows were added or removed, a half of the file is compared, and at distances of up to ``MOST_MOVED``.
+    Rows of other people are as often equal at the same places as one place further up or down: that
+    holds if there are few values, and if both files are sorted. Of a copy those at the same places
+    are equal, and others by chance. Where rows were added or removed, a half of the file is
+    compared, and at distances of up to ``MOST_MOVED``.
 
     Args:
         rows: the numbers, from 0 and ascending, of the rows that were drawn of the first file
@@ -33,11 +35,15 @@ def is_copy(rows: NDArray[np.int64], drawn: NDArray[Any], here: NDArray[Any]) ->
     [True, False]
     """
     distances = range(-MOST_MOVED - 1, MOST_MOVED + 2)
-    equal = {distance: _equal(rows + distance, drawn, here) for distance in distances}  # each (rows,)
+    equal = {
+        distance: _equal(rows + distance, drawn, here) for distance in distances
+    }  # each (rows,)
     half = len(rows) // 2
     for part in (slice(None), slice(half), slice(half, None)):
         for distance in distances[1:-1]:
-            at, above, below = (equal[each][part] for each in (distance, distance - 1, distance + 1))
+            at, above, below = (
+                equal[each][part] for each in (distance, distance - 1, distance + 1)
+            )
             if _is_more(at, above) and _is_more(at, below):
                 return True
     return False
@@ -52,7 +58,9 @@ def _equal(places: NDArray[np.int64], drawn: NDArray[Any], here: NDArray[Any]) -
 
 
 def _is_more(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
-    """A sign test: of the rows that are equal in one comparison alone, too many are so in the first."""
+    """A sign test: of the rows that are equal in one comparison alone, too many are so in the
+    first.
+    """
     ones = int(np.count_nonzero(one & ~other))
     others = int(np.count_nonzero(other & ~one))
     both = ones + others

@@ -1,4 +1,6 @@
-"""The journal of `sottovoce send`: what was drawn for each row, durable before it leaves, so that it is drawn once."""
+"""The journal of `sottovoce send`: what was drawn for each row, durable before it leaves, so that
+it is drawn once.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ class DrawnReport:
         if self.report.public:
             sent["public"] = self.report.columns.to_json(self.report.public)
         if self.assignment is not None:
-            sent |= {"expires": self.assignment.expires, "signature": self.assignment.signature.hex()}
+            sent |= {
+                "expires": self.assignment.expires,
+                "signature": self.assignment.signature.hex(),
+            }
         return {"row": self.row, "digest": self.digest.hex(), **sent}
 
     @classmethod
@@ -60,23 +65,30 @@ class DrawnReport:
         if "signature" in body:
             given = Assignment(plan.id, id, body["expires"], bytes.fromhex(body["signature"]))
         public = plan.public.from_json(body.get("public"))
-        report = Report(plan.id, body["cohort"], bytes.fromhex(body["payload"]), public, plan.public)
+        report = Report(
+            plan.id, body["cohort"], bytes.fromhex(body["payload"]), public, plan.public
+        )
         return cls(body["row"], bytes.fromhex(body["digest"]), id, report, given)
 
 
 def journal_beside(people: Path, plan: Plan) -> Path:
-    """Where the journal of a people's file lies, unless somebody says otherwise; one for each plan."""
+    """Where the journal of a people's file lies, unless somebody says otherwise;
+    one for each plan.
+    """
     real = people.resolve()
     return real.with_name(f"{real.name}.{plan.id[:16]}.journal")
 
 
 class Record:
-    """What a journal says: its people's file, its key, which rows were drawn, and which of them the collector has."""
+    """What a journal says: its people's file, its key, which rows were drawn, and which of them the
+    collector has.
+    """
 
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path, self._plan = path, plan
         self.people: Path | None = None  # whose journal it is; of a new one nobody's
-        self.collector: str | None = None  # where its reports go; journals of earlier versions do not tell
+        # where its reports go; journals of earlier versions do not tell
+        self.collector: str | None = None
         self.digests: dict[int, bytes] = {}  # of the rows that were drawn
         self.acknowledged: set[int] = set()
         self._key = b""
@@ -90,7 +102,9 @@ class Record:
             except (AttributeError, KeyError, TypeError, ValueError) as wrong:
                 if isinstance(wrong, PlanMismatch):
                     raise
-                raise InvalidInput(f"journal ({self.path}): line {count} is not one that send wrote") from None
+                raise InvalidInput(
+                    f"journal ({self.path}): line {count} is not one that send wrote"
+                ) from None
             self._end = place
 
     def _take_in(self, body: Mapping[str, Any], is_head: bool) -> None:
@@ -117,7 +131,9 @@ class Record:
         if body["journal"] != FORMAT:
             raise ValueError
         if body["plan"] != self._plan.id:
-            raise PlanMismatch(f"journal ({self.path}) belongs to another plan; give --journal FILE, another one")
+            raise PlanMismatch(
+                f"journal ({self.path}) belongs to another plan; give --journal FILE, another one"
+            )
         self._key = bytes.fromhex(body["key"])
         self.people = Path(body["people"])
 
@@ -127,7 +143,9 @@ class Record:
         return hmac.digest(self._key, text.encode(), "sha256")[:DIGEST_BYTES]
 
     def is_of(self, people: Path) -> bool:
-        """Whether it was made for this file, under this name or another one that still leads to it."""
+        """Whether it was made for this file, under this name or another one that still
+        leads to it.
+        """
         if self.people is None:
             return False
         try:
@@ -136,7 +154,9 @@ class Record:
             return False
 
     def is_left(self) -> bool:
-        """Whether the file that it was made for is no longer there: it may have got another name."""
+        """Whether the file that it was made for is no longer there:
+        it may have got another name.
+        """
         try:
             os.lstat(self.people or "")
         except (FileNotFoundError, NotADirectoryError):
@@ -159,7 +179,8 @@ def other_records(people: Path, plan: Plan) -> Iterator[Record]:
             continue
         except OSError as wrong:
             raise InvalidInput(
-                f"journal ({path}) cannot be read ({wrong.strerror}): it may be of these people; if it is not, "
+                f"journal ({path}) cannot be read ({wrong.strerror}): it may be of these people; "
+                "if it is not, "
                 f"give --journal FILE, a new one"
             ) from None
         yield found
@@ -174,10 +195,12 @@ def _read_unlocked(record: Record) -> None:
 
 
 class Journal(Record):
-    """Lines of JSON, each with its checksum, that only its owner may read: a head, then draws and acknowledgements.
+    """Lines of JSON, each with its checksum, that only its owner may read: a head, then draws and
+    acknowledgements.
 
-    A draw is on the disk when :meth:`write` returns. A last line that a crash tore was never sent, and is cut off.
-    Whoever reads a journal can test guesses about a row against its digest: it is as secret as the people's file.
+    A draw is on the disk when :meth:`write` returns. A last line that a crash tore was never sent,
+    and is cut off. Whoever reads a journal can test guesses about a row against its digest: it is
+    as secret as the people's file.
     """
 
     def __init__(self, path: Path, plan: Plan, people: Path) -> None:
@@ -201,7 +224,8 @@ class Journal(Record):
         self.read(self._file)
         if self._end and not self.is_of(people) and not self.is_left():
             raise InvalidInput(
-                f"journal ({self.path}) is of another people's file, {self.people}; give each file a journal of its "
+                f"journal ({self.path}) is of another people's file, {self.people}; give each file "
+                "a journal of its "
                 f"own with --journal FILE, or remove that file if it is a copy of this one"
             )
         os.fchmod(self._file, 0o600)
@@ -210,7 +234,12 @@ class Journal(Record):
         if not self._end:
             self._key = os.urandom(32)
             self.people = people.resolve()
-            head = {"journal": FORMAT, "plan": self._plan.id, "people": str(self.people), "key": self._key.hex()}
+            head = {
+                "journal": FORMAT,
+                "plan": self._plan.id,
+                "people": str(self.people),
+                "key": self._key.hex(),
+            }
             self._append([head], durable=True)
             sync_folder(self.path)
         self._is_own = True
@@ -219,12 +248,15 @@ class Journal(Record):
         """Refuse another collector than the one that acknowledged, unless that one has moved."""
         if self.collector not in (None, address) and not is_moved:
             raise InvalidInput(
-                f"to ({address}): the reports of journal {self.path} go to {self.collector}; give --to "
-                f"{self.collector}, or if that same collector now has this address --moved; nothing was drawn or sent"
+                f"to ({address}): the reports of journal {self.path} go to {self.collector}; give "
+                "--to "
+                f"{self.collector}, or if that same collector now has this address --moved; "
+                "nothing was drawn or sent"
             )
 
     def belong_to(self, people: Path, collector: str) -> None:
-        """From here on it is the journal of this file, which has all the rows that were drawn under another name.
+        """From here on it is the journal of this file, which has all the rows that were drawn under
+        another name.
 
         Its reports go to this collector.
         """
@@ -242,7 +274,9 @@ class Journal(Record):
             self.digests.update((drawn.row, drawn.digest) for drawn in draws)
 
     def acknowledge(self, rows: Sequence[int]) -> None:
-        """Note what the collector has. If this is lost, a report is sent again under its id, and counts once."""
+        """Note what the collector has. If this is lost, a report is sent again under its id, and
+        counts once.
+        """
         with self._lock:
             self._append([{"acknowledged": list(rows)}], durable=False)
             self.acknowledged.update(rows)
@@ -280,7 +314,8 @@ def _opened(path: Path) -> int:
         file = os.open(path, flags, 0o600)
     except OSError as wrong:
         raise InvalidInput(
-            f"journal ({path}) cannot be written ({wrong.strerror}); --journal FILE names another place for it, "
+            f"journal ({path}) cannot be written ({wrong.strerror}); --journal FILE names another "
+            "place for it, "
             f"the same in every run"
         ) from None
     try:
@@ -332,7 +367,9 @@ def _line(body: Mapping[str, Any]) -> bytes:
 
 
 def _lines(file: int, path: Path, end: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(where it ends, what it says) of every line up to ``end``; the last may be torn, unless it is the head."""
+    """(where it ends, what it says) of every line up to ``end``; the last may be torn, unless it is
+    the head.
+    """
     end = os.fstat(file).st_size if end is None else end
     foreign = f"journal ({path}) must be a file that an earlier send wrote, or a new or empty one"
     if end and not _HEAD.match(os.pread(file, _HEAD_BYTES, 0)):
@@ -341,7 +378,9 @@ def _lines(file: int, path: Path, end: int | None = None) -> Iterator[tuple[int,
     for count, line in enumerate(_split(file, end), start=1):
         body = _parsed(line)
         if body is None and place + len(line) < end:
-            raise InvalidInput(f"journal ({path}): line {count} is damaged; what was drawn cannot be told")
+            raise InvalidInput(
+                f"journal ({path}): line {count} is damaged; what was drawn cannot be told"
+            )
         if body is None and count == 1:
             raise InvalidInput(foreign)
         if body is None:

@@ -19,12 +19,18 @@ DEVICES_PER_STEP = 500  # how often the bar moves
 
 
 def whispers(
-    plan: Plan, path: Path, seed: int | None, advance: Callable[[int], None], members: SeriesMembership | None = None
+    plan: Plan,
+    path: Path,
+    seed: int | None,
+    advance: Callable[[int], None],
+    members: SeriesMembership | None = None,
 ) -> Iterator[Reports]:
-    """The reports of everybody in a file, batch by batch; of ``members`` only those whose round this is.
+    """The reports of everybody in a file, batch by batch; of ``members`` only those whose round
+    this is.
 
-    Without ``seed`` every row is a device that draws from the operating system's entropy. With one the crowd is
-    simulated; equal rows in a CSV and a Parquet file then give equal reports, and a row has one round in all plans.
+    Without ``seed`` every row is a device that draws from the operating system's entropy. With one
+    the crowd is simulated; equal rows in a CSV and a Parquet file then give equal reports, and a
+    row has one round in all plans.
     """
     done = 0
     for number, table in enumerate(batches(path, plan)):
@@ -38,7 +44,12 @@ def whispers(
 
 
 def _devices(
-    plan: Plan, path: Path, table: Any, before: int, advance: Callable[[int], None], mine: Any = None
+    plan: Plan,
+    path: Path,
+    table: Any,
+    before: int,
+    advance: Callable[[int], None],
+    mine: Any = None,
 ) -> Reports:
     from sottovoce.device.client import Client
     from sottovoce.sending.rounds import state_of
@@ -91,7 +102,11 @@ def batches(path: Path, plan: Plan) -> Iterator[Any]:
     except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
         if isinstance(wrong, OSError) and wrong.errno:
             raise
-        kind = "a whole Parquet file" if is_parquet else "a CSV in UTF-8 with a header and rows of equal length"
+        kind = (
+            "a whole Parquet file"
+            if is_parquet
+            else "a CSV in UTF-8 with a header and rows of equal length"
+        )
         raise InvalidInput(f"people ({path}) must be {kind}") from None
 
 
@@ -116,10 +131,13 @@ def _csv(path: Path, plan: Plan) -> Iterator[Any]:
     parse = csv.ParseOptions(newlines_in_values=True)
     with csv.open_csv(path, parse_options=parse) as header:
         names = header.schema.names
-    parse.ignore_empty_lines = len(names) > 1  # of one column a blank line is a person who says nothing
+    # of one column a blank line is a person who says nothing
+    parse.ignore_empty_lines = len(names) > 1
     wanted = _checked_columns(path, names, plan)
     convert = csv.ConvertOptions(
-        column_types={name: pa.string() for name in wanted}, include_columns=wanted, strings_can_be_null=False
+        column_types={name: pa.string() for name in wanted},
+        include_columns=wanted,
+        strings_can_be_null=False,
     )
     with csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
         yield from reader
@@ -134,12 +152,16 @@ def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
 
 
 def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
-    """The columns to read. Unknown ones are refused by place: without a header a name would be a person's value."""
+    """The columns to read. Unknown ones are refused by place: without a header a name would be a
+    person's value.
+    """
     schema = plan.schema
     known = ", ".join(schema)
     for place, name in enumerate(names, start=1):
         if name not in schema:
-            raise InvalidInput(f"people ({path}): column {place} is not an attribute of the plan (it has: {known})")
+            raise InvalidInput(
+                f"people ({path}): column {place} is not an attribute of the plan (it has: {known})"
+            )
         if name in names[: place - 1]:
             raise InvalidInput(f"people ({path}): column {name!r} occurs twice")
     wanted = list(dict.fromkeys((*plan.cohorts.attributes, *plan.columns)))
@@ -150,11 +172,16 @@ def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
 
 
 def encoded(plan: Plan, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report is drawn from: what the asks read, and what travels in clear; refused if a value is not valid."""
+    """What a report is drawn from: what the asks read, and what travels in clear; refused if a
+    value is not valid.
+    """
     codes = plan.schema.encode(record, plan.cohorts.attributes, plan.cohorts.form)
     if not plan.columns:
         return codes
-    return {**codes, " public": plan.public.to_json(plan.public.read(record))}  # a name that no attribute has
+    return {
+        **codes,
+        " public": plan.public.to_json(plan.public.read(record)),
+    }  # a name that no attribute has
 
 
 def _rebatched(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
@@ -182,7 +209,9 @@ def _whole(path: Path, table: Any) -> Any:
 
     for place, field in enumerate(table.schema):
         if table.column(place).null_count:
-            raise InvalidInput(f"people ({path}): column {field.name!r} must have no missing values")
+            raise InvalidInput(
+                f"people ({path}): column {field.name!r} must have no missing values"
+            )
         if pa.types.is_dictionary(field.type):
             plain = table.column(place).cast(field.type.value_type)
             table = table.set_column(place, field.name, plain)

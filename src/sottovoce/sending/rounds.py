@@ -1,4 +1,6 @@
-"""A file that keeps the round of every row of a file of people, so that nobody answers two rounds of a series."""
+"""A file that keeps the round of every row of a file of people, so that nobody answers two rounds
+of a series.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ KEY = b"sottovoce.series"
 class SeriesMembership:
     """The rows' places in a series: the round that each drew, once, and whether it has answered.
 
-    Rounds are drawn with the operating system's entropy, as a device draws its own; the file holds no answers. It is
-    read when no other process has it, and is no other's until :meth:`close`.
+    Rounds are drawn with the operating system's entropy, as a device draws its own; the file holds
+    no answers. It is read when no other process has it, and is no other's until :meth:`close`.
     """
 
     def __init__(self, path: Path, plan: Plan) -> None:
@@ -36,7 +38,8 @@ class SeriesMembership:
         self._name = plan.series.origin or plan.id
         self._rounds: NDArray[np.uint16] = np.zeros(0, np.uint16)
         self._answered: NDArray[np.bool_] = np.zeros(0, bool)
-        self._lock_path = self.path.with_name(f"{self.path.name}.lock")  # the file itself is replaced again and again
+        # the file itself is replaced again and again
+        self._lock_path = self.path.with_name(f"{self.path.name}.lock")
         self._lock = self._locked()
         try:
             self._begin()
@@ -46,10 +49,13 @@ class SeriesMembership:
 
     def _locked(self) -> int:
         try:
-            lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            lock = os.open(
+                self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
         except OSError as wrong:
             raise InvalidInput(
-                f"series ({self.path}) must lie in a folder where {self._lock_path.name} can be made ({wrong.strerror})"
+                f"series ({self.path}) must lie in a folder where {self._lock_path.name} can be "
+                f"made ({wrong.strerror})"
             ) from None
         if is_locked(lock, self._lock_path):
             return lock
@@ -67,7 +73,8 @@ class SeriesMembership:
             self._load()
         elif self._series.number:
             raise InvalidInput(
-                f"series ({self.path}) must be the file that the first round wrote: it knows who has answered"
+                f"series ({self.path}) must be the file that the first round wrote: it knows who "
+                "has answered"
             )
 
     def _load(self) -> None:
@@ -82,7 +89,9 @@ class SeriesMembership:
             answered = table["answered"].to_numpy().astype(bool)
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError):
             raise InvalidInput(malformed) from None
-        if about != self._about() or (len(rounds) and int(rounds.max()) >= len(self._series.shares)):
+        if about != self._about() or (
+            len(rounds) and int(rounds.max()) >= len(self._series.shares)
+        ):
             raise InvalidInput(f"series ({self.path}) belongs to another series than the plan")
         self._rounds, self._answered = rounds, answered
 
@@ -104,7 +113,9 @@ class SeriesMembership:
             self.save()
 
     def answers(self, row: int) -> bool:
-        """Whether a row (from 1) of those that were prepared belongs to this round and has not answered."""
+        """Whether a row (from 1) of those that were prepared belongs to this round and has not
+        answered.
+        """
         return bool(self._rounds[row - 1] == self._series.number and not self._answered[row - 1])
 
     def mark(self, rows: Iterable[int]) -> None:
@@ -120,17 +131,23 @@ class SeriesMembership:
         entropy, total = System(), sum(self._series.shares)
         missing = max(0, count - len(self._rounds))
         tickets = np.array([entropy.below(total) for _ in range(missing)], np.int64)
-        self._rounds = np.concatenate([self._rounds, self._series.at_column(tickets).astype(np.uint16)])
+        self._rounds = np.concatenate(
+            [self._rounds, self._series.at_column(tickets).astype(np.uint16)]
+        )
         self._answered = np.concatenate([self._answered, np.zeros(missing, bool)])
 
     def recorded(self, told: Iterable[Reports]) -> Iterator[Reports]:
-        """The reports as they come; who answered is saved after the last one, before their file takes its name."""
+        """The reports as they come; who answered is saved after the last one, before their file
+        takes its name.
+        """
         count = 0
         for reports in told:
             count += len(reports)
             yield reports
         if not count:
-            raise InvalidInput("series: nobody answers: all people of this round have, or nobody was drawn into it")
+            raise InvalidInput(
+                "series: nobody answers: all people of this round have, or nobody was drawn into it"
+            )
         self.save()
 
     def save(self) -> None:
@@ -148,21 +165,31 @@ class SeriesMembership:
 
 
 @contextmanager
-def needed(plan: Plan, series: Path | None, seed: int | None = None) -> Iterator[SeriesMembership | None]:
-    """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps everybody's round."""
+def needed(
+    plan: Plan, series: Path | None, seed: int | None = None
+) -> Iterator[SeriesMembership | None]:
+    """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps
+    everybody's round.
+    """
     if len(plan.series.shares) == 1:
         if series is not None:
-            raise InvalidInput("series is for a plan of several rounds; this one has a single round")
+            raise InvalidInput(
+                "series is for a plan of several rounds; this one has a single round"
+            )
         yield None
         return
     if seed is not None:
         if series is not None:
-            raise InvalidInput("series and seed: give one; with the same seed every row keeps its round in all plans")
+            raise InvalidInput(
+                "series and seed: give one; with the same seed every row keeps its round in all "
+                "plans"
+            )
         yield None
         return
     if series is None:
         raise InvalidInput(
-            "series: this plan is one of several rounds; give --series FILE, the same in all of them, so that nobody "
+            "series: this plan is one of several rounds; give --series FILE, the same in all of "
+            "them, so that nobody "
             "answers twice"
         )
     with closing(SeriesMembership(series, plan)) as members:

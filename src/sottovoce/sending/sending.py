@@ -1,4 +1,6 @@
-"""A file of people as devices that send their reports, several at once, each drawn once whatever happens."""
+"""A file of people as devices that send their reports, several at once, each drawn once whatever
+happens.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Sent:
-    """How it went: reports acknowledged now and in earlier runs, and the rows whose assignment came to nothing."""
+    """How it went: reports acknowledged now and in earlier runs, and the rows whose assignment came
+    to nothing.
+    """
 
     now: int
     before: int
@@ -51,9 +55,10 @@ def send_people(
 ) -> Sent:
     """Everybody's report to a collector, or of ``members`` theirs whose round this is.
 
-    All rows are checked before anything is drawn. What is drawn is in the journal before it leaves; if there is one
-    already, its reports are sent as they are, under their ids, and only rows that it does not have are drawn. They go
-    to the collector that it names, or if that ``is_moved`` to the same one at another address.
+    All rows are checked before anything is drawn. What is drawn is in the journal before it leaves;
+    if there is one already, its reports are sent as they are, under their ids, and only rows that
+    it does not have are drawn. They go to the collector that it names, or if that ``is_moved`` to
+    the same one at another address.
     """
     from sottovoce.device.sender import NotSent
     from sottovoce.service.settings import Settings
@@ -77,10 +82,18 @@ def send_people(
         try:
             return _send(devices, drawing, batch, connections, advance)
         except NotSent as wrong:
-            raise NotSent(f"{wrong}; the same command goes on from {book.path}, and draws nothing again") from None
+            raise NotSent(
+                f"{wrong}; the same command goes on from {book.path}, and draws nothing again"
+            ) from None
 
 
-def _send(devices: _Devices, drawing: _Drawing, batch: int, connections: int, advance: Callable[[int], None]) -> Sent:
+def _send(
+    devices: _Devices,
+    drawing: _Drawing,
+    batch: int,
+    connections: int,
+    advance: Callable[[int], None],
+) -> Sent:
     before = len(drawing.journal.acknowledged)
     now = 0
     pool = ThreadPoolExecutor(connections)
@@ -113,7 +126,9 @@ def _records(plan: Plan, people: Path) -> Iterator[Row]:
 
 
 def _check(plan: Plan, people: Path, journal: Journal) -> int:
-    """Refuse a file with rows that do not fit the plan, or that were drawn as they no longer are; returns its rows."""
+    """Refuse a file with rows that do not fit the plan, or that were drawn as they no longer are;
+    returns its rows.
+    """
     from sottovoce.sending.people import encoded
 
     count, first = 0, ""
@@ -131,30 +146,40 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
     changed += [row for row in journal.digests if row > count]
     if changed:
         raise InvalidInput(
-            f"people ({people}): {named_rows(changed)} changed or went since a report was drawn there; put back "
-            f"what it was, or give other people a file of their own: to draw again would cost a person epsilon again"
+            f"people ({people}): {named_rows(changed)} changed or went since a report was drawn "
+            "there; put back "
+            "what it was, or give other people a file of their own: to draw again would cost a "
+            "person epsilon again"
         )
     if bad:
         more = f"; {named_rows(bad)} in all" if len(bad) > 1 else ""
-        raise InvalidInput(f"people ({people}): row {bad[0]}: {first}{more}; nothing was drawn or sent")
+        raise InvalidInput(
+            f"people ({people}): row {bad[0]}: {first}{more}; nothing was drawn or sent"
+        )
     return count
 
 
 def _refuse_drawn(plan: Plan, people: Path) -> None:
-    """Refuse people who have no journal of their own, if another one in the folder shows that they were drawn.
+    """Refuse people who have no journal of their own, if another one in the folder shows that they
+    were drawn.
 
-    It does if it is of the same file, if its own file is gone and one of its rows is here, if all its rows are here, or
-    if so many are that chance does not explain it.
+    It does if it is of the same file, if its own file is gone and one of its rows is here, if all
+    its rows are here, or if so many are that chance does not explain it.
     """
     for other in other_records(people, plan):
         is_same, is_left = other.is_of(people), other.is_left()
         if not is_same and not _has_rows_of(plan, people, other, is_left):
             continue
-        remedy = f"give --journal {other.path}" if is_same or is_left else f"send {other.people} itself"
+        remedy = (
+            f"give --journal {other.path}" if is_same or is_left else f"send {other.people} itself"
+        )
         raise InvalidInput(
-            f"people ({people}): reports of these rows, or of most of them, were drawn for {other.people} before "
-            f"(journal {other.path}); {remedy} to go on with them, with the rows that were drawn as they were and "
-            f"others after them, or if these are other people give --journal FILE, a new one; nothing was drawn or sent"
+            f"people ({people}): reports of these rows, or of most of them, were drawn for "
+            f"{other.people} before "
+            f"(journal {other.path}); {remedy} to go on with them, with the rows that were drawn "
+            "as they were and "
+            "others after them, or if these are other people give --journal FILE, a new one; "
+            "nothing was drawn or sent"
         )
 
 
@@ -195,7 +220,9 @@ def named_rows(rows: Sequence[int]) -> str:
 class _Drawing:
     """Who is to be drawn, and the drawing."""
 
-    def __init__(self, plan: Plan, people: Path, journal: Journal, members: SeriesMembership | None) -> None:
+    def __init__(
+        self, plan: Plan, people: Path, journal: Journal, members: SeriesMembership | None
+    ) -> None:
         self.plan, self.journal = plan, journal
         self._people, self._members = people, members
 
@@ -218,7 +245,9 @@ class _Drawing:
         if self._members is not None:
             self._members.mark([drawn.row for drawn in draws])
 
-    def draw(self, row: int, record: dict[str, Any], given: Assignment | None = None) -> DrawnReport:
+    def draw(
+        self, row: int, record: dict[str, Any], given: Assignment | None = None
+    ) -> DrawnReport:
         from sottovoce.device.assignment import new_id
         from sottovoce.device.client import Client
         from sottovoce.sending.people import encoded
@@ -269,14 +298,18 @@ class _Devices:
             for rows in _batched(drawing.rows(), max(batch, ASSIGNED_AT_ONCE)):
                 yield partial(self._draw_and_send, drawing, rows, batch)
             return
-        draws = chain.from_iterable(_kept(drawing, rows) for rows in _batched(drawing.rows(), DRAWN_AT_ONCE))
+        draws = chain.from_iterable(
+            _kept(drawing, rows) for rows in _batched(drawing.rows(), DRAWN_AT_ONCE)
+        )
         for group in _batched(chain(waiting, draws), batch):
             yield partial(self._send, group, batch)
 
     def _draw_and_send(self, drawing: _Drawing, rows: Sequence[Row], batch: int) -> int:
         """Ask for coins, draw with them, and keep both before anything of it is sent."""
         sender = self._sender()
-        draws = [drawing.draw(row, record, sender.assignment(self._plan.id)) for row, record in rows]
+        draws = [
+            drawing.draw(row, record, sender.assignment(self._plan.id)) for row, record in rows
+        ]
         with self._lock:
             drawing.keep(draws)
         return self._send(draws, batch)
@@ -292,7 +325,9 @@ class _Devices:
         return sum(self._send_one(group) for group in _batched(good, batch))
 
     def _send_one(self, draws: Sequence[DrawnReport]) -> int:
-        """One request. If an assignment in it is refused, each goes by itself, and those refused are lost."""
+        """One request. If an assignment in it is refused, each goes by itself, and those refused
+        are lost.
+        """
         from sottovoce.device.sender import NotSent
 
         given = [each.assignment for each in draws if each.assignment is not None]

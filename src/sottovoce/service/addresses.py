@@ -10,8 +10,10 @@ from sottovoce.ground.errors import InvalidInput
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-HOUSEHOLD = 64  # bits of an IPv6 address that tell one connection from another; a household may choose all others
-_NAME = re.compile(r"([A-Za-z0-9._-]*|\[([0-9A-Fa-f:.]+)\])(:[0-9]{0,5})?")  # of a host, and its port
+# bits of an IPv6 address that tell one connection from another; a household may choose all others
+HOUSEHOLD = 64
+# of a host, and its port
+_NAME = re.compile(r"([A-Za-z0-9._-]*|\[([0-9A-Fa-f:.]+)\])(:[0-9]{0,5})?")
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::[0-9]+)?|([0-9.]+):[0-9]+")  # [IPv6]:port or IPv4:port
 
 
@@ -32,16 +34,18 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
         try:
             found.append(ipaddress.ip_network(text))
         except ValueError:
-            raise InvalidInput(f"proxy ({text}) must be an address, or a network such as 10.0.0.0/8") from None
+            raise InvalidInput(
+                f"proxy ({text}) must be an address, or a network such as 10.0.0.0/8"
+            ) from None
     return tuple(found)
 
 
 def client_of(peer: str, forwarded: Iterable[str], proxies: Iterable[Network]) -> str:
     """The address that a request came from, through proxies that are believed.
 
-    Each proxy adds to ``X-Forwarded-For`` whom it heard. Read from the right, the first that is no believed proxy is
-    the client; whatever stands to the left of it is that client's own claim. What a believed proxy wrote and is no
-    address leaves the proxy itself.
+    Each proxy adds to ``X-Forwarded-For`` whom it heard. Read from the right, the first that is no
+    believed proxy is the client; whatever stands to the left of it is that client's own claim. What
+    a believed proxy wrote and is no address leaves the proxy itself.
     """
     believed = tuple(proxies)
     client = peer
@@ -63,11 +67,14 @@ def household(address: str) -> str:
     found = parsed(address)
     if not isinstance(found, ipaddress.IPv6Address):
         return address if found is None else str(found)
-    return str(ipaddress.ip_network((int(found) >> (128 - HOUSEHOLD) << (128 - HOUSEHOLD), HOUSEHOLD)))
+    return str(
+        ipaddress.ip_network((int(found) >> (128 - HOUSEHOLD) << (128 - HOUSEHOLD), HOUSEHOLD))
+    )
 
 
 def is_origin(text: str) -> bool:
-    """Whether a text is the beginning of web addresses, as browsers write it: scheme, host, and port if unusual.
+    """Whether a text is the beginning of web addresses, as browsers write it: scheme, host, and
+    port if unusual.
 
     >>> is_origin("https://survey.example.org"), is_origin("https://survey.example.org/"), is_origin("survey.org")
     (True, False, False)
@@ -75,7 +82,11 @@ def is_origin(text: str) -> bool:
     scheme, _, host = text.partition("://")
     usual = {"http": ":80", "https": ":443"}
     return (
-        scheme in usual and bool(host) and host == host.lower() and is_host(host) and not host.endswith(usual[scheme])
+        scheme in usual
+        and bool(host)
+        and host == host.lower()
+        and is_host(host)
+        and not host.endswith(usual[scheme])
     )
 
 
@@ -84,4 +95,6 @@ def is_host(text: str) -> bool:
     found = _NAME.fullmatch(text)
     if found is None or int((found[3] or ":")[1:] or 0) > 65535:
         return False
-    return found[2] is None or isinstance(parsed(found[2]), ipaddress.IPv6Address | ipaddress.IPv4Address)
+    return found[2] is None or isinstance(
+        parsed(found[2]), ipaddress.IPv6Address | ipaddress.IPv4Address
+    )

@@ -35,7 +35,9 @@ class NewSurvey(BaseModel):
     title: str = Field("", max_length=LONGEST_TITLE)
     epsilon: str | float | int = Field(examples=["1.0"])
     people: int = Field(examples=[10_000])
-    attributes: dict[str, dict[str, Any]] = Field(alias="schema", examples=[{"smoker": {"kind": "boolean"}}])
+    attributes: dict[str, dict[str, Any]] = Field(
+        alias="schema", examples=[{"smoker": {"kind": "boolean"}}]
+    )
     question: dict[str, Any] = Field(examples=[{"kind": "frequencies", "attributes": ["smoker"]}])
     coin: Literal["device", "assigned"] = "device"
 
@@ -46,16 +48,23 @@ class NewSurvey(BaseModel):
             return cls.model_validate_json(data)
         except ValidationError as wrong:
             found = wrong.errors(include_url=False, include_context=False, include_input=False)
-            raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in found]) from None
+            raise RequestValidationError(
+                [{**each, "loc": ("body", *each["loc"])} for each in found]
+            ) from None
 
 
-_SURVEY = {"required": True, "content": {"application/json": {"schema": NewSurvey.model_json_schema()}}}
+_SURVEY = {
+    "required": True,
+    "content": {"application/json": {"schema": NewSurvey.model_json_schema()}},
+}
 
 
 def analyst_routes(service: SurveyService) -> APIRouter:
-    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to change something.
+    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to
+    change something.
 
-    None declares its body as a parameter: the framework would parse it before it asks for the token.
+    None declares its body as a parameter: the framework would parse it before it asks for the
+    token.
     """
     check = needs_token(service.store)
     router = APIRouter(prefix="/v1/surveys", dependencies=[Depends(check)], tags=["analyst"])
@@ -69,12 +78,17 @@ def analyst_routes(service: SurveyService) -> APIRouter:
     async def create(request: Request) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
         asked = await run_in_threadpool(NewSurvey.read, await request.body())
-        text = await finished(await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT)
+        text = await finished(
+            await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT
+        )
 
         def created() -> SurveyStatus:
             plan = Plan.from_json(text)
             if service.has(plan.id):
-                raise Problem("survey-exists", "a survey of exactly this plan is there; change a word, or use that one")
+                raise Problem(
+                    "survey-exists",
+                    "a survey of exactly this plan is there; change a word, or use that one",
+                )
             return service.create(plan, asked.title)
 
         return (await run_in_threadpool(created)).to_json()
@@ -91,7 +105,9 @@ def analyst_routes(service: SurveyService) -> APIRouter:
 
     @router.post("/{id}/next", status_code=201, responses=_THERE)
     async def following(id: SurveyId, response: Response) -> dict[str, Any]:
-        """Make the next round from the estimate of this one, which takes no more reports then; 200 if it is there."""
+        """Make the next round from the estimate of this one, which takes no more reports then; 200
+        if it is there.
+        """
         made, is_new = await to_thread.run_sync(service.next_round, id, limiter=service.waiting)
         response.status_code = 201 if is_new else 200
         return made.to_json()
@@ -112,7 +128,8 @@ def analyst_routes(service: SurveyService) -> APIRouter:
     @router.get("/{id}/export", response_class=StreamingResponse)
     async def export(id: SurveyId) -> StreamingResponse:
         """All reports so far, as one Parquet file."""
-        turn = service.downloads.take()  # until all of it is sent: its bytes are on the disk for so long
+        # until all of it is sent: its bytes are on the disk for so long
+        turn = service.downloads.take()
         try:
             return await to_thread.run_sync(exported, id, turn, limiter=service.waiting)
         except BaseException:
@@ -123,7 +140,9 @@ def analyst_routes(service: SurveyService) -> APIRouter:
 
     @taking.post("", status_code=201, responses=_THERE, openapi_extra={"requestBody": _PLAN})
     async def take(
-        request: Request, response: Response, title: Annotated[str, Query(max_length=LONGEST_TITLE)] = ""
+        request: Request,
+        response: Response,
+        title: Annotated[str, Query(max_length=LONGEST_TITLE)] = "",
     ) -> dict[str, Any]:
         """Take in a plan that was made elsewhere, byte for byte; 200 if it is there."""
         text = await request.body()

@@ -1,4 +1,6 @@
-"""The application: the plain routes first, then those of analysts, and one shape for all that goes wrong."""
+"""The application: the plain routes first, then those of analysts, and one shape for all that goes
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,13 @@ from sottovoce.service.temporary_folders import remove_leftovers
 from sottovoce.service.writer import Writer
 
 _FOR_DEVICES = (PATH, "/v1/plans/")
-_BY_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
+_BY_STATUS = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    413: "body-too-large",
+}
 
 
 def make_app(service: SurveyService, settings: Settings | None = None) -> FastAPI:
@@ -80,7 +88,9 @@ def make_app(service: SurveyService, settings: Settings | None = None) -> FastAP
 
 
 class _Collector(FastAPI):
-    """The framework for all but one path: reports go straight to their endpoint, past the same guards."""
+    """The framework for all but one path: reports go straight to their endpoint, past the same
+    guards.
+    """
 
     def __init__(self, ingest: ASGIApp, memory: Memory, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -100,7 +110,9 @@ class _Collector(FastAPI):
 
 
 def _limited(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Who may send: one address not too often, and pages of chosen sites, which see what devices ask and no more."""
+    """Who may send: one address not too often, and pages of chosen sites, which see what devices
+    ask and no more.
+    """
     if settings.rate_limit is not None:
         app = RateLimit(app, settings.rate_limit)
     if not settings.origins:
@@ -132,7 +144,9 @@ async def _keep_fresh(service: SurveyService, seconds: float) -> None:
 
 def _described(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
-        app.openapi_schema = with_public(get_openapi(title=app.title, version=app.version, routes=app.routes))
+        app.openapi_schema = with_public(
+            get_openapi(title=app.title, version=app.version, routes=app.routes)
+        )
     return app.openapi_schema
 
 
@@ -155,7 +169,14 @@ def _explained(wrong: Exception) -> Problem:
         place = ".".join(str(part) for part in first.get("loc", ()))
         return Problem("invalid-input", f"{place}: {first.get('msg', 'it breaks a rule')}")
     if isinstance(wrong, HTTPException):
-        name = _BY_STATUS.get(wrong.status_code, "malformed-body" if wrong.status_code < 500 else "internal")
-        detail = {"not-found": "no route has this address", "method-not-allowed": "see the API's description"}
-        return Problem(name, detail.get(name, "the request cannot be read"), dict(wrong.headers or {}))
+        name = _BY_STATUS.get(
+            wrong.status_code, "malformed-body" if wrong.status_code < 500 else "internal"
+        )
+        detail = {
+            "not-found": "no route has this address",
+            "method-not-allowed": "see the API's description",
+        }
+        return Problem(
+            name, detail.get(name, "the request cannot be read"), dict(wrong.headers or {})
+        )
     return problem_of(wrong)

@@ -17,8 +17,12 @@ class HungUp(Exception):
     """The sender went before all of its body came; nobody is there to be answered."""
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int, held: HeldMemory) -> bytes:
-    """The whole body, if it has at most so many bytes and those of all connections together are not too many."""
+async def read_body(
+    headers: dict[bytes, bytes], receive: Receive, most: int, held: HeldMemory
+) -> bytes:
+    """The whole body, if it has at most so many bytes and those of all connections together are not
+    too many.
+    """
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
@@ -33,7 +37,9 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, most: int, he
         if total > most:
             raise _too_large(most)
         if not held.take(len(parts[-1])):
-            raise Problem("busy", "more is being sent than fits; send it again", {"Retry-After": "1"})
+            raise Problem(
+                "busy", "more is being sent than fits; send it again", {"Retry-After": "1"}
+            )
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -82,7 +88,9 @@ async def answer(send: Send, status: int, headers: dict[str, str], body: bytes) 
 
 
 class WholeBodies:
-    """Middleware: an application gets a body when all of it has come, and never sees one that is too large or slow."""
+    """Middleware: an application gets a body when all of it has come, and never sees one that is
+    too large or slow.
+    """
 
     def __init__(self, app: ASGIApp, settings: Settings, memory: Memory) -> None:
         self._app, self._settings, self._memory = app, settings, memory
@@ -114,7 +122,8 @@ class WholeBodies:
 
             async def release_and_send(message: Message) -> None:
                 messages.clear()
-                held.release()  # the application is done with it; sending takes as long as its client wants
+                # the application is done with it; sending takes as long as its client wants
+                held.release()
                 await send(message)
 
             await self._app(scope, replay, release_and_send)

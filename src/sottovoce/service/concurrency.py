@@ -26,7 +26,9 @@ class Turn:
 
 
 class Turns:
-    """So many turns; each is one's own until the work is done, also if nobody waits for it any longer."""
+    """So many turns; each is one's own until the work is done, also if nobody waits for it any
+    longer.
+    """
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -36,7 +38,9 @@ class Turns:
         """A turn, which whoever takes it ends; a problem if none is left."""
         with self._lock:
             if not self._left:
-                raise Problem("busy", "too many ask for it at once; ask again", {"Retry-After": "10"})
+                raise Problem(
+                    "busy", "too many ask for it at once; ask again", {"Retry-After": "10"}
+                )
             self._left -= 1
         return Turn(self._give_back)
 
@@ -59,8 +63,8 @@ class Turns:
 class HouseholdTurns:
     """So many requests of one household at once, or so many reports if the requests are small.
 
-    Small ones are let in beyond the number of requests, because many people may share an address. Of the event loop
-    alone; a household that asks for nothing is not remembered.
+    Small ones are let in beyond the number of requests, because many people may share an address.
+    Of the event loop alone; a household that asks for nothing is not remembered.
     """
 
     def __init__(self, most_requests: int, most_reports: int) -> None:
@@ -71,7 +75,9 @@ class HouseholdTurns:
         return len(self._used)
 
     def take(self, household: str, reports: int) -> Turn:
-        """A turn for a request of so many reports; a problem if the household has too much under way."""
+        """A turn for a request of so many reports; a problem if the household has too much under
+        way.
+        """
         has_requests, has_reports = self._used.get(household, (0, 0))
         if has_requests >= self._most_requests and has_reports + reports > self._most_reports:
             detail = "reports from this address are being checked; send these again"

@@ -1,8 +1,9 @@
-"""Connections of the web server: the head of a request within a size and a time, and nothing said of who hangs up.
+"""Connections of the web server: the head of a request within a size and a time, and nothing said
+of who hangs up.
 
-A body is read within its limits by the application (:mod:`sottovoce.service.bodies`). If a request was answered before
-all of it came, the rest is dropped here, within a size and a time too; then the connection ends. So does one whose
-client does not read what it asked for.
+A body is read within its limits by the application (:mod:`sottovoce.service.bodies`). If a request
+was answered before all of it came, the rest is dropped here, within a size and a time too; then the
+connection ends. So does one whose client does not read what it asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from sottovoce.service.problems import MEDIA_TYPE, Problem
 
 MOST_HEAD = 64 << 10  # bytes of a request's first line and headers
 HEAD_SECONDS = 10.0  # to send them
-MOST_UNREAD = 8 << 20  # bytes of a body that are dropped after the answer, so that its sender gets to read that
+# bytes of a body that are dropped after the answer, so that its sender gets to read that
+MOST_UNREAD = 8 << 20
 UNREAD_SECONDS = 10.0  # to send them
 READ_SECONDS = 30.0  # in which a client reads so much of an answer that waits for it, or is gone:
 LEAST_READ = 32 << 10  # bytes
@@ -33,7 +35,8 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head = 0  # bytes of it that were understood
-        self._pieces = 0  # bytes that came since it began, or since the last of a body, understood or not
+        # bytes that came since it began, or since the last of a body, understood or not
+        self._pieces = 0
         self._begun = 0  # requests that began in one piece of data
         self._is_in_head = self._is_in_body = self._is_refused = False
         self._has_body = False  # whether the last piece of data held some of one
@@ -151,7 +154,9 @@ class Connection(HttpToolsProtocol):
             self._start_reading()
 
     def _start_reading(self) -> None:
-        """Give a client time to read; a connection that is closed lasts until all of an answer is read, too."""
+        """Give a client time to read; a connection that is closed lasts until all of an answer is
+        read, too.
+        """
         unread = self.transport.get_write_buffer_size()
         if self._reading is None and unread:
             self._left = unread
@@ -204,10 +209,14 @@ class Connection(HttpToolsProtocol):
         self._timer = None
         if self.transport.is_closing():
             return
-        if self.cycle is not None and not self.cycle.response_complete:  # it is we who do not read on
+        if (
+            self.cycle is not None and not self.cycle.response_complete
+        ):  # it is we who do not read on
             self._start_timer(HEAD_SECONDS)
         elif self._is_in_head:
-            self._refuse(Problem("head-too-slow", f"the headers must arrive within {HEAD_SECONDS:g} seconds"))
+            self._refuse(
+                Problem("head-too-slow", f"the headers must arrive within {HEAD_SECONDS:g} seconds")
+            )
         else:
             self._end()
 
@@ -230,4 +239,6 @@ class Connection(HttpToolsProtocol):
 
 
 def _too_large() -> Problem:
-    return Problem("head-too-large", f"the address and the headers must have at most {MOST_HEAD} bytes")
+    return Problem(
+        "head-too-large", f"the address and the headers must have at most {MOST_HEAD} bytes"
+    )

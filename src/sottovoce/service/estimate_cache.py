@@ -1,10 +1,12 @@
-"""Estimates for whoever looks: made in a process of their own while reports keep coming, and kept until the next.
+"""Estimates for whoever looks: made in a process of their own while reports keep coming, and kept
+until the next.
 
-The estimating process writes an estimate into a file; another process reads it from there and makes the bytes that are
-sent. The collector itself knows only how many people an estimate is of and where it is.
+The estimating process writes an estimate into a file; another process reads it from there and makes
+the bytes that are sent. The collector itself knows only how many people an estimate is of and where
+it is.
 
-A survey that lost reports, or was deleted and made again, has another version in its store: no estimate of an earlier
-version is shown for it.
+A survey that lost reports, or was deleted and made again, has another version in its store: no
+estimate of an earlier version is shown for it.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ LONGEST_WAIT = 60.0  # seconds, however long that was
 LONGEST_ESTIMATE = 900.0  # seconds, after which an estimate is given up
 LONGEST_ANSWER = 50.0  # seconds, after which the making of an answer is ended
 TOO_LONG = "the answer takes too long to make; ask about fewer attributes"
-ANSWERING = 2  # processes that make answers; the second is started only if something is asked for meanwhile
-KEPT_VALUES = 1 << 20  # of plans whose aggregates the estimating process keeps in memory between two estimates
+# processes that make answers; the second is started only if something is asked for meanwhile
+ANSWERING = 2
+# of plans whose aggregates the estimating process keeps in memory between two estimates
+KEPT_VALUES = 1 << 20
 FAILED = "estimate: it could not be made; the collector's log says why"
 
 
@@ -45,7 +49,9 @@ Key = tuple[str, int]  # a plan's id, and the version of its reports
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a survey's crowd said at some moment; no estimate before anybody was heard, or while the first is made."""
+    """What a survey's crowd said at some moment; no estimate before anybody was heard, or while the
+    first is made.
+    """
 
     people: int
     file: Path | None = None  # where the estimate is
@@ -67,7 +73,9 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
     start = time.perf_counter()
     try:
         heard = store.aggregate(plan)
-        if not heard.people or store.kept(plan).version != version:  # of another version, which is asked for apart
+        if (
+            not heard.people or store.kept(plan).version != version
+        ):  # of another version, which is asked for apart
             return Snapshot(0, made=time.time())
         try:
             estimate = heard.estimate()
@@ -76,7 +84,9 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
             return Snapshot(heard.people, made=time.time(), seconds=seconds, problem=str(wrong))
         made = time.time()
         keep(KeptEstimate(estimate, heard.people, made, store.kept(plan).missing), file)
-        return Snapshot(heard.people, file, estimate.next is not None, made, time.perf_counter() - start)
+        return Snapshot(
+            heard.people, file, estimate.next is not None, made, time.perf_counter() - start
+        )
     finally:
         if plan.question.values(plan.schema) > KEPT_VALUES:
             store.forget(plan)
@@ -106,7 +116,11 @@ class EstimateCache:
             self._collect(key)
             self._give_up(key)
             last = self._latest.get(key)
-            if people and not self._is_closed and (last is None or (last.people != people and self._is_due(key, last))):
+            if (
+                people
+                and not self._is_closed
+                and (last is None or (last.people != people and self._is_due(key, last)))
+            ):
                 self._ask(key, plan)
             return last or Snapshot(people)
 
@@ -120,7 +134,9 @@ class EstimateCache:
         with self._lock:
             self._collect(key)
             last = self._latest.get(key)
-            is_current = not people or self._is_closed or (last is not None and last.people == people)
+            is_current = (
+                not people or self._is_closed or (last is not None and last.people == people)
+            )
             return None if is_current else self._ask(key, plan)
 
     def last(self, plan: Plan, people: int, version: int) -> Snapshot:
@@ -153,7 +169,8 @@ class EstimateCache:
                 self._estimate_file(key).unlink(missing_ok=True)
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
-        """What a function of :mod:`sottovoce.service.serialized` makes of an estimate, once for all who ask for it.
+        """What a function of :mod:`sottovoce.service.serialized` makes of an estimate, once for all
+        who ask for it.
 
         One that takes too long is ended, and is a problem.
         """

@@ -1,4 +1,6 @@
-"""POST /v1/reports, the path that thousands take each second: a plain ASGI endpoint with as little as can be on it."""
+"""POST /v1/reports, the path that thousands take each second: a plain ASGI endpoint with as little
+as can be on it.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,24 @@ _JSON = {"content-type": "application/json"}
 class Ingest:
     """Reads a body within its limits, has it written, says so."""
 
-    def __init__(self, plan_cache: PlanCache, writer: Writer, metrics: Metrics, settings: Settings) -> None:
-        self._plan_cache, self._writer, self._metrics, self._settings = plan_cache, writer, metrics, settings
+    def __init__(
+        self, plan_cache: PlanCache, writer: Writer, metrics: Metrics, settings: Settings
+    ) -> None:
+        self._plan_cache, self._writer, self._metrics, self._settings = (
+            plan_cache,
+            writer,
+            metrics,
+            settings,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["method"] != "POST":
                 raise Problem("method-not-allowed", "reports are sent by POST", {"Allow": "POST"})
             envelope = await self._read(dict(scope["headers"]), receive)
-            sender = household(str((scope.get("client") or ("",))[0])) if envelope.assignments else ""
+            sender = (
+                household(str((scope.get("client") or ("",))[0])) if envelope.assignments else ""
+            )
             receipt = await self._writer.write(envelope, sender)
         except HungUp:
             return
@@ -50,4 +61,6 @@ class Ingest:
         with HeldMemory(self._writer.memory) as held:
             data = await within(settings, read_body(headers, receive, settings.most_bytes, held))
             kind = headers.get(b"content-type", b"").decode("latin-1")
-            return await self._plan_cache.insist(lambda: read_envelope(kind, data, self._plan_cache, settings))
+            return await self._plan_cache.insist(
+                lambda: read_envelope(kind, data, self._plan_cache, settings)
+            )

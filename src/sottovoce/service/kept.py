@@ -13,19 +13,22 @@ from sottovoce.service.problems import Problem
 
 MOST_KEPT = 16  # answers
 MOST_KEPT_BYTES = 32 << 20  # of all of them but the last
-LATE_SECONDS = 60.0  # for which it is known that an answer takes too long, before that is tried again
+# for which it is known that an answer takes too long, before that is tried again
+LATE_SECONDS = 60.0
 
 
 class KeptAnswers:
     """Futures by key: one for all who ask while it is under way, then the last few that are done.
 
-    Whoever was told to ask again therefore gets the answer in the end, or hears that it takes too long.
+    Whoever was told to ask again therefore gets the answer in the end, or hears that it takes too
+    long.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._under_way: dict[Hashable, Future[Any]] = {}
-        self._done: OrderedDict[Hashable, tuple[Future[Any], float]] = OrderedDict()  # with the time when it ended
+        # with the time when it ended
+        self._done: OrderedDict[Hashable, tuple[Future[Any], float]] = OrderedDict()
 
     def ask(self, key: Hashable, start: Callable[[], Future[Any]]) -> Future[Any]:
         """The answer under a key, which is started if there is none."""

@@ -12,14 +12,16 @@ from sottovoce.schema import Schema
 
 MOST_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
 MOST_ATTRIBUTES = 64  # the same
-MOST_TABLE_CELLS = 1 << 16  # of a table of several attributes that somebody asks for, if its plan does not
+# of a table of several attributes that somebody asks for, if its plan does not
+MOST_TABLE_CELLS = 1 << 16
 
 
 def check_attributes(schema: Schema, most: int) -> None:
     """Refuse a survey of too many attributes: planning takes long in their number."""
     if len(schema) > most:
         raise InvalidInput(
-            f"attributes ({len(schema):,}) must be at most {most:,} in a survey that is made over HTTP; "
+            f"attributes ({len(schema):,}) must be at most {most:,} in a survey that is made over "
+            "HTTP; "
             "give a larger plan to the command that starts the collector"
         )
 
@@ -37,14 +39,19 @@ def check_values(schema: Schema, question: Question, most: int) -> None:
 def check_table(plan: Plan, names: Sequence[str], most_cells: int, most_values: int) -> None:
     """Refuse a table that is too large to be made for whoever asks.
 
-    Of several attributes it may have ``most_cells``. One attribute by itself, and a table that the plan itself asks
-    for, may have ``most_values``: a survey of more is not made over HTTP.
+    Of several attributes it may have ``most_cells``. One attribute by itself, and a table that the
+    plan itself asks for, may have ``most_values``: a survey of more is not made over HTTP.
     """
     asked = [plan.schema[name] for name in dict.fromkeys(names) if name in plan.schema]
     cells = prod(each.size for each in asked if not each.is_open)
-    most = most_values if len(asked) == 1 or plan.question.is_planned(plan.schema, names) else most_cells
+    most = (
+        most_values
+        if len(asked) == 1 or plan.question.is_planned(plan.schema, names)
+        else most_cells
+    )
     if cells > most:
         raise InvalidInput(
-            f"attributes: their table would have {cells:,} cells, and must have at most {most:,} here; ask about fewer "
+            f"attributes: their table would have {cells:,} cells, and must have at most {most:,} "
+            "here; ask about fewer "
             "attributes, or make it with `sottovoce estimate --marginal`"
         )

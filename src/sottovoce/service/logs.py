@@ -1,4 +1,6 @@
-"""Logs, a JSON object a line: what happened and how it ended. Never a payload, an id, a token or an address."""
+"""Logs, a JSON object a line: what happened and how it ended. Never a payload, an id, a token or an
+address.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ logger = logging.getLogger("sottovoce.service")
 class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),

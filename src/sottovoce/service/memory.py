@@ -53,5 +53,10 @@ class HeldMemory:
     def __enter__(self) -> HeldMemory:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.release()

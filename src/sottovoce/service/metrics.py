@@ -1,4 +1,6 @@
-"""What a collector counts, in the text form that Prometheus reads: requests and reports, nothing of people."""
+"""What a collector counts, in the text form that Prometheus reads: requests and reports, nothing of
+people.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,21 @@ class Metrics:
         lines = [
             "# HELP sottovoce_report_requests_total Requests to take reports, by how they ended.",
             "# TYPE sottovoce_report_requests_total counter",
-            *(f'sottovoce_report_requests_total{{outcome="{name}"}} {n}' for name, n in sorted(self._requests.items())),
+            *(
+                f'sottovoce_report_requests_total{{outcome="{name}"}} {n}'
+                for name, n in sorted(self._requests.items())
+            ),
             "# HELP sottovoce_reports_total Reports acknowledged.",
             "# TYPE sottovoce_reports_total counter",
-            *(f'sottovoce_reports_total{{outcome="{name}"}} {n}' for name, n in sorted(self._reports.items())),
+            *(
+                f'sottovoce_reports_total{{outcome="{name}"}} {n}'
+                for name, n in sorted(self._reports.items())
+            ),
             "# HELP sottovoce_waiting_bytes Memory of reports that are not durable yet.",
             "# TYPE sottovoce_waiting_bytes gauge",
             f"sottovoce_waiting_bytes {waiting_bytes}",
-            "# HELP sottovoce_damaged_reports Reports that were acknowledged and cannot be counted any more.",
+            "# HELP sottovoce_damaged_reports Reports that were acknowledged and cannot be counted "
+            "any more.",
             "# TYPE sottovoce_damaged_reports gauge",
             f"sottovoce_damaged_reports {damaged}",
             "# HELP sottovoce_commit_seconds Time to check and commit a group of reports.",

@@ -1,4 +1,6 @@
-"""What stands before every route: who asks, headers that keep browsers safe, a limit per address if one is wanted."""
+"""What stands before every route: who asks, headers that keep browsers safe, a limit per address if
+one is wanted.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,16 @@ from sottovoce.service.addresses import Network, client_of, household, is_believ
 from sottovoce.service.bodies import refuse
 from sottovoce.service.problems import Problem
 
-PROBES = ("/healthz", "/readyz")  # what a machine asks again and again to know whether the collector is well
+# what a machine asks again and again to know whether the collector is well
+PROBES = (
+    "/healthz",
+    "/readyz",
+)
 
-POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors "
+    "'none'"
+)
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -56,7 +65,10 @@ class ValidHost:
         hosts = [value for name, value in scope.get("headers", ()) if name == b"host"]
         if scope["type"] == "http" and not _is_one_host(hosts, scope.get("http_version", "1.1")):
             await refuse(
-                Problem("malformed-host", "there must be one Host header, a name with or without a port"), send
+                Problem(
+                    "malformed-host", "there must be one Host header, a name with or without a port"
+                ),
+                send,
             )
             return
         await self._app(scope, receive, send)
@@ -69,7 +81,9 @@ def _is_one_host(hosts: Sequence[bytes], version: str) -> bool:
 
 
 class BehindProxies:
-    """Takes the word of some proxies, and of nobody else, for whose request it is and whether it came by https."""
+    """Takes the word of some proxies, and of nobody else, for whose request it is and whether it
+    came by https.
+    """
 
     def __init__(self, app: ASGIApp, proxies: Sequence[Network]) -> None:
         self._app, self._proxies = app, tuple(proxies)
@@ -89,10 +103,11 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 class RateLimit:
-    """At most so many requests a second from one address, twice as many at once. Addresses are kept in memory only.
+    """At most so many requests a second from one address, twice as many at once. Addresses are kept
+    in memory only.
 
-    The first 64 bits of an IPv6 address count as one address, since whoever has them has them all. Probes of the
-    collector's health are not counted.
+    The first 64 bits of an IPv6 address count as one address, since whoever has them has them all.
+    Probes of the collector's health are not counted.
     """
 
     MOST = 100_000  # addresses that are remembered

@@ -1,4 +1,6 @@
-"""How processes beside the collector behave. Nothing heavy is imported here: they step back before they load it."""
+"""How processes beside the collector behave. Nothing heavy is imported here: they step back before
+they load it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ MOST_NICE = 19
 
 
 def step_back(nice: int, folder: str | None = None) -> None:
-    """Let others go first by so much, since nobody waits for this process, and end when the collector does.
+    """Let others go first by so much, since nobody waits for this process, and end when the
+    collector does.
 
     ``folder`` is then removed, however it ends.
     """

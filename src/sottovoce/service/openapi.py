@@ -19,7 +19,10 @@ _REPORT: dict[str, Any] = {
         "plan": _HEX64,
         "cohort": {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1},
         "payload": {"type": "string", "pattern": "^([0-9a-f]{2})*$"},
-        "public": {"type": "object", "additionalProperties": {"type": ["boolean", "integer", "string"]}},
+        "public": {
+            "type": "object",
+            "additionalProperties": {"type": ["boolean", "integer", "string"]},
+        },
         "expires": {"type": "integer", "minimum": 0, "maximum": (1 << 53) - 1},
         "signature": _HEX64,
     },
@@ -53,7 +56,9 @@ def _refusals(*names: str) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in names:
         status, title = PROBLEMS[name]
-        known = out.setdefault(str(status), {"description": "", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}})
+        known = out.setdefault(
+            str(status), {"description": "", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+        )
         known["description"] = "; ".join(filter(None, [known["description"], f"{name}: {title}"]))
     return out
 
@@ -69,7 +74,9 @@ PATHS: dict[str, Any] = {
             "requestBody": {
                 "required": True,
                 "content": {
-                    "application/json": {"schema": {"anyOf": [_REPORT, _BATCH, _BATCH["properties"]["reports"]]}},
+                    "application/json": {
+                        "schema": {"anyOf": [_REPORT, _BATCH, _BATCH["properties"]["reports"]]}
+                    },
                     BINARY: {"schema": {"type": "string", "format": "binary"}},
                 },
             },
@@ -78,7 +85,10 @@ PATHS: dict[str, Any] = {
                 {
                     "type": "object",
                     "required": ["stored", "duplicates"],
-                    "properties": {"stored": {"type": "integer"}, "duplicates": {"type": "integer"}},
+                    "properties": {
+                        "stored": {"type": "integer"},
+                        "duplicates": {"type": "integer"},
+                    },
                 },
             )
             | _refusals(
@@ -102,7 +112,8 @@ PATHS: dict[str, Any] = {
         "get": {
             "summary": "A plan, byte for byte; its SHA-256 is its id",
             "parameters": [_PLAN_ID],
-            "responses": _ok("The plan", {"type": "object"}) | _refusals("unknown-plan", "too-many-requests"),
+            "responses": _ok("The plan", {"type": "object"})
+            | _refusals("unknown-plan", "too-many-requests"),
         }
     },
     "/v1/plans/{id}/assignment": {
@@ -149,7 +160,9 @@ PATHS: dict[str, Any] = {
 
 
 def with_public(description: dict[str, Any]) -> dict[str, Any]:
-    """The whole description: the framework's part, the plain routes, and the refusals that any route may answer."""
+    """The whole description: the framework's part, the plain routes, and the refusals that any
+    route may answer.
+    """
     for path in description["paths"].values():
         for operation in path.values():
             answers = operation["responses"]

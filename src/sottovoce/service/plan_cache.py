@@ -1,5 +1,6 @@
-"""The plans a collector has, by id; looked for in the store when somebody names one that another collector may have
-added."""
+"""The plans a collector has, by id; looked for in the store when somebody names one that another
+collector may have added.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ class PlanCache:
         return found
 
     async def insist(self, look: Callable[[], Result]) -> Result:
-        """What ``look`` finds in the cache, if need be after a look into the store by the key, off the event loop."""
+        """What ``look`` finds in the cache, if need be after a look into the store by the key, off
+        the event loop.
+        """
         try:
             return look()
         except _NotHere as missing:

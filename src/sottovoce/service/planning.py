@@ -1,4 +1,6 @@
-"""Plans, made in processes of their own: one that takes too long is ended, and estimates never wait for it."""
+"""Plans, made in processes of their own: one that takes too long is ended, and estimates never wait
+for it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any
 from sottovoce.service.concurrency import Turns
 from sottovoce.service.timed import TimedWorkers
 
-AT_ONCE = 2  # plans that are made at once, each in a process; the second is started only if it is needed
+# plans that are made at once, each in a process; the second is started only if it is needed
+AT_ONCE = 2
 MOST = 8  # plans under way or waiting for their turn
 LONGEST_PLANNING = 50.0  # seconds, less than the 60 for which a proxy waits
 
@@ -18,7 +21,9 @@ class Planning(TimedWorkers):
     """Makes plans, each for so long and no longer."""
 
     def __init__(self, seconds: float = LONGEST_PLANNING) -> None:
-        super().__init__(AT_ONCE, seconds, "planning takes too long; ask about fewer attributes", "planning")
+        super().__init__(
+            AT_ONCE, seconds, "planning takes too long; ask about fewer attributes", "planning"
+        )
         self._turns = Turns(MOST)
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:

@@ -64,7 +64,12 @@ class Problem(Exception):
         self.status, self.title = PROBLEMS[name]
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": PROBLEM + self.name, "title": self.title, "status": self.status, "detail": self.detail}
+        return {
+            "type": PROBLEM + self.name,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+        }
 
     def body(self) -> bytes:
         return json.dumps(self.to_json()).encode()
@@ -92,6 +97,8 @@ def problem_of(wrong: BaseException) -> Problem:
     for kind, name in _NAMES:
         if isinstance(wrong, kind):
             if name == "busy":  # what a store says of itself is for the log
-                return Problem(name, "the store cannot be reached; send it again", {"Retry-After": "1"})
+                return Problem(
+                    name, "the store cannot be reached; send it again", {"Retry-After": "1"}
+                )
             return Problem(name, str(wrong))
     return Problem("internal", "the collector could not answer; nothing was stored")

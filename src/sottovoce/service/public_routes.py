@@ -1,4 +1,6 @@
-"""What anybody may ask besides sending reports: plans, assignments, whether the collector is well, its counters."""
+"""What anybody may ask besides sending reports: plans, assignments, whether the collector is well,
+its counters.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,20 @@ from sottovoce.service.writer import Writer
 _FOREVER = "public, max-age=31536000, immutable"  # a plan is named by its hash
 
 
-def public_routes(service: SurveyService, writer: Writer, metrics: Metrics, settings: Settings) -> list[Route]:
-    """The routes that need no token, and the counters, which do unless the settings say otherwise."""
+def public_routes(
+    service: SurveyService, writer: Writer, metrics: Metrics, settings: Settings
+) -> list[Route]:
+    """The routes that need no token, and the counters,
+    which do unless the settings say otherwise.
+    """
     check = needs_token(service.store, "read")
-    probes = CapacityLimiter(2)  # threads of their own: nobody who waits for an estimate holds them up
+    # threads of their own: nobody who waits for an estimate holds them up
+    probes = CapacityLimiter(2)
 
     async def plan(request: Request) -> Response:
-        found = await service.plan_cache.insist(lambda: service.plan_cache.plan(request.path_params["id"]))
+        found = await service.plan_cache.insist(
+            lambda: service.plan_cache.plan(request.path_params["id"])
+        )
         return Response(
             found.to_json().encode(),
             media_type="application/json",
@@ -35,14 +44,21 @@ def public_routes(service: SurveyService, writer: Writer, metrics: Metrics, sett
         )
 
     async def assignment(request: Request) -> Response:
-        found = await service.plan_cache.insist(lambda: service.plan_cache.plan(request.path_params["id"]))
+        found = await service.plan_cache.insist(
+            lambda: service.plan_cache.plan(request.path_params["id"])
+        )
         if found.coin != "assigned":
-            raise Problem("not-found", "this plan's coins are the device's own; nothing is assigned")
+            raise Problem(
+                "not-found", "this plan's coins are the device's own; nothing is assigned"
+            )
         entry = await run_in_threadpool(service.store.entry, found.id)
         if entry.closed:
             raise Problem("survey-closed", "the survey takes no more reports")
-        key = await run_in_threadpool(service.store.signing_key)  # each time, since it may be replaced
-        given = Assignment.sign(key, found.id, new_id(), int(time.time()) + settings.assignment_seconds)
+        # each time, since it may be replaced
+        key = await run_in_threadpool(service.store.signing_key)
+        given = Assignment.sign(
+            key, found.id, new_id(), int(time.time()) + settings.assignment_seconds
+        )
         return JSONResponse(given.to_json(), headers={"Cache-Control": "no-store"})
 
     async def health(_: Request) -> Response:
@@ -54,7 +70,9 @@ def public_routes(service: SurveyService, writer: Writer, metrics: Metrics, sett
     async def readiness(_: Request) -> Response:
         await to_thread.run_sync(service.store.ping, limiter=probes)
         if not writer.is_ready:
-            raise Problem("not-ready", "the collector stops, or has too much to write", {"Retry-After": "1"})
+            raise Problem(
+                "not-ready", "the collector stops, or has too much to write", {"Retry-After": "1"}
+            )
         return JSONResponse({"status": "ready", "waiting_bytes": writer.waiting_bytes})
 
     async def counters(request: Request) -> Response:

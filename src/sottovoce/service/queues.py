@@ -1,4 +1,6 @@
-"""Requests that wait for the thread that writes, first come first served; one that was given up leaves its place."""
+"""Requests that wait for the thread that writes, first come first served; one that was given up
+leaves its place.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class Waiting:
     loop: asyncio.AbstractEventLoop = field(repr=False)
     until: float = 0.0  # by the loop's clock, after which the sender is told to come again
     is_written: bool = False  # or was refused: the thread has let go of it
-    left: HeldMemory | None = None  # its memory, if the sender has gone while the thread still has it
+    # its memory, if the sender has gone while the thread still has it
+    left: HeldMemory | None = None
 
 
 class WriteQueue:

@@ -1,4 +1,6 @@
-"""Which reports were found to use their assignments, so that one that is sent again is not derived again."""
+"""Which reports were found to use their assignments, so that one that is sent again is not derived
+again.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ _DIGEST = 16  # bytes
 
 
 class Remembered:
-    """Digests of the reports that were checked last; those asked for longest ago are forgotten first.
+    """Digests of the reports that were checked last; those asked for longest ago are forgotten
+    first.
 
-    That a report uses the coins of a signature stays true for ever, so nothing here depends on a key or on the time:
-    whether the signature holds is for the caller to verify each time.
+    That a report uses the coins of a signature stays true for ever, so nothing here depends on a
+    key or on the time: whether the signature holds is for the caller to verify each time.
     """
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
@@ -46,5 +49,10 @@ class Remembered:
 
 def digest_of(given: Assignment, cohort: int, payload: bytes) -> bytes:
     """Of all that was checked: the plan, the assignment, the report."""
-    head = bytes.fromhex(given.plan_id) + given.id + given.expires.to_bytes(8, "little") + given.signature
+    head = (
+        bytes.fromhex(given.plan_id)
+        + given.id
+        + given.expires.to_bytes(8, "little")
+        + given.signature
+    )
     return blake2b(head + f"{cohort:x} ".encode() + payload, digest_size=_DIGEST).digest()

@@ -1,4 +1,5 @@
-"""What an estimate says, as it is sent: pages of rows in JSON, whole tables in CSV, the plan of the next round.
+"""What an estimate says, as it is sent: pages of rows in JSON, whole tables in CSV, the plan of the
+next round.
 
 All of it runs in a process beside the collector, which passes on bytes and never holds a table.
 """
@@ -56,7 +57,9 @@ def kept_in(path: Path) -> KeptEstimate:
 
 @dataclass(frozen=True)
 class Page:
-    """Which rows of an answer: ``limit`` of them after the first ``offset``, the largest first or as in the schema."""
+    """Which rows of an answer: ``limit`` of them after the first ``offset``, the largest first or
+    as in the schema.
+    """
 
     limit: int
     offset: int = 0
@@ -123,7 +126,9 @@ def _ordered(table: Table, order: str) -> NDArray[np.int64]:
 
 
 def cells_of(table: Table, label: Any) -> tuple[Any, ...]:
-    """A label as one cell for each attribute; a set of items, of one attribute, with ; between them."""
+    """A label as one cell for each attribute; a set of items, of one attribute, with ; between
+    them.
+    """
     if len(table.attributes) == 1 and isinstance(label, tuple):
         return (";".join(map(str, label)),)
     return label if isinstance(label, tuple) else (label,)

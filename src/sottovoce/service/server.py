@@ -26,13 +26,16 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         gc.collect()
-        gc.freeze()  # what is there now stays: looking through it again and again would hold everybody up
+        # what is there now stays: looking through it again and again would hold everybody up
+        gc.freeze()
         if self.started and self._listening is not None:
             self._listening(self.servers[0].sockets[0].getsockname()[1])
 
 
 def run(app: Any, host: str, port: int, listening: Callable[[int], None] | None = None) -> None:
-    """Serve until told to stop (SIGINT or SIGTERM); then finish what has begun. ``listening`` is told the port."""
+    """Serve until told to stop (SIGINT or SIGTERM); then finish what has begun. ``listening`` is
+    told the port.
+    """
     log_to_stderr()
     for number in (
         signal.SIGTERM,

@@ -32,38 +32,59 @@ class Settings:
 
     most_bytes: int = 8 << 20  # of a request's body
     most_reports: int = 20_000  # in one request
-    most_assigned: int = 500  # in one request, if their coins are assigned: each takes long to check
-    most_padded: int = 32 << 20  # bytes of a request's reports, each taken for as long as its plan's longest
-    most_waiting: int = 256 << 20  # bytes that are read or wait to be written; beyond, senders are told to come again
+    # in one request, if their coins are assigned: each takes long to check
+    most_assigned: int = 500
+    # bytes of a request's reports, each taken for as long as its plan's longest
+    most_padded: int = 32 << 20
+    # bytes that are read or wait to be written; beyond, senders are told to come again
+    most_waiting: int = 256 << 20
     body_seconds: float = 10.0  # to send a body
-    answer_seconds: float = 30.0  # until what was sent is durable, or the sender is told to come again
+    # until what was sent is durable, or the sender is told to come again
+    answer_seconds: float = 30.0
     rate_limit: float | None = None  # requests a second from one address
     origins: tuple[str, ...] = ()  # other sites whose pages may send reports
-    proxies: tuple[str, ...] = ()  # addresses and networks of proxies that are believed about their clients
-    address: str | None = None  # where participants' pages are: a browser keeps what it drew for one address alone
-    metrics: str = "token"  # who may read the counters: whoever has a token, everybody (public), or nobody (off)
+    # addresses and networks of proxies that are believed about their clients
+    proxies: tuple[str, ...] = ()
+    # where participants' pages are: a browser keeps what it drew for one address alone
+    address: str | None = None
+    # who may read the counters: whoever has a token, everybody (public), or nobody (off)
+    metrics: str = "token"
     assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
     most_values: int = MOST_VALUES  # of a survey that is made over HTTP
     most_attributes: int = MOST_ATTRIBUTES  # the same
-    most_cells: int = MOST_TABLE_CELLS  # of a table of several attributes that is asked for, if its plan does not
+    # of a table of several attributes that is asked for, if its plan does not
+    most_cells: int = MOST_TABLE_CELLS
 
     def __post_init__(self) -> None:
         for name in POSITIVE:
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} ({getattr(self, name)}) must be greater than 0")
-        least = 2 * self.most_bytes + self.most_padded + PER_REPORT * self.most_reports  # or some could never get in
+        # or some could never get in
+        least = 2 * self.most_bytes + self.most_padded + PER_REPORT * self.most_reports
         if self.most_waiting < least:
-            raise InvalidInput(f"most_waiting ({self.most_waiting}) must be at least {least}, for the largest request")
-        if self.assignment_seconds > ASSIGNMENT_SECONDS:  # a key that was replaced is accepted for so long
-            raise InvalidInput(f"assignment_seconds ({self.assignment_seconds}) must be at most {ASSIGNMENT_SECONDS}")
+            raise InvalidInput(
+                f"most_waiting ({self.most_waiting}) must be at least {least}, for the largest "
+                "request"
+            )
+        if (
+            self.assignment_seconds > ASSIGNMENT_SECONDS
+        ):  # a key that was replaced is accepted for so long
+            raise InvalidInput(
+                f"assignment_seconds ({self.assignment_seconds}) must be at most "
+                f"{ASSIGNMENT_SECONDS}"
+            )
         if self.metrics not in METRICS:
             raise InvalidInput(f"metrics ({self.metrics}) must be one of {', '.join(METRICS)}")
         if self.rate_limit is not None and not self.rate_limit > 0:
             raise InvalidInput(f"rate_limit ({self.rate_limit}) must be greater than 0")
         networks(self.proxies)
         if self.address is not None and not is_origin(self.address):
-            raise InvalidInput(f"address ({self.address}) must be like https://survey.example.org, with no path")
+            raise InvalidInput(
+                f"address ({self.address}) must be like https://survey.example.org, with no path"
+            )
         for origin in self.origins:
             if origin != "*" and not origin.startswith(("http://", "https://")):
-                raise InvalidInput(f"origin ({origin}) must start with http:// or https://, or be *")
+                raise InvalidInput(
+                    f"origin ({origin}) must start with http:// or https://, or be *"
+                )

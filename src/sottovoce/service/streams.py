@@ -31,9 +31,13 @@ class Download:
 
 
 class FileStream(StreamingResponse):
-    """An answer of a file's bytes. The file is closed, and its turn ends, however the answer does."""
+    """An answer of a file's bytes. The file is closed, and its turn ends,
+    however the answer does.
+    """
 
-    def __init__(self, file: BinaryIO, turn: Turn, media_type: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: BinaryIO, turn: Turn, media_type: str, headers: Mapping[str, str]
+    ) -> None:
         super().__init__(_pieces(file), media_type=media_type, headers=headers)
         self._file = file
         self._end_turn = finalize(self, turn.end)  # also if it is never sent
@@ -46,8 +50,12 @@ class FileStream(StreamingResponse):
             self._end_turn()
 
 
-def file_stream(download: Download, media_type: str, headers: Mapping[str, str] | None = None) -> FileStream:
-    """An answer of a file's bytes. The file has no name from now on, so it is gone however the answer ends."""
+def file_stream(
+    download: Download, media_type: str, headers: Mapping[str, str] | None = None
+) -> FileStream:
+    """An answer of a file's bytes. The file has no name from now on, so it is gone however the
+    answer ends.
+    """
     try:
         file = download.path.open("rb")
         download.path.unlink()

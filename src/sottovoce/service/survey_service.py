@@ -1,4 +1,6 @@
-"""What an analyst can do, over HTTP or not: make surveys, watch them, ask for tables, close them."""
+"""What an analyst can do, over HTTP or not: make surveys, watch them, ask for tables,
+close them.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,8 @@ class SurveyService:
         self.most_cells = MOST_TABLE_CELLS  # of a table of several attributes that is asked for
         self.planning = Planning()
         self.downloads = Turns(MOST_DOWNLOADS)
-        self.waiting = CapacityLimiter(4)  # threads for what waits, apart from those in which participants are served
+        # threads for what waits, apart from those in which participants are served
+        self.waiting = CapacityLimiter(4)
         self.plan_cache = PlanCache(store)
         self._can_estimate = has_extra("analysis")
         self._estimates = EstimateCache(store.address, refresh_seconds)
@@ -115,7 +118,9 @@ class SurveyService:
         return SurveyStatus.of(self.store, entry)
 
     def entry(self, plan_id: str) -> Entry:
-        """By its whole id, as everybody may ask: parts of ids would let strangers search for surveys."""
+        """By its whole id, as everybody may ask: parts of ids would let strangers search for
+        surveys.
+        """
         if len(plan_id) != 64:
             raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
         return self.store.entry(self._whole_id(plan_id))
@@ -145,11 +150,15 @@ class SurveyService:
         self.check(described.schema, described.question)
 
     def check_table(self, survey: SurveyStatus, names: Sequence[str]) -> None:
-        """Refuse a table that would take too long or too much memory, before anything is asked to make it."""
+        """Refuse a table that would take too long or too much memory, before anything is asked to
+        make it.
+        """
         check_table(survey.plan, names, self.most_cells, self._most_values)
 
     def planned(self, body: Mapping[str, Any]) -> Future[str]:
-        """The text of the plan of such a survey; it is made in another process, since it may take long."""
+        """The text of the plan of such a survey; it is made in another process, since it may take
+        long.
+        """
         self.check_body(body)
         return self.planning.submit(planned_text, dict(body))
 
@@ -169,9 +178,11 @@ class SurveyService:
         return self.survey(plan_id)
 
     def next_round(self, plan_id: str) -> tuple[SurveyStatus, bool]:
-        """(the next round's survey, whether it is new): made from all that this round heard, which is closed by it.
+        """(the next round's survey, whether it is new): made from all that this round heard, which
+        is closed by it.
 
-        A closed round says the same whenever it is asked, so there is one next round, however often it is made.
+        A closed round says the same whenever it is asked, so there is one next round, however often
+        it is made.
         """
         survey = self.survey(plan_id)
         if not checked(self.fresh(survey), survey.people).has_next:
@@ -209,20 +220,27 @@ class SurveyService:
     def _check_analysis(self) -> None:
         if not self._can_estimate:
             raise MissingLibrary(
-                "estimate: this collector keeps reports and estimates nothing; give its store to `sottovoce estimate` "
+                "estimate: this collector keeps reports and estimates nothing; give its store to "
+                "`sottovoce estimate` "
                 'where there is more: pip install "sottovoce[analysis]"'
             )
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
-        """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in another process."""
+        """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in
+        another process.
+        """
         return self._estimates.answer(snapshot, work, *args)
 
-    def write(self, snapshot: Snapshot, work: Callable[..., Any], *args: Any) -> tuple[Download, Future[Any]]:
+    def write(
+        self, snapshot: Snapshot, work: Callable[..., Any], *args: Any
+    ) -> tuple[Download, Future[Any]]:
         """(a file, its writing): the same for an answer that may be large."""
         return self.download(lambda out: self._estimates.submit(work, snapshot.file, *args, out))
 
     def download(self, start: Callable[[Path], Future[Any]]) -> tuple[Download, Future[Any]]:
-        """(a file, its writing), which has a turn until it is sent or dropped; a problem if too many are under way."""
+        """(a file, its writing), which has a turn until it is sent or dropped; a problem if too
+        many are under way.
+        """
         download = Download(self.new_file(), self.downloads.take())
         try:
             return download, start(download.path)
@@ -265,7 +283,9 @@ def checked(snapshot: Snapshot, people: int) -> Snapshot:
 
 def under_way() -> Problem:
     """The answer to whoever must come again."""
-    return Problem("estimate-under-way", "the estimate is being made; ask again", {"Retry-After": "2"})
+    return Problem(
+        "estimate-under-way", "the estimate is being made; ask again", {"Retry-After": "2"}
+    )
 
 
 def within(future: Future[Any], seconds: float) -> Any:

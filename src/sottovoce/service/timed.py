@@ -1,4 +1,6 @@
-"""Work in processes beside the collector that takes so long and no longer: what takes longer is ended."""
+"""Work in processes beside the collector that takes so long and no longer: what takes longer is
+ended.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from sottovoce.service.workers import Workers
 
 
 class TimedWorkers:
-    """So many processes, each of which does one thing at a time; one that takes too long is ended, and replaced.
+    """So many processes, each of which does one thing at a time; one that takes too long is ended,
+    and replaced.
 
     ``late`` is what whoever waits for that is told.
     """
@@ -21,7 +24,8 @@ class TimedWorkers:
         self._seconds, self._late = seconds, late
         self._threads = ThreadPoolExecutor(processes, name)  # each waits for one process
         self._workers = [Workers(1) for _ in range(processes)]
-        self._free: LifoQueue[Workers] = LifoQueue()  # the last that worked, first: others are started if needed
+        # the last that worked, first: others are started if needed
+        self._free: LifoQueue[Workers] = LifoQueue()
         self._is_stopped = False
         for workers in self._workers:
             self._free.put(workers)

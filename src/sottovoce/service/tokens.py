@@ -1,4 +1,6 @@
-"""Bearer tokens of analysts: made once, shown once, kept as a hash; with a scope, and perhaps an end."""
+"""Bearer tokens of analysts: made once, shown once, kept as a hash; with a scope, and perhaps an
+end.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,16 @@ def new_token(store: Store, name: str, scope: str = "manage", days: float | None
     if days is not None and not 0 < days <= LONGEST:
         raise InvalidInput(f"days ({days:g}) must be greater than 0 and at most {LONGEST:g}")
     token = PREFIX + secrets.token_urlsafe(32)
-    store.add_token(name, digest(token), scope, None if days is None else time.time() + days * 86_400)
+    store.add_token(
+        name, digest(token), scope, None if days is None else time.time() + days * 86_400
+    )
     return token
 
 
 def scope_of(method: str) -> str:
-    """What a token must allow for a request: whoever only asks needs ``read``, whoever changes something ``manage``."""
+    """What a token must allow for a request: whoever only asks needs ``read``, whoever changes
+    something ``manage``.
+    """
     return "read" if method in _READING else "manage"
 
 
@@ -62,7 +68,9 @@ def require(token: Token, scope: str) -> None:
 
 
 def needs_token(store: Store, scope: str | None = None) -> Callable[[Request], Token]:
-    """A dependency for routes: the token of a request if it allows ``scope``, which by default follows the method."""
+    """A dependency for routes: the token of a request if it allows ``scope``, which by default
+    follows the method.
+    """
 
     def check(request: Request) -> Token:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")

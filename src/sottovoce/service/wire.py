@@ -1,4 +1,6 @@
-"""What devices send: one report or a batch, as JSON or in the compact binary form, with ids and assignments."""
+"""What devices send: one report or a batch, as JSON or in the compact binary form, with ids and
+assignments.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from sottovoce.device.messages import BINARY, JSON
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.protocol.columns import Values
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import WIRE_VERSION, CheckedReports, Report, Reports, read_leb128, split_payload
+from sottovoce.protocol.reports import (
+    WIRE_VERSION,
+    CheckedReports,
+    Report,
+    Reports,
+    read_leb128,
+    split_payload,
+)
 from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.problems import Problem
 from sottovoce.service.remembered import Remembered, digest_of
@@ -55,7 +64,9 @@ _LIST = msgspec.json.Decoder(list[Body])
 
 @dataclass(frozen=True)
 class Envelope:
-    """The reports of one request, all of one plan, and the assignments of those whose coins were assigned."""
+    """The reports of one request, all of one plan, and the assignments of those whose coins were
+    assigned.
+    """
 
     plan: Plan
     ids: builtins.bytes  # 16 for each report
@@ -69,7 +80,9 @@ class Envelope:
 
     @cached_property
     def bytes(self) -> int:
-        """About what it holds in memory when it is written: the payloads as they came, and padded to one width."""
+        """About what it holds in memory when it is written: the payloads as they came, and padded
+        to one width.
+        """
         each = ID_BYTES + _REPORT + self.plan.row_bytes + len(self.plan.columns) * _PUBLIC
         return len(self) * each + sum(map(len, self.payloads)) + len(self.assignments) * _ASSIGNMENT
 
@@ -89,11 +102,13 @@ def gathered(plan: Plan, envelopes: Sequence[Envelope]) -> tuple[Ids, CheckedRep
     return ids, Reports(plan.id, cohorts, _payload(plan, cohorts, payloads), public).checked(plan)
 
 
-def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float, remembered: Remembered) -> None:
+def check_assignments(
+    envelope: Envelope, keys: Sequence[bytes], now: float, remembered: Remembered
+) -> None:
     """Refuse a request with an assignment that does not hold, or that its report did not use.
 
-    All signatures first: that is quick, and a forged one costs no more. A report that the request has many times, or
-    that was checked lately, is not derived again.
+    All signatures first: that is quick, and a forged one costs no more. A report that the request
+    has many times, or that was checked lately, is not derived again.
     """
     plan = envelope.plan
     public = envelope.public or [()] * len(envelope)
@@ -102,11 +117,15 @@ def check_assignments(envelope: Envelope, keys: Sequence[bytes], now: float, rem
     for assignment, *_ in distinct:
         assignment.verify(keys[0], now, keys[1:])
     if len({assignment.id for assignment, *_ in distinct}) < len(distinct):
-        raise Problem("assignment-used", "two reports of this request have one id; nothing of it was stored")
+        raise Problem(
+            "assignment-used", "two reports of this request have one id; nothing of it was stored"
+        )
     for assignment, cohort, payload, values in distinct:
         digest = digest_of(assignment, cohort, payload)
         if not remembered.has(digest):
-            assignment.check(Report(plan.id, cohort, payload, values, plan.public).checked(plan), plan)
+            assignment.check(
+                Report(plan.id, cohort, payload, values, plan.public).checked(plan), plan
+            )
             remembered.add(digest)
 
 
@@ -115,7 +134,9 @@ def read_json(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelop
     try:
         bodies = _decoded(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Problem("malformed-body", "the body must be JSON: a report, or reports with a list of them") from None
+        raise Problem(
+            "malformed-body", "the body must be JSON: a report, or reports with a list of them"
+        ) from None
     _check_count(len(bodies), settings.most_reports)
     first = bodies[0]
     if any(body.plan != first.plan for body in bodies):
@@ -129,7 +150,9 @@ def read_json(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelop
     payloads = [_bytes(body.payload) for body in bodies]
     public = tuple(plan.public.from_json(body.public) for body in bodies)
     given = _json_assignments(plan, bodies, ids)
-    return Envelope(plan, ids, [body.cohort for body in bodies], payloads, given, public if plan.columns else ())
+    return Envelope(
+        plan, ids, [body.cohort for body in bodies], payloads, given, public if plan.columns else ()
+    )
 
 
 def _decoded(data: bytes) -> list[Body]:
@@ -140,17 +163,27 @@ def _decoded(data: bytes) -> list[Body]:
 
 def _check_count(count: int, most: int) -> None:
     if not 1 <= count <= most:
-        raise Problem("malformed-body", f"reports ({count}) must be between 1 and {most} in one request")
+        raise Problem(
+            "malformed-body", f"reports ({count}) must be between 1 and {most} in one request"
+        )
 
 
 def _check_size(plan: Plan, count: int, settings: Settings) -> None:
-    """Refuse what would take too long to check, or too much memory once every payload is padded to one width."""
+    """Refuse what would take too long to check, or too much memory once every payload is padded to
+    one width.
+    """
     if plan.coin == "assigned" and count > settings.most_assigned:
         most = settings.most_assigned
-        raise Problem("malformed-body", f"reports ({count}) must be at most {most} in one request: coins are assigned")
+        raise Problem(
+            "malformed-body",
+            f"reports ({count}) must be at most {most} in one request: coins are assigned",
+        )
     if count * plan.row_bytes > settings.most_padded:
         most = settings.most_padded // plan.row_bytes
-        raise Problem("body-too-large", f"reports ({count}) of this plan must be at most {most} in one request")
+        raise Problem(
+            "body-too-large",
+            f"reports ({count}) of this plan must be at most {most} in one request",
+        )
 
 
 def most_together(plan: Plan, settings: Settings) -> int:
@@ -217,7 +250,9 @@ def _json_assignments(plan: Plan, bodies: Sequence[Body], ids: bytes) -> tuple[A
     return _assignments(plan, ids, expires, signatures)
 
 
-def _assignments(plan: Plan, ids: bytes, expires: Sequence[int], signatures: bytes) -> tuple[Assignment, ...]:
+def _assignments(
+    plan: Plan, ids: bytes, expires: Sequence[int], signatures: bytes
+) -> tuple[Assignment, ...]:
     if not all(0 <= each < LATEST for each in expires):
         raise CorruptReport("report: expires must be a time in seconds")
     rows = zip(_cut(ids, ID_BYTES), expires, _cut(signatures, KEY_BYTES), strict=True)
@@ -230,13 +265,18 @@ def _cut(data: bytes, width: int) -> list[bytes]:
 
 def _check_given(plan: Plan, given: int, reports: int) -> None:
     if plan.coin == "assigned" and given < reports:
-        raise Problem("bad-assignment", "report: its plan's coins are assigned; expires and signature are missing")
+        raise Problem(
+            "bad-assignment",
+            "report: its plan's coins are assigned; expires and signature are missing",
+        )
     if plan.coin != "assigned" and given:
         raise CorruptReport("report: its plan's coins are the device's own; it takes no assignment")
 
 
 def read_binary(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelope:
-    """Records one after another: id, length, report, and 0, or 1 and the assignment's expiry and signature."""
+    """Records one after another: id, length, report, and 0, or 1 and the assignment's expiry and
+    signature.
+    """
     ids, signatures = bytearray(), bytearray()
     raw: list[bytes] = []
     expires: list[int] = []
@@ -296,10 +336,15 @@ def _unsealed(
     return Envelope(plan, ids, cohorts, payloads, given, public)
 
 
-READERS: dict[str, Callable[[bytes, PlanCache, Settings], Envelope]] = {JSON: read_json, BINARY: read_binary}
+READERS: dict[str, Callable[[bytes, PlanCache, Settings], Envelope]] = {
+    JSON: read_json,
+    BINARY: read_binary,
+}
 
 
-def read_envelope(content_type: str, data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelope:
+def read_envelope(
+    content_type: str, data: bytes, plan_cache: PlanCache, settings: Settings
+) -> Envelope:
     """What a request's body holds."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in READERS:

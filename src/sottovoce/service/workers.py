@@ -1,4 +1,6 @@
-"""Processes beside the collector: whatever takes long or much memory is done there, and reports keep coming in."""
+"""Processes beside the collector: whatever takes long or much memory is done there, and reports
+keep coming in.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ class Workers:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
 
-    def submit(self, work: Callable[..., Any], *args: Any, folder: str | None = None) -> Future[Any]:
-        """Have it done. ``folder``: where the processes keep files, which go with them if the collector is killed."""
+    def submit(
+        self, work: Callable[..., Any], *args: Any, folder: str | None = None
+    ) -> Future[Any]:
+        """Have it done. ``folder``: where the processes keep files, which go with them if the
+        collector is killed.
+        """
         with self._lock:
             try:
                 return self._started(folder).submit(work, *args)
@@ -33,7 +39,9 @@ class Workers:
         if self._pool is None:
             spawn = get_context("spawn")
             first = (self._nice, folder)
-            self._pool = ProcessPoolExecutor(self._processes, spawn, initializer=step_back, initargs=first)
+            self._pool = ProcessPoolExecutor(
+                self._processes, spawn, initializer=step_back, initargs=first
+            )
         return self._pool
 
     def stop(self) -> None:
@@ -41,6 +49,8 @@ class Workers:
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
-            for process in list((pool._processes or {}).values()):  # work that nobody waits for is not waited for
+            for process in list(
+                (pool._processes or {}).values()
+            ):  # work that nobody waits for is not waited for
                 process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,6 @@
-"""Group commit: reports of many requests become durable in one transaction, and only then is anybody thanked."""
+"""Group commit: reports of many requests become durable in one transaction, and only then is
+anybody thanked.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ MOST_CHECKS = 2  # requests of one household that are checked or wait for it at 
 MOST_SMALL_CHECKS = 64  # or reports of all its requests, if they are small
 LOOK = 0.5  # seconds between two looks for those who have waited too long
 CROWDED = 4  # requests written at once, from which the next ones are worth waiting for
-GATHERING = 0.001  # seconds to wait for them: fewer and larger transactions, and the event loop undisturbed meanwhile
+# seconds to wait for them: fewer and larger transactions, and the event loop undisturbed meanwhile
+GATHERING = 0.001
 
 
 class Writer:
@@ -44,7 +47,8 @@ class Writer:
         self._to, self._metrics, self._settings = store, metrics, settings
         self._queue = WriteQueue()
         self._last_group = 0  # requests written together the last time
-        self._pending: dict[Waiting, None] = {}  # in the order they came; of the event loop alone, as is the next
+        # in the order they came; of the event loop alone, as is the next
+        self._pending: dict[Waiting, None] = {}
         self._is_watching = False
         self._is_closing = False
         self.memory = Memory(settings.most_waiting)  # also of bodies that are being read
@@ -67,32 +71,46 @@ class Writer:
     @property
     def is_ready(self) -> bool:
         """Whether it takes more: it lives, is not told to stop, and what waits is not too much."""
-        return self.is_alive and not self._is_closing and self.memory.has_room(self._settings.most_bytes)
+        return (
+            self.is_alive
+            and not self._is_closing
+            and self.memory.has_room(self._settings.most_bytes)
+        )
 
     async def write(self, envelope: Envelope, household: str = "") -> Receipt:
         """Returns when the reports are durable; raises if none of them was taken.
 
         ``household``: whose they are, as limits count them.
-        What a request holds is given back when nothing has it any longer, also if its sender was sent away before.
+        What a request holds is given back when nothing has it any longer, also if its sender was
+        sent away before.
         """
         with HeldMemory(self.memory) as held:
             if not held.take(envelope.bytes):
-                raise Problem("busy", "more reports wait to be written than fit; send it again", {"Retry-After": "1"})
+                raise Problem(
+                    "busy",
+                    "more reports wait to be written than fit; send it again",
+                    {"Retry-After": "1"},
+                )
             if envelope.assignments:
                 await self._check(envelope, held, household)
             return await self._queued(envelope, held)
 
     async def _check(self, envelope: Envelope, held: HeldMemory, household: str) -> None:
-        """Its assignments, which takes long: before it is queued, so that nobody else's reports wait for it.
+        """Its assignments, which takes long: before it is queued, so that nobody else's reports
+        wait for it.
 
-        One household has few turns at once, which last until its checks have ended: others wait for no more of it.
+        One household has few turns at once, which last until its checks have ended: others wait for
+        no more of it.
         """
         turn = self._checks.take(household, len(envelope))
         checking: asyncio.Future[None] | None = None
         try:
             async with asyncio.timeout(self._settings.answer_seconds):
-                await self._free_checkers.acquire()  # those who wait for it wait here, where they can be sent away
-                checking = asyncio.get_running_loop().run_in_executor(self._checkers, self._check_now, envelope)
+                # those who wait for it wait here, where they can be sent away
+                await self._free_checkers.acquire()
+                checking = asyncio.get_running_loop().run_in_executor(
+                    self._checkers, self._check_now, envelope
+                )
                 checking.add_done_callback(self._checked_one)
                 checking.add_done_callback(lambda _: turn.end())
                 try:
@@ -167,7 +185,9 @@ class Writer:
             results = self._written(envelopes)
         except StoreError as wrong:  # it cannot say which keys are good; nothing was stored
             results = [wrong for _ in group]
-        except Exception as wrong:  # a mistake of ours costs this group its answer, never the next one
+        except (
+            Exception
+        ) as wrong:  # a mistake of ours costs this group its answer, never the next one
             log_mistake("writing failed", wrong)
             results = [wrong for _ in group]
         self._metrics.committed(time.perf_counter() - start)
@@ -179,7 +199,9 @@ class Writer:
         rows = size = 0
 
         def fits(envelope: Envelope) -> bool:
-            is_small = rows + len(envelope) <= MOST_AT_ONCE and size + envelope.bytes <= MOST_BYTES_AT_ONCE
+            is_small = (
+                rows + len(envelope) <= MOST_AT_ONCE and size + envelope.bytes <= MOST_BYTES_AT_ONCE
+            )
             return is_small or not group
 
         while (more := self._queue.take(fits)) is not None:
@@ -207,7 +229,9 @@ class Writer:
         envelopes: Sequence[Envelope],
         results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
-        """Requests for one plan, all at once, which is quick; halved and halved where something is wrong."""
+        """Requests for one plan, all at once, which is quick; halved and halved where something is
+        wrong.
+        """
         try:
             return [_Group.of(places, envelopes)]
         except SottovoceError as wrong:
@@ -219,11 +243,18 @@ class Writer:
         return [group for some in halves for group in self._checked(some, envelopes, results)]
 
     def _store(
-        self, groups: Sequence[_Group], envelopes: Sequence[Envelope], results: dict[int, Receipt | BaseException]
+        self,
+        groups: Sequence[_Group],
+        envelopes: Sequence[Envelope],
+        results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
-        """Store groups in one transaction. A request that contradicts another is refused; the others come back."""
+        """Store groups in one transaction. A request that contradicts another is refused; the
+        others come back.
+        """
         try:
-            outcomes = self._to.append_many([(group.plan, group.ids, group.reports) for group in groups])
+            outcomes = self._to.append_many(
+                [(group.plan, group.ids, group.reports) for group in groups]
+            )
         except Exception as wrong:  # nothing was stored
             outcomes = [wrong for _ in groups]  # type: ignore[misc]
         again = []
@@ -238,7 +269,8 @@ class Writer:
                 continue
             if not wrong_rows.any():
                 results |= {
-                    place: _receipt(outcome[rows]) for place, rows in zip(group.places, group.rows, strict=True)
+                    place: _receipt(outcome[rows])
+                    for place, rows in zip(group.places, group.rows, strict=True)
                 }
                 continue
             refused = [bool(wrong_rows[rows].any()) for rows in group.rows]
@@ -273,8 +305,18 @@ class _Group:
         lengths = [rows.stop - rows.start for rows in self.rows]
         kept = ~np.repeat(np.array(refused), lengths)
         reports = self.reports[kept]
-        left = [(place, length) for place, length, out in zip(self.places, lengths, refused, strict=True) if not out]
-        return _Group([place for place, _ in left], self.plan, self.ids[kept], reports, _rows([n for _, n in left]))
+        left = [
+            (place, length)
+            for place, length, out in zip(self.places, lengths, refused, strict=True)
+            if not out
+        ]
+        return _Group(
+            [place for place, _ in left],
+            self.plan,
+            self.ids[kept],
+            reports,
+            _rows([n for _, n in left]),
+        )
 
 
 def _rows(lengths: Sequence[int]) -> list[slice]:
@@ -282,7 +324,9 @@ def _rows(lengths: Sequence[int]) -> list[slice]:
 
 
 def _too_late() -> Problem:
-    return Problem("busy", "the reports could not be written in time; send them again", {"Retry-After": "1"})
+    return Problem(
+        "busy", "the reports could not be written in time; send them again", {"Retry-After": "1"}
+    )
 
 
 def _contradicted(envelope: Envelope) -> Problem:

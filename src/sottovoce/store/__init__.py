@@ -43,7 +43,8 @@ __all__ = [
 def open_store(url: str, *, create: bool = True) -> Store:
     """The store at ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://...``.
 
-    A SQLite file that is not there is made, unless ``create`` is False; so are the tables in a PostgreSQL database.
+    A SQLite file that is not there is made, unless ``create`` is False; so are the tables in a
+    PostgreSQL database.
     """
     if kind_of(url) == "sqlite":
         from sottovoce.store.sqlite import SqliteStore

@@ -1,8 +1,9 @@
 """Backups: a whole store in one file, which any store can be restored from.
 
-The file is a SQLite store that takes nothing more, so whatever reads a store reads a backup. A manifest in it has a
-digest of each survey's reports and of all else; both making and restoring a backup read every report and compare. A
-digest is of what is stored, as it is stored, so that it is the same with every version of every library.
+The file is a SQLite store that takes nothing more, so whatever reads a store reads a backup. A
+manifest in it has a digest of each survey's reports and of all else; both making and restoring a
+backup read every report and compare. A digest is of what is stored, as it is stored, so that it is
+the same with every version of every library.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 FORMAT = 2  # 2: digests of rows; backups of format 1 were never released
 _MANIFEST = "backup"  # among the settings
 _REST = ("plans", "set_aside", "checkpoints", "tokens", "settings")  # tables of all but the reports
-_PARTS = "SELECT seq, rows, people, ids, cohorts, payload, checksums FROM parts WHERE plan = ? ORDER BY seq"
+_PARTS = (
+    "SELECT seq, rows, people, ids, cohorts, payload, checksums FROM parts WHERE plan = ? ORDER "
+    "BY seq"
+)
 _SAVE = "INSERT INTO settings (name, value) VALUES (?, ?)"
 
 
@@ -84,12 +88,16 @@ class Manifest:
             version = body.pop("format", None)
             if version != FORMAT:
                 raise InvalidInput(f"backup: format ({version}) must be {FORMAT}")
-            surveys = {plan_id: Content(**content) for plan_id, content in body.pop("surveys").items()}
+            surveys = {
+                plan_id: Content(**content) for plan_id, content in body.pop("surveys").items()
+            }
             return cls(surveys=surveys, **body)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
-            raise StoreError("backup: what it says of itself is damaged; take another one") from None
+            raise StoreError(
+                "backup: what it says of itself is damaged; take another one"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,14 @@ class Restored:
     """What became of a backup that was restored."""
 
     manifest: Manifest
-    left_out: int  # damaged reports that a server does not take; it counts them with those set aside
+    # damaged reports that a server does not take; it counts them with those set aside
+    left_out: int
     is_erased: bool  # whether the bytes of what was replaced are gone from the store's files
 
 
 def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True) -> Manifest:
-    """Write all that a store holds at this moment, while others may write to it; the file is whole or not there.
+    """Write all that a store holds at this moment, while others may write to it; the file is whole
+    or not there.
 
     Without keys it lacks the analysts' tokens and the keys that sign assignments.
     """
@@ -114,11 +124,14 @@ def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True
         return _finish(draft, with_keys)
 
 
-def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False, with_keys: bool = False) -> Restored:
+def restore(
+    path: str | os.PathLike[str], store: Store, *, replace: bool = False, with_keys: bool = False
+) -> Restored:
     """Fill an empty store from a backup that is as it was made, in one transaction.
 
-    With ``replace`` a store that is not empty loses its surveys. Its tokens and keys stay as they are, since those of
-    the backup may have been revoked since; with ``with_keys`` the backup's take their place.
+    With ``replace`` a store that is not empty loses its surveys. Its tokens and keys stay as they
+    are, since those of the backup may have been revoked since; with ``with_keys`` the backup's take
+    their place.
     """
     source = Path(path)
     said = manifest_of(source)
@@ -128,13 +141,17 @@ def restore(path: str | os.PathLike[str], store: Store, *, replace: bool = False
         raise InvalidInput(f"backup ({source}): it was made without keys, so none can be restored")
     found = _measured(source, said.has_keys, said.made)
     if found != said:
-        raise StoreError(f"backup ({source}): it is not as it was made, something damaged it; take another one")
+        raise StoreError(
+            f"backup ({source}): it is not as it was made, something damaged it; take another one"
+        )
     is_erased = store._load_from(source, replace, with_keys)
     return Restored(said, _left_out(store, said), is_erased)
 
 
 def _left_out(store: Store, said: Manifest) -> int:
-    """The damaged reports that a store did not take; one clear error if anything else is missing."""
+    """The damaged reports that a store did not take;
+    one clear error if anything else is missing.
+    """
     left_out = 0
     for plan_id, content in said.surveys.items():
         plan = store.entry(plan_id).plan
@@ -143,7 +160,9 @@ def _left_out(store: Store, said: Manifest) -> int:
         if not kept.only_sums:
             expected += content.damaged + content.set_aside - kept.missing
         if store.count(plan) != expected:
-            raise StoreError("store: it does not hold what the backup does; somebody else wrote to it meanwhile")
+            raise StoreError(
+                "store: it does not hold what the backup does; somebody else wrote to it meanwhile"
+            )
         left_out += kept.set_aside - content.set_aside
     return left_out
 
@@ -173,7 +192,9 @@ def _finish(draft: Path, with_keys: bool) -> Manifest:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("DELETE FROM tokens")
             db.execute(f"DELETE FROM settings WHERE {SIGNING_KEYS}")
-        db.execute("DELETE FROM checkpoints WHERE plan NOT IN (SELECT number FROM plans WHERE only_sums)")
+        db.execute(
+            "DELETE FROM checkpoints WHERE plan NOT IN (SELECT number FROM plans WHERE only_sums)"
+        )
     manifest = _measured(draft, with_keys, time.time())
     with closing(sqlite3.connect(draft, isolation_level=None)) as db:
         db.execute(_SAVE, (_MANIFEST, manifest.to_json()))
@@ -196,13 +217,17 @@ def _measured(path: Path, has_keys: bool, made: float) -> Manifest:
                     _add(rest, row)
     except sqlite3.Error as wrong:
         name = getattr(wrong, "sqlite_errorname", "") or type(wrong).__name__
-        raise StoreError(f"backup ({path}): its file is damaged ({name}); take another one") from None
+        raise StoreError(
+            f"backup ({path}): its file is damaged ({name}); take another one"
+        ) from None
     return Manifest(made, has_keys, surveys, rest.hexdigest())
 
 
 def _content(copy: Store, db: sqlite3.Connection, plan: Plan) -> Content:
     """What a copy holds of one survey: its reports are read, but not added up."""
-    number, set_aside = db.execute("SELECT number, set_aside FROM plans WHERE id = ?", (plan.id,)).fetchone()
+    number, set_aside = db.execute(
+        "SELECT number, set_aside FROM plans WHERE id = ?", (plan.id,)
+    ).fetchone()
     digest = sha256()
     good = damaged = 0
     for part in db.execute(_PARTS, (number,)):
@@ -225,7 +250,9 @@ def _rows(db: sqlite3.Connection, table: str) -> Iterator[Sequence[Any]]:
 
 
 def _add(digest: _Hash, row: Sequence[Any]) -> None:
-    """Take a row into a digest: the number of its cells, then the kind, length and bytes of each."""
+    """Take a row into a digest: the number of its cells, then the kind,
+    length and bytes of each.
+    """
     digest.update(len(row).to_bytes(8, "little"))
     for value in row:
         kind, body = _cell(value)

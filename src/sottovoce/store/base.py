@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError, UnknownPlan
+from sottovoce.ground.errors import (
+    CorruptReport,
+    InvalidInput,
+    PlanMismatch,
+    SottovoceError,
+    UnknownPlan,
+)
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import BATCH, Reports
 from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
@@ -41,7 +47,9 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A survey: its plan, its title, when it was added (unix time), and whether it takes no more reports."""
+    """A survey: its plan, its title, when it was added (unix time), and whether it takes no more
+    reports.
+    """
 
     plan: Plan
     title: str
@@ -53,12 +61,14 @@ class Entry:
 class Kept:
     """What a store says of a survey's reports.
 
-    ``version`` is drawn anew whenever reports are taken away, so that nothing that was held before is built upon.
+    ``version`` is drawn anew whenever reports are taken away, so that nothing that was held before
+    is built upon.
     """
 
     version: int
     only_sums: bool  # the reports were deleted, and what they add up to was kept
-    damaged: int  # reports whose checksum did not hold when they were added up; they are not counted
+    # reports whose checksum did not hold when they were added up; they are not counted
+    damaged: int
     set_aside: int  # those that were moved away
 
     @property
@@ -69,7 +79,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Reports one after another. Those whose checksum does not hold are not among them, only counted."""
+    """Reports one after another. Those whose checksum does not hold are not among them, only
+    counted.
+    """
 
     last: int  # sequence number
     ids: Ids
@@ -78,9 +90,11 @@ class Stretch:
 
 
 class Store(KeyStore):
-    """Plans, and the reports that answer them, each under an id of 16 bytes that is taken once in the whole store.
+    """Plans, and the reports that answer them, each under an id of 16 bytes that is taken once in
+    the whole store.
 
-    Several threads may use it, and several processes at once. Sequence numbers grow in the order of commits.
+    Several threads may use it, and several processes at once. Sequence numbers grow in the order of
+    commits.
     """
 
     url: str  # without a password
@@ -115,7 +129,9 @@ class Store(KeyStore):
         return self._entry(rows[0])
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
-        """The survey of a row; its plan's text, which may be long and never changes, is read once."""
+        """The survey of a row; its plan's text, which may be long and never changes,
+        is read once.
+        """
         plan_id, title, created, closed = row
         if plan_id not in self._parsed:
             self._parsed[plan_id] = Plan.from_json(self._plan_text(plan_id), id=plan_id)
@@ -123,7 +139,9 @@ class Store(KeyStore):
 
     @abstractmethod
     def plan_ids(self, start: str = "") -> list[str]:
-        """The ids of all plans, or of those whose id starts with these hexadecimal digits; no text is read."""
+        """The ids of all plans, or of those whose id starts with these hexadecimal digits; no text
+        is read.
+        """
 
     @abstractmethod
     def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None: ...
@@ -145,8 +163,8 @@ class Store(KeyStore):
     def append(self, plan: Plan, ids: Ids, reports: Reports) -> Outcomes:
         """Store reports under their ids; an :class:`Outcome` for each. Durable when it returns.
 
-        All rows are stored in one transaction. If any of them is a CONFLICT nothing of the call is stored, whatever
-        the others say.
+        All rows are stored in one transaction. If any of them is a CONFLICT nothing of the call is
+        stored, whatever the others say.
         """
         (result,) = self.append_many([(plan, ids, reports)])
         if isinstance(result, SottovoceError):
@@ -155,13 +173,18 @@ class Store(KeyStore):
 
     @abstractmethod
     def append_many(self, parts: Sequence[Part]) -> list[Outcomes | SottovoceError]:
-        """Several appends in one transaction: each part is taken whole or not at all, and has a result of its own.
+        """Several appends in one transaction: each part is taken whole or not at all, and has a
+        result of its own.
 
         A failure of the store itself, such as a full disk, is the result of every part.
         """
 
-    def read(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[tuple[int, Ids, Reports]]:
-        """(last sequence number, ids, reports) in order of arrival, at most ``batch`` rows at once."""
+    def read(
+        self, plan: Plan, after: int = 0, batch: int = BATCH
+    ) -> Iterator[tuple[int, Ids, Reports]]:
+        """(last sequence number, ids, reports) in order of arrival,
+        at most ``batch`` rows at once.
+        """
         for stretch in self.scan(plan, after, batch):
             yield stretch.last, stretch.ids, stretch.reports
 
@@ -171,7 +194,9 @@ class Store(KeyStore):
 
     @abstractmethod
     def count(self, plan: Plan) -> int:
-        """How many reports of a plan there are, without reading them; less those known to be damaged."""
+        """How many reports of a plan there are, without reading them; less those known to be
+        damaged.
+        """
 
     @abstractmethod
     def kept(self, plan: Plan) -> Kept:
@@ -180,25 +205,31 @@ class Store(KeyStore):
     # -- what they add up to
 
     def aggregate(self, plan: Plan) -> Aggregate:
-        """All reports of a plan, added up: only those are read that came after the last call, or the checkpoint.
+        """All reports of a plan, added up: only those are read that came after the last call, or
+        the checkpoint.
 
-        Callers share what it returns and it never changes: merge it with others, but add no reports to it.
+        Callers share what it returns and it never changes: merge it with others, but add no reports
+        to it.
         """
         return self._folds.aggregate(plan)
 
     def forget(self, plan: Plan) -> None:
-        """Let go of what :meth:`aggregate` holds of a plan in memory; the next call starts from the checkpoint."""
+        """Let go of what :meth:`aggregate` holds of a plan in memory; the next call starts from the
+        checkpoint.
+        """
         self._folds.forget(plan)
 
     def rebuild(self, plan: Plan, progress: Progress | None = None) -> Aggregate:
-        """The same from the reports alone; it becomes the checkpoint. Refuses if some of them are damaged."""
+        """The same from the reports alone; it becomes the checkpoint. Refuses if some of them are
+        damaged.
+        """
         return self._folds.rebuild(plan, progress)
 
     def check(self, plan: Plan, progress: Progress | None = None) -> int:
         """Read all reports and refuse if some are damaged; how many there are.
 
-        Nothing is added up, which needs no analysis libraries. The checkpoint is dropped, so that the next
-        :meth:`aggregate` is of the reports alone, as after :meth:`rebuild`.
+        Nothing is added up, which needs no analysis libraries. The checkpoint is dropped, so that
+        the next :meth:`aggregate` is of the reports alone, as after :meth:`rebuild`.
         """
         reports = damaged = 0
         for stretch in self.scan(plan):
@@ -219,7 +250,9 @@ class Store(KeyStore):
 
     @abstractmethod
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
-        """Keep a checkpoint of the survey's version if it reaches further than the one there, or by ``force``."""
+        """Keep a checkpoint of the survey's version if it reaches further than the one there, or by
+        ``force``.
+        """
 
     # -- what is taken away
 
@@ -234,7 +267,8 @@ class Store(KeyStore):
         """Delete a survey: its plan, its reports with their ids, what they add up to.
 
         Returns:
-            Whether their bytes are gone from the store's files too; otherwise they go with its next maintenance.
+            Whether their bytes are gone from the store's files too; otherwise they go with its next
+            maintenance.
         """
         self.entry(plan.id)
         self._delete(plan)
@@ -245,8 +279,8 @@ class Store(KeyStore):
     def keep_sums(self, plan: Plan) -> bool:
         """Close a survey and delete its reports with their ids, but keep what they add up to.
 
-        Refused where that would be the reports themselves, where a cohort was heard from fewer than ``FEWEST_PEOPLE``,
-        and while some reports are damaged. Returns as :meth:`delete` does.
+        Refused where that would be the reports themselves, where a cohort was heard from fewer than
+        ``FEWEST_PEOPLE``, and while some reports are damaged. Returns as :meth:`delete` does.
         """
         if self.kept(plan).only_sums:
             return self._erase()
@@ -276,10 +310,11 @@ class Store(KeyStore):
 
     @abstractmethod
     def _load_from(self, source: Path, replace: bool, with_keys: bool) -> bool:
-        """Take over such a file, in one transaction; refuse if there are surveys, unless they may go.
+        """Take over such a file, in one transaction; refuse if there are surveys, unless they may
+        go.
 
-        With keys its tokens and signing keys take the place of the store's own. Returns whether the bytes of what was
-        replaced are gone.
+        With keys its tokens and signing keys take the place of the store's own. Returns whether the
+        bytes of what was replaced are gone.
         """
 
     @abstractmethod
@@ -292,15 +327,19 @@ class Store(KeyStore):
 
 
 def require_sums(aggregate: Aggregate) -> None:
-    """One clear error if an aggregate is the reports themselves, in another order, or those of a few people."""
+    """One clear error if an aggregate is the reports themselves, in another order, or those of a
+    few people.
+    """
     if aggregate.counts.holds_reports:
         raise InvalidInput(
-            "keep: this survey's reports add up to the reports themselves; keep it as it is, or delete it whole"
+            "keep: this survey's reports add up to the reports themselves; keep it as it is, or "
+            "delete it whole"
         )
     fewest = aggregate.counts.fewest
     if 0 < fewest < FEWEST_PEOPLE:
         raise InvalidInput(
-            f"keep: a cohort of this survey was heard from {fewest} people only, and must be from {FEWEST_PEOPLE}: "
+            f"keep: a cohort of this survey was heard from {fewest} people only, and must be from "
+            f"{FEWEST_PEOPLE}: "
             "what a few add up to tells their reports; keep it as it is, or delete it whole"
         )
 
@@ -313,17 +352,21 @@ def checked(part: Part) -> SottovoceError | None:
     if reports.payload.shape[1] != plan.cohorts.bytes:
         return CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
     if list(reports.public) != list(plan.columns):
-        return CorruptReport(f"reports: their public columns must be {', '.join(plan.columns) or 'none'}")
+        return CorruptReport(
+            f"reports: their public columns must be {', '.join(plan.columns) or 'none'}"
+        )
     if ids.dtype != np.uint8 or ids.shape != (len(reports), ID_BYTES):
         return CorruptReport(f"ids: they must be rows of {ID_BYTES} bytes, one for each report")
     return None
 
 
 def to_rows(part: Part, result: SottovoceError | None) -> tuple[Part, SottovoceError | None]:
-    """A part as a store keeps it: the public values of a report in the same bytes as its payload, behind it.
+    """A part as a store keeps it: the public values of a report in the same bytes as its payload,
+    behind it.
 
-    So what is kept of a report is one row, under one checksum. Within a store, until they are read by a caller, reports
-    have this form (:func:`from_rows`). A part that has a ``result`` already, or gets one here, is not stored.
+    So what is kept of a report is one row, under one checksum. Within a store, until they are read
+    by a caller, reports have this form (:func:`from_rows`). A part that has a ``result`` already,
+    or gets one here, is not stored.
     """
     plan, ids, reports = part
     if result is not None or not plan.columns:

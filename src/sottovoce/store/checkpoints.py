@@ -21,7 +21,8 @@ SAVE_SHARE = 10  # and a tenth of what it holds
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An aggregate's bytes: of all ``people`` whose sequence number is at most ``upto``, the ``damaged`` ones left out.
+    """An aggregate's bytes: of all ``people`` whose sequence number is at most ``upto``, the
+    ``damaged`` ones left out.
 
     It belongs to one ``version`` of the survey's reports.
     """
@@ -35,7 +36,9 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class HeldAggregate:
-    """An aggregate, the sequence number it reaches, and the people in the last checkpoint. It never changes."""
+    """An aggregate, the sequence number it reaches, and the people in the last checkpoint. It never
+    changes.
+    """
 
     aggregate: Aggregate
     version: int  # of the survey's reports
@@ -77,7 +80,9 @@ class Folds:
     def rebuild(self, plan: Plan, progress: Callable[[int], None] | None) -> Aggregate:
         """The aggregate of all reports, read anew."""
         with self._locks.setdefault(plan.id, Lock()):
-            held = self._grown(HeldAggregate(Aggregate(plan), self._store.kept(plan).version), progress)
+            held = self._grown(
+                HeldAggregate(Aggregate(plan), self._store.kept(plan).version), progress
+            )
             if held.damaged:
                 raise damaged_reports(plan, held.damaged)
             self._held[plan.id] = self._saved(held, force=True)
@@ -90,13 +95,19 @@ class Folds:
             with suppress(CorruptReport, PlanMismatch):
                 aggregate = Aggregate.from_bytes(plan, found.data, found.people)
                 if aggregate.people == found.people:
-                    return HeldAggregate(aggregate, kept.version, found.upto, found.damaged, found.people)
+                    return HeldAggregate(
+                        aggregate, kept.version, found.upto, found.damaged, found.people
+                    )
         if kept.only_sums:
             raise StoreError("store: what was kept of this survey is damaged; restore a backup")
         return HeldAggregate(Aggregate(plan), kept.version, is_due=found is not None)
 
-    def _grown(self, held: HeldAggregate, progress: Callable[[int], None] | None = None) -> HeldAggregate:
-        """With the reports that came after it. The aggregate is a new one: somebody may be reading the old."""
+    def _grown(
+        self, held: HeldAggregate, progress: Callable[[int], None] | None = None
+    ) -> HeldAggregate:
+        """With the reports that came after it. The aggregate is a new one: somebody may be reading
+        the old.
+        """
         new = Aggregate(held.aggregate.plan)
         upto, damaged = held.upto, 0
         for stretch in self._store.scan(new.plan, held.upto):
@@ -108,12 +119,18 @@ class Folds:
             return held
         total = held.damaged + damaged
         return replace(
-            held, aggregate=held.aggregate.merge(new), upto=upto, damaged=total, is_due=held.is_due or damaged > 0
+            held,
+            aggregate=held.aggregate.merge(new),
+            upto=upto,
+            damaged=total,
+            is_due=held.is_due or damaged > 0,
         )
 
     def _saved(self, held: HeldAggregate, force: bool) -> HeldAggregate:
         people = held.aggregate.people
-        checkpoint = Checkpoint(held.upto, people, held.damaged, held.version, held.aggregate.to_bytes())
+        checkpoint = Checkpoint(
+            held.upto, people, held.damaged, held.version, held.aggregate.to_bytes()
+        )
         self._store.save_checkpoint(held.aggregate.plan, checkpoint, force)
         return replace(held, saved=people, is_due=False)
 

@@ -15,7 +15,12 @@ from sottovoce.store.base import ID_BYTES, Ids, Outcome, Outcomes, Part
 
 Keys = NDArray[np.bytes_]  # ids as one column that sorts as their bytes do
 Content = tuple[int, int, bytes]  # the store's number of the plan, the cohort, the payload
-DAMAGED: Content = (-1, -1, b"")  # what cannot be known any more: whoever repeats the id is not told otherwise
+# what cannot be known any more: whoever repeats the id is not told otherwise
+DAMAGED: Content = (
+    -1,
+    -1,
+    b"",
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,9 @@ class IncomingBatch:
 def admitted(
     parts: Sequence[Part], results: list[Any], survey: Callable[[str], tuple[int, bool] | None]
 ) -> list[IncomingBatch]:
-    """The parts without a result whose survey is open; ``survey`` gives (number, closed) for a plan's id."""
+    """The parts without a result whose survey is open; ``survey`` gives (number, closed) for a
+    plan's id.
+    """
     found: dict[str, int | SottovoceError] = {}
     batches = []
     for place, (plan, ids, reports) in enumerate(parts):
@@ -58,7 +65,9 @@ def _open_number(survey: tuple[int, bool] | None) -> int | SottovoceError:
 
 
 def keys_of(ids: Ids) -> Keys:
-    """Ids as strings of 16 bytes. Numpy drops zeros at their ends, which leaves different ones different."""
+    """Ids as strings of 16 bytes. Numpy drops zeros at their ends, which leaves different ones
+    different.
+    """
     keys: Keys = np.ascontiguousarray(ids).view(f"S{ID_BYTES}").reshape(-1)
     return keys
 
@@ -88,7 +97,9 @@ def settle(batches: Sequence[IncomingBatch], known: Mapping[bytes, Content]) -> 
             if other is None:
                 new[key] = content
             else:
-                outcomes[row] = Outcome.DUPLICATE if other in (content, DAMAGED) else Outcome.CONFLICT
+                outcomes[row] = (
+                    Outcome.DUPLICATE if other in (content, DAMAGED) else Outcome.CONFLICT
+                )
         if not (outcomes == Outcome.CONFLICT).any():
             taken |= new
         results.append(outcomes)
@@ -103,8 +114,12 @@ def rows_to_store(outcomes: Outcomes) -> NDArray[np.bool_]:
     return fresh
 
 
-def by_plan(batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, Ids, Reports]]:
-    """(the store's number of a plan, ids, reports) to store, one for each plan, in the order of the call."""
+def by_plan(
+    batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes]
+) -> Iterator[tuple[int, Ids, Reports]]:
+    """(the store's number of a plan, ids, reports) to store, one for each plan, in the order of the
+    call.
+    """
     chosen: dict[int, list[tuple[Ids, Reports]]] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
         ids, reports = batch.ids, batch.reports
@@ -117,4 +132,8 @@ def by_plan(batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes]) -> I
         if len(parts) == 1:
             yield number, *parts[0]
         else:
-            yield number, np.concatenate([ids for ids, _ in parts]), Reports.concat(part for _, part in parts)
+            yield (
+                number,
+                np.concatenate([ids for ids, _ in parts]),
+                Reports.concat(part for _, part in parts),
+            )

@@ -18,11 +18,13 @@ from sottovoce.store.base import ID_BYTES, Ids, Progress, Store
 PARTITION = 8 * BATCH  # reports in one file, about a million
 
 
-def export(store: Store, plan: Plan, folder: str | os.PathLike[str], progress: Progress | None = None) -> int:
+def export(
+    store: Store, plan: Plan, folder: str | os.PathLike[str], progress: Progress | None = None
+) -> int:
     """Write a plan's reports to ``folder``, which is made if it is not there; how many they are.
 
-    The files have the columns ``id``, ``cohort`` and ``payload``, and name the plan. They appear only when all of them
-    are whole, and replace those of an earlier export of the same plan.
+    The files have the columns ``id``, ``cohort`` and ``payload``, and name the plan. They appear
+    only when all of them are whole, and replace those of an earlier export of the same plan.
     """
     target = Path(folder).resolve()
     if not target.parent.is_dir() or (target.exists() and not target.is_dir()):
@@ -74,7 +76,8 @@ def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress
                 progress(total)
         if not total:
             pq.write_table(
-                _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan)), folder / f"{name}-00000.parquet"
+                _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan)),
+                folder / f"{name}-00000.parquet",
             )
     finally:
         if writer is not None:
@@ -94,4 +97,6 @@ def _table(ids: Ids, reports: Reports) -> Any:
 
     data = pa.py_buffer(np.ascontiguousarray(ids))
     column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), len(ids), [None, data])
-    return reports.to_arrow().add_column(0, pa.field("id", pa.binary(ID_BYTES), nullable=False), column)
+    return reports.to_arrow().add_column(
+        0, pa.field("id", pa.binary(ID_BYTES), nullable=False), column
+    )

@@ -1,11 +1,12 @@
 """Which ids a SQLite store has taken, in sorted runs that are written once and never touched again.
 
-Ids tell the minute and are random within it: an index that took each of them at once would be rewritten all over by
-every commit. So the newest ids wait in memory (a restart finds them in the reports themselves). When they are many they
-are written as a run: their hashes, sorted and cut into pieces by their first bits, and the sequence numbers they belong
-to. A run says which minutes its ids are of, so that a new id is looked for only in the runs of its own minute, and for
-these a filter in memory tells most ids apart. A hash that is found only points to a report that may have an id;
-whether it has is read there.
+Ids tell the minute and are random within it: an index that took each of them at once would be
+rewritten all over by every commit. So the newest ids wait in memory (a restart finds them in the
+reports themselves). When they are many they are written as a run: their hashes, sorted and cut into
+pieces by their first bits, and the sequence numbers they belong to. A run says which minutes its
+ids are of, so that a new id is looked for only in the runs of its own minute, and for these a
+filter in memory tells most ids apart. A hash that is found only points to a report that may have an
+id; whether it has is read there.
 """
 
 from __future__ import annotations
@@ -24,12 +25,18 @@ from sottovoce.store.duplicate_filter import DuplicateFilter, Hash, Hashes, Prob
 RUN = 1 << 19  # ids that wait in memory before they are written
 SHRINK = 8  # how much shorter than the run before it a run in memory is at least
 PIECE_BITS = 8  # the first of a hash, that name its piece
-FEW, MOST = 2, 128  # sieves that stay in memory, 2 MiB each: as many as the last call needed, within these limits
+# sieves that stay in memory, 2 MiB each: as many as the last call needed, within these limits
+FEW, MOST = (
+    2,
+    128,
+)
 LOADED = 1 << 17  # ids read at once
 
 SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS runs (upto INTEGER PRIMARY KEY, start INTEGER NOT NULL, minutes BLOB NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS pieces (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL, offsets BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS runs (upto INTEGER PRIMARY KEY, start INTEGER NOT NULL, minutes "
+    "BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS pieces (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL, offsets "
+    "BLOB NOT NULL)",
     "INSERT INTO settings (name, value) VALUES ('hash key', randomblob(32)) ON CONFLICT DO NOTHING",
     "INSERT INTO settings (name, value) VALUES ('register', randomblob(16)) ON CONFLICT DO NOTHING",
 )
@@ -39,7 +46,9 @@ Minutes = NDArray[np.uint32]
 
 
 class WaitingIds:
-    """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the one before."""
+    """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the
+    one before.
+    """
 
     def __init__(self) -> None:
         self.duplicate_filter = DuplicateFilter(RUN)
@@ -82,8 +91,8 @@ class WaitingIds:
 class IdIndex:
     """The ids of one SQLite store as one process knows them.
 
-    :meth:`refresh`, :meth:`find` and :meth:`write_run` belong into one write transaction; :meth:`committed` comes after
-    it. If the transaction fails nothing has changed here.
+    :meth:`refresh`, :meth:`find` and :meth:`write_run` belong into one write transaction;
+    :meth:`committed` comes after it. If the transaction fails nothing has changed here.
     """
 
     def __init__(self) -> None:
@@ -160,7 +169,10 @@ class IdIndex:
 
     def _runs_of(self, minutes: Minutes) -> list[int]:
         asked = np.unique(minutes)
-        first, stop = np.searchsorted(self._minutes, asked), np.searchsorted(self._minutes, asked, "right")
+        first, stop = (
+            np.searchsorted(self._minutes, asked),
+            np.searchsorted(self._minutes, asked, "right"),
+        )
         found = [self._runs[a:b] for a, b in zip(first.tolist(), stop.tolist(), strict=True)]
         return sorted(set(np.concatenate(found).tolist())) if found else []
 
@@ -183,9 +195,14 @@ class IdIndex:
         hashes, seqs = self._waiting.sorted()
         start = self._indexed + 1
         minutes = self._waiting.minutes.astype("<u4").tobytes()
-        db.execute("INSERT INTO runs (upto, start, minutes) VALUES (?, ?, ?)", (self._last, start, minutes))
+        db.execute(
+            "INSERT INTO runs (upto, start, minutes) VALUES (?, ?, ?)", (self._last, start, minutes)
+        )
         cuts = np.searchsorted(hashes >> np.uint64(64 - PIECE_BITS), np.arange(1, 1 << PIECE_BITS))
-        columns = (np.split(hashes.astype("<u8"), cuts), np.split((seqs - start).astype("<u4"), cuts))
+        columns = (
+            np.split(hashes.astype("<u8"), cuts),
+            np.split((seqs - start).astype("<u4"), cuts),
+        )
         for number, pieces in enumerate(zip(*columns, strict=True)):
             row = (_place(self._last, number), *(piece.tobytes() for piece in pieces))
             db.execute("INSERT INTO pieces (place, hashes, offsets) VALUES (?, ?, ?)", row)
@@ -194,7 +211,9 @@ class IdIndex:
     # -- after it
 
     def committed(self, ids: Ids) -> None:
-        """The transaction is durable, and the reports with these ids are the last ones in the store."""
+        """The transaction is durable, and the reports with these ids are the last ones in the
+        store.
+        """
         if self._has_written:
             self._know_run(self._last, self._waiting.minutes)
             self._sieves[self._last] = self._waiting.duplicate_filter
@@ -222,7 +241,9 @@ def _hash(db: sqlite3.Connection) -> Hash:
 
 
 def _stored_ids(db: sqlite3.Connection, after: int) -> Iterator[tuple[Ids, Integers]]:
-    """The ids of reports and their sequence numbers, in order, many at once; a part of another length has none."""
+    """The ids of reports and their sequence numbers, in order, many at once; a part of another
+    length has none.
+    """
     query = "SELECT seq, rows, ids FROM parts WHERE seq > ? ORDER BY seq"
     ids: list[bytes] = []
     seqs: list[Integers] = []
@@ -253,7 +274,9 @@ def _place(upto: int, piece: int) -> int:
     return upto << PIECE_BITS | piece
 
 
-def _in_run(db: sqlite3.Connection, upto: int, asked: Hashes, rows: Integers) -> list[tuple[int, int]]:
+def _in_run(
+    db: sqlite3.Connection, upto: int, asked: Hashes, rows: Integers
+) -> list[tuple[int, int]]:
     """(one of ``rows``, sequence number) wherever the run holds what is asked there."""
     start = db.execute("SELECT start FROM runs WHERE upto = ?", (upto,)).fetchone()[0]
     pieces = asked[rows] >> np.uint64(64 - PIECE_BITS)
@@ -266,8 +289,12 @@ def _in_run(db: sqlite3.Connection, upto: int, asked: Hashes, rows: Integers) ->
     return found
 
 
-def _equal(asked: Hashes, rows: Integers, hashes: Hashes, seqs: Integers) -> Iterator[tuple[int, int]]:
-    """(one of ``rows``, sequence number) wherever what is asked there is one of the sorted ``hashes``."""
+def _equal(
+    asked: Hashes, rows: Integers, hashes: Hashes, seqs: Integers
+) -> Iterator[tuple[int, int]]:
+    """(one of ``rows``, sequence number) wherever what is asked there is one of the sorted
+    ``hashes``.
+    """
     some = asked[rows]
     first, stop = np.searchsorted(hashes, some), np.searchsorted(hashes, some, "right")
     for hit in np.flatnonzero(first < stop).tolist():

@@ -16,9 +16,11 @@ SCOPES = ("read", "manage")  # what a token allows; each allows what stands befo
 # in the settings: the current one, and those that it replaced
 SIGNING_KEYS = "(name = 'signing key' OR name LIKE 'former signing key %')"
 _CURRENT = "signing key"
-_FORMER = "former signing key "  # then a name of its own; the value is the last second (8 bytes) and the key
+# then a name of its own; the value is the last second (8 bytes) and the key
+_FORMER = "former signing key "
 
-Execute = Callable[..., Any]  # takes a statement with ? for each value, and the values; gives a cursor
+# takes a statement with ? for each value, and the values; gives a cursor
+Execute = Callable[..., Any]
 Result = TypeVar("Result")
 
 
@@ -40,7 +42,9 @@ class Token:
 
 
 class KeyStore(ABC):
-    """The part of a store that keeps secrets. Tokens are kept as hashes, signing keys as they are."""
+    """The part of a store that keeps secrets. Tokens are kept as hashes,
+    signing keys as they are.
+    """
 
     _prefix = ""  # of the tables' names
 
@@ -50,18 +54,24 @@ class KeyStore(ABC):
 
     @abstractmethod
     def _change(self, work: Callable[[Execute], Result]) -> Result:
-        """Run statements in one transaction, durable when it returns; ``work`` must be the same done twice."""
+        """Run statements in one transaction, durable when it returns; ``work`` must be the same
+        done twice.
+        """
 
     # -- tokens
 
-    def add_token(self, name: str, digest: bytes, scope: str = SCOPES[-1], expires: float | None = None) -> None:
+    def add_token(
+        self, name: str, digest: bytes, scope: str = SCOPES[-1], expires: float | None = None
+    ) -> None:
         """Keep the SHA-256 digest of a bearer token under its owner's name."""
         if not isinstance(digest, bytes) or len(digest) != KEY_BYTES:
             raise InvalidInput(f"digest must be {KEY_BYTES} bytes")
         if scope not in SCOPES:
             raise InvalidInput(f"scope ({scope}) must be one of {', '.join(SCOPES)}")
         row = (digest, plain("name", name), scope, expires)
-        insert = f"INSERT INTO {self._prefix}tokens (digest, name, scope, expires) VALUES (?, ?, ?, ?)"
+        insert = (
+            f"INSERT INTO {self._prefix}tokens (digest, name, scope, expires) VALUES (?, ?, ?, ?)"
+        )
         self._change(lambda execute: execute(f"{insert} ON CONFLICT DO NOTHING", row))
 
     def token(self, digest: bytes) -> Token | None:
@@ -83,10 +93,15 @@ class KeyStore(ABC):
     # -- signing keys
 
     def signing_key(self) -> bytes:
-        """32 random bytes that sign assignments: made once for this store, until they are replaced."""
+        """32 random bytes that sign assignments: made once for this store,
+        until they are replaced.
+        """
         found = self._look(self._current_key)
         if found is None:
-            insert = f"INSERT INTO {self._prefix}settings (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            insert = (
+                f"INSERT INTO {self._prefix}settings (name, value) VALUES (?, ?) ON CONFLICT DO "
+                "NOTHING"
+            )
             new = secrets.token_bytes(KEY_BYTES)
             self._change(lambda execute: execute(insert, (_CURRENT, new)))
             return self.signing_key()
@@ -101,7 +116,9 @@ class KeyStore(ABC):
         return [current, *(value[8:] for value in former if _until(value) >= now)]
 
     def replace_signing_key(self, keep_seconds: int) -> None:
-        """Make another signing key; the former ones are accepted for so long, or with 0 never again."""
+        """Make another signing key; the former ones are accepted for so long, or with 0 never
+        again.
+        """
         self.signing_key()
         new, now = secrets.token_bytes(KEY_BYTES), time.time()
         settings = f"{self._prefix}settings"
@@ -110,7 +127,9 @@ class KeyStore(ABC):
             current = self._current_key(execute)
             if current == new:  # it was done, and only the answer was lost
                 return
-            rows = execute(f"SELECT name, value FROM {settings} WHERE name LIKE ?", (f"{_FORMER}%",)).fetchall()
+            rows = execute(
+                f"SELECT name, value FROM {settings} WHERE name LIKE ?", (f"{_FORMER}%",)
+            ).fetchall()
             for name, value in rows:
                 if not keep_seconds or _until(bytes(value)) < now:
                     execute(f"DELETE FROM {settings} WHERE name = ?", (name,))
@@ -123,7 +142,9 @@ class KeyStore(ABC):
         self._change(work)
 
     def _current_key(self, execute: Execute) -> bytes | None:
-        found = execute(f"SELECT value FROM {self._prefix}settings WHERE name = ?", (_CURRENT,)).fetchone()
+        found = execute(
+            f"SELECT value FROM {self._prefix}settings WHERE name = ?", (_CURRENT,)
+        ).fetchone()
         return None if found is None else bytes(found[0])
 
 

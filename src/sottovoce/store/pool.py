@@ -22,9 +22,16 @@ Connection = TypeVar("Connection", bound=Closable)
 
 
 class Pool(Generic[Connection]):
-    """As many connections as threads read at one time, up to a limit. One that failed is not lent again."""
+    """As many connections as threads read at one time, up to a limit. One that failed is not lent
+    again.
+    """
 
-    def __init__(self, connect: Callable[[], Connection], most: int = MOST_READERS, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        most: int = MOST_READERS,
+        patience: float = PATIENCE,
+    ) -> None:
         self._connect = connect
         self._most = most
         self._patience = patience
@@ -35,7 +42,9 @@ class Pool(Generic[Connection]):
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection that nobody else uses meanwhile; waits for one if all are lent, but not for ever."""
+        """A connection that nobody else uses meanwhile; waits for one if all are lent, but not for
+        ever.
+        """
         found = self._taken()
         try:
             connection = self._connect() if found is None else found
@@ -52,8 +61,12 @@ class Pool(Generic[Connection]):
     def _taken(self) -> Connection | None:
         """An idle connection, or None: the right to make one."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._closed or self._lent < self._most, self._patience):
-                raise StoreError(f"store: all of its {self._most} connections are in use; come again")
+            if not self._changed.wait_for(
+                lambda: self._closed or self._lent < self._most, self._patience
+            ):
+                raise StoreError(
+                    f"store: all of its {self._most} connections are in use; come again"
+                )
             if self._closed:
                 raise StoreError("store: it is closed")
             self._lent += 1

@@ -1,8 +1,8 @@
 """The store on a PostgreSQL server, for several collectors at once.
 
-Tables have the prefix ``sottovoce_`` and lie in the first schema of the connection's search path. A writer holds one
-advisory lock from before its sequence numbers are drawn until its transaction has ended, so that they grow in the
-order of commits, whichever collector writes.
+Tables have the prefix ``sottovoce_`` and lie in the first schema of the connection's search path. A
+writer holds one advisory lock from before its sequence numbers are drawn until its transaction has
+ended, so that they grow in the order of commits, whichever collector writes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ from sottovoce.store.base import (
 )
 from sottovoce.store.checkpoints import Checkpoint
 from sottovoce.store.checksums import checksum_of, checksums
-from sottovoce.store.duplicates import DAMAGED, Content, IncomingBatch, admitted, rows_to_store, settle
+from sottovoce.store.duplicates import (
+    DAMAGED,
+    Content,
+    IncomingBatch,
+    admitted,
+    rows_to_store,
+    settle,
+)
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
 from sottovoce.store.postgres_binary import rows_of, stream_of
@@ -49,7 +56,12 @@ VERSION = 3  # 3: reports have checksums; stores of earlier versions were never 
 LOCK = 0x736F7474  # "sott"
 PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
 # a server that is gone without a word is noticed in half a minute; the last one in milliseconds
-ALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+ALIVE = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS sottovoce_settings (name text PRIMARY KEY, value bytea NOT NULL)",
@@ -71,9 +83,12 @@ _INCOMING = """CREATE TEMPORARY TABLE IF NOT EXISTS sottovoce_incoming (place in
     cohort bigint, payload bytea, checksum bigint) ON COMMIT DELETE ROWS"""
 _INSERT = """INSERT INTO sottovoce_reports (plan, id, cohort, payload, checksum)
     SELECT plan, id, cohort, payload, checksum FROM sottovoce_incoming ORDER BY place ON CONFLICT (id) DO NOTHING"""
-# a planner that has not counted the rows yet would sort all of them for each batch, or read all to find a few ids
+# a planner that has not counted the rows yet would sort all of them for each batch, or read all to
+# find a few ids
 _IN_ORDER = "SET enable_sort = off; SET enable_bitmapscan = off; SET jit = off"
-_BY_INDEX = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+_BY_INDEX = (
+    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+)
 # a collector that hangs must not hold the others up for ever
 _NEVER_HANG = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 _TAKEN = """SELECT DISTINCT have.id, have.plan, have.cohort, have.payload, have.checksum, plans.id
@@ -112,7 +127,9 @@ class PostgresStore(Store):
             return db
         except psycopg.Error as wrong:
             words = " ".join(str(wrong).split())
-            for secret in filter(None, (self._options.get("password"), self._options.get("sslpassword"))):
+            for secret in filter(
+                None, (self._options.get("password"), self._options.get("sslpassword"))
+            ):
                 words = words.replace(str(secret), "***")
             raise StoreError(f"store ({self.url}) cannot be reached: {words}") from None
 
@@ -127,8 +144,9 @@ class PostgresStore(Store):
             raise StoreError(f"store ({self.url}) failed: {type(wrong).__name__}") from None
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:
-        """Do ``work`` in a transaction with the lock held; once more if the connection was lost, so it must be the
-        same done twice."""
+        """Do ``work`` in a transaction with the lock held; once more if the connection was lost, so
+        it must be the same done twice.
+        """
         with self._lock, self._translated():
             for attempt in (1, 2):
                 db = self._writer = self._writer or self._connected_writer()
@@ -182,7 +200,10 @@ class PostgresStore(Store):
 
     def plan_ids(self, start: str = "") -> list[str]:
         query = "SELECT id FROM sottovoce_plans WHERE starts_with(id, %s) ORDER BY number"
-        return [str(plan_id) for (plan_id,) in self._read(lambda db: db.execute(query, (start,)).fetchall())]
+        return [
+            str(plan_id)
+            for (plan_id,) in self._read(lambda db: db.execute(query, (start,)).fetchall())
+        ]
 
     def _plan_text(self, plan_id: str) -> bytes:
         query = "SELECT text FROM sottovoce_plans WHERE id = %s"
@@ -219,7 +240,9 @@ class PostgresStore(Store):
             raise no_reports_left()
         number, most = self._survey(plan)[0], batch_size(plan, batch)
         while True:
-            found = self._read(partial(next_stretch, plan=plan, number=number, after=after, batch=most))
+            found = self._read(
+                partial(next_stretch, plan=plan, number=number, after=after, batch=most)
+            )
             if found is None:
                 return
             after = found.last
@@ -335,17 +358,23 @@ def _append(db: Connection, parts: Sequence[Part], results: list[Any]) -> list[A
         people[batch.number] += int(rows_to_store(outcome).sum())
     for number, more in people.items():
         if more:
-            db.execute("UPDATE sottovoce_plans SET people = people + %s WHERE number = %s", (more, number))
+            db.execute(
+                "UPDATE sottovoce_plans SET people = people + %s WHERE number = %s", (more, number)
+            )
     return results
 
 
 def _open_survey(db: Connection, plan_id: str) -> tuple[int, bool] | None:
-    found = db.execute("SELECT number, closed FROM sottovoce_plans WHERE id = %s", (plan_id,)).fetchone()
+    found = db.execute(
+        "SELECT number, closed FROM sottovoce_plans WHERE id = %s", (plan_id,)
+    ).fetchone()
     return None if found is None else (found[0], found[1])
 
 
 def _copy_in(db: Connection, batches: Sequence[IncomingBatch]) -> None:
-    """All rows into the temporary table, numbered as they come; those of one plan are laid out together."""
+    """All rows into the temporary table, numbered as they come; those of one plan are laid out
+    together.
+    """
     starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
     by_plan: dict[int, list[tuple[int, IncomingBatch]]] = {}
     for start, batch in zip(starts.tolist(), batches, strict=False):
@@ -359,9 +388,18 @@ def _copy_in(db: Connection, batches: Sequence[IncomingBatch]) -> None:
         columns |= {"cohort": reports.cohorts, "payload": reports.payload}
         columns |= {"checksum": checksums(columns["id"], reports)}
         width = reports.payload.shape[1]
-        kinds = {"place": ">i4", "plan": ">i4", "id": f"V{ID_BYTES}", "cohort": ">i8", "payload": f"V{width}"}
+        kinds = {
+            "place": ">i4",
+            "plan": ">i4",
+            "id": f"V{ID_BYTES}",
+            "cohort": ">i8",
+            "payload": f"V{width}",
+        }
         pieces.append(rows_of(kinds | {"checksum": ">i8"}, columns))
-    command = "COPY sottovoce_incoming (place, plan, id, cohort, payload, checksum) FROM STDIN (FORMAT BINARY)"
+    command = (
+        "COPY sottovoce_incoming (place, plan, id, cohort, payload, checksum) FROM STDIN (FORMAT "
+        "BINARY)"
+    )
     with db.cursor() as cursor, cursor.copy(command) as copy:
         copy.write(stream_of(pieces))
 
@@ -383,9 +421,13 @@ def _parsed(url: str) -> tuple[dict[str, Any], str]:
     try:
         options: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.ProgrammingError:  # libpq's words would quote the address
-        raise InvalidInput("store must be a PostgreSQL address such as postgresql://user@host/name") from None
+        raise InvalidInput(
+            "store must be a PostgreSQL address such as postgresql://user@host/name"
+        ) from None
     if "@" in str(options.get("host") or ""):
-        raise InvalidInput("store: an @ within a user or a password of the address must be written %40")
+        raise InvalidInput(
+            "store: an @ within a user or a password of the address must be written %40"
+        )
     options = {"connect_timeout": PATIENCE, **ALIVE} | options
     options.setdefault("application_name", "sottovoce")
     port = f":{options['port']}" if options.get("port") else ""
@@ -399,7 +441,9 @@ def _prepare(db: Connection, shown: str, create: bool) -> None:
         there = db.execute("SELECT to_regclass('sottovoce_settings')").fetchone()
         if there == (None,):
             if not create:
-                raise InvalidInput(f"store ({shown}) must be a store of sottovoce; it has no tables")
+                raise InvalidInput(
+                    f"store ({shown}) must be a store of sottovoce; it has no tables"
+                )
             for statement in _SCHEMA:
                 db.execute(statement)
             insert = "INSERT INTO sottovoce_settings (name, value) VALUES ('version', %s)"
@@ -407,4 +451,6 @@ def _prepare(db: Connection, shown: str, create: bool) -> None:
         found = db.execute("SELECT value FROM sottovoce_settings WHERE name = 'version'").fetchone()
     version = 0 if found is None else int(bytes(found[0]))
     if version != VERSION:
-        raise InvalidInput(f"store ({shown}) has version {version}; this sottovoce reads version {VERSION}")
+        raise InvalidInput(
+            f"store ({shown}) has version {version}; this sottovoce reads version {VERSION}"
+        )

@@ -24,12 +24,25 @@ from sottovoce.store.sqlite_parts import EMPTY, columns_of, insert_part, rows_pe
 from sottovoce.store.sqlite_parts import next_stretch as next_in_file
 
 BATCH = 1 << 14  # reports that are copied at once
-_ALIKE = ("plans", "set_aside", "checkpoints", "tokens", "settings")  # tables with the same columns in both stores
+# tables with the same columns in both stores
+_ALIKE = (
+    "plans",
+    "set_aside",
+    "checkpoints",
+    "tokens",
+    "settings",
+)
 _SELECT = {  # where not everything is copied: of checkpoints, those that are all there is
     "checkpoints": """SELECT saved.* FROM sottovoce_checkpoints saved JOIN sottovoce_plans plans ON plan = number
         WHERE only_sums AND saved.version = plans.version"""
 }
-_OWN_SETTINGS = ("version", "hash key", "register", "backup")  # that mean something in one store only
+# that mean something in one store only
+_OWN_SETTINGS = (
+    "version",
+    "hash key",
+    "register",
+    "backup",
+)
 
 Row = tuple[Any, ...]
 
@@ -38,7 +51,9 @@ Row = tuple[Any, ...]
 
 
 def copy_to(db: Connection, draft: Path) -> None:
-    """Write what one snapshot of the server shows into a new SQLite store; damaged reports are only counted."""
+    """Write what one snapshot of the server shows into a new SQLite store; damaged reports are only
+    counted.
+    """
     from sottovoce.store.sqlite import SqliteStore
 
     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -48,14 +63,20 @@ def copy_to(db: Connection, draft: Path) -> None:
             names = [column.name for column in cursor.description or ()]
             _insert_rows(file, table, names, cursor.fetchall())
         last = 0
-        for number, plan_id, text in db.execute("SELECT number, id, text FROM sottovoce_plans ORDER BY number"):
+        for number, plan_id, text in db.execute(
+            "SELECT number, id, text FROM sottovoce_plans ORDER BY number"
+        ):
             last = _copy_reports(db, file, number, Plan.from_json(bytes(text), id=plan_id), last)
         IdIndex.rebuild(file)
     db.execute("COMMIT")
 
 
-def _insert_rows(file: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[Row]) -> None:
-    """Rows whose columns have these names; those that the file's table does not have are left out."""
+def _insert_rows(
+    file: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[Row]
+) -> None:
+    """Rows whose columns have these names; those that the file's table does not have are
+    left out.
+    """
     known = {name for (name,) in file.execute("SELECT name FROM pragma_table_info(?)", (table,))}
     places = [place for place, name in enumerate(names) if name in known]
     columns = ", ".join(names[place] for place in places)
@@ -66,13 +87,17 @@ def _insert_rows(file: sqlite3.Connection, table: str, names: Sequence[str], row
             file.execute(insert, [row[place] for place in places])
 
 
-def _copy_reports(db: Connection, file: sqlite3.Connection, number: int, plan: Plan, last: int) -> int:
+def _copy_reports(
+    db: Connection, file: sqlite3.Connection, number: int, plan: Plan, last: int
+) -> int:
     """The reports of a plan after the sequence number ``last`` of the file; the last number then.
 
     Damaged ones are left out, and counted with those that were set aside.
     """
     after = damaged = 0
-    (set_aside,) = file.execute("SELECT set_aside FROM plans WHERE number = ?", (number,)).fetchone()
+    (set_aside,) = file.execute(
+        "SELECT set_aside FROM plans WHERE number = ?", (number,)
+    ).fetchone()
     people = set_aside  # as many as the plan has had up to the last part
     while (found := next_stretch(db, plan, number, after, BATCH)) is not None:
         after = found.last
@@ -82,11 +107,15 @@ def _copy_reports(db: Connection, file: sqlite3.Connection, number: int, plan: P
             some = slice(start, start + most)
             rows = len(found.ids[some])
             last, people = last + rows, people + rows
-            insert_part(file, last, number, people, columns_of(found.ids[some], found.reports[some]))
+            insert_part(
+                file, last, number, people, columns_of(found.ids[some], found.reports[some])
+            )
     if damaged or people == set_aside > 0:  # a part without reports says how many there were
         last, people = last + 1, people + damaged
         insert_part(file, last, number, people, EMPTY)
-        file.execute("UPDATE plans SET set_aside = set_aside + ? WHERE number = ?", (damaged, number))
+        file.execute(
+            "UPDATE plans SET set_aside = set_aside + ? WHERE number = ?", (damaged, number)
+        )
     return last
 
 
@@ -109,10 +138,15 @@ def load_from(db: Connection, source: Path, replace: bool, with_keys: bool) -> N
                 _take_rows(db, file, table, f"WHERE NOT {SIGNING_KEYS}")
             elif table != "tokens" or with_keys:
                 _take_rows(db, file, table)
-        for number, plan_id, text, set_aside in file.execute("SELECT number, id, text, set_aside FROM plans"):
+        for number, plan_id, text, set_aside in file.execute(
+            "SELECT number, id, text, set_aside FROM plans"
+        ):
             people, damaged = _take_reports(db, file, number, Plan.from_json(text, id=plan_id))
             _settle(db, number, people, set_aside + damaged)
-    db.execute("SELECT setval(pg_get_serial_sequence('sottovoce_plans', 'number'), max(number)) FROM sottovoce_plans")
+    db.execute(
+        "SELECT setval(pg_get_serial_sequence('sottovoce_plans', 'number'), max(number)) FROM "
+        "sottovoce_plans"
+    )
 
 
 def _take_rows(db: Connection, file: sqlite3.Connection, table: str, where: str = "") -> None:
@@ -126,7 +160,9 @@ def _take_rows(db: Connection, file: sqlite3.Connection, table: str, where: str 
     insert = f"INSERT INTO sottovoce_{table} ({', '.join(names)}) {kinds} VALUES ({marks}) {update}"
     for row in cursor:
         if table != "settings" or row[0] not in _OWN_SETTINGS:
-            db.execute(insert, [_as_kind(name, value) for name, value in zip(names, row, strict=True)])
+            db.execute(
+                insert, [_as_kind(name, value) for name, value in zip(names, row, strict=True)]
+            )
 
 
 def _as_kind(name: str, value: Any) -> Any:
@@ -134,7 +170,9 @@ def _as_kind(name: str, value: Any) -> Any:
     return bool(value) if name in ("closed", "only_sums") else value
 
 
-def _take_reports(db: Connection, file: sqlite3.Connection, number: int, plan: Plan) -> tuple[int, int]:
+def _take_reports(
+    db: Connection, file: sqlite3.Connection, number: int, plan: Plan
+) -> tuple[int, int]:
     """Take over the reports of a plan; how many are good, and how many are damaged and left out."""
     after = people = damaged = 0
     while (found := next_in_file(file, plan, number, after, BATCH)) is not None:
@@ -146,18 +184,34 @@ def _take_reports(db: Connection, file: sqlite3.Connection, number: int, plan: P
 
 
 def _copy_in(db: Connection, number: int, ids: Ids, reports: Reports) -> None:
-    columns: dict[str, Any] = {"plan": np.full(len(ids), number), "id": ids, "cohort": reports.cohorts}
+    columns: dict[str, Any] = {
+        "plan": np.full(len(ids), number),
+        "id": ids,
+        "cohort": reports.cohorts,
+    }
     columns |= {"payload": reports.payload, "checksum": checksums(ids, reports)}
     width = reports.payload.shape[1]
-    kinds = {"plan": ">i4", "id": f"V{ID_BYTES}", "cohort": ">i8", "payload": f"V{width}", "checksum": ">i8"}
-    command = "COPY sottovoce_reports (plan, id, cohort, payload, checksum) FROM STDIN (FORMAT BINARY)"
+    kinds = {
+        "plan": ">i4",
+        "id": f"V{ID_BYTES}",
+        "cohort": ">i8",
+        "payload": f"V{width}",
+        "checksum": ">i8",
+    }
+    command = (
+        "COPY sottovoce_reports (plan, id, cohort, payload, checksum) FROM STDIN (FORMAT BINARY)"
+    )
     with db.cursor() as cursor, cursor.copy(command) as copy:
         copy.write(stream_of([rows_of(kinds, columns)]))
 
 
 def _settle(db: Connection, number: int, people: int, set_aside: int) -> None:
-    """Say how many reports of a plan there are, and how many were set aside; its sums belong to what is here."""
+    """Say how many reports of a plan there are, and how many were set aside; its sums belong to
+    what is here.
+    """
     version = new_version()
-    change = "UPDATE sottovoce_plans SET people = %s, set_aside = %s, version = %s WHERE number = %s"
+    change = (
+        "UPDATE sottovoce_plans SET people = %s, set_aside = %s, version = %s WHERE number = %s"
+    )
     db.execute(change, (people + set_aside, set_aside, version, number))
     db.execute("UPDATE sottovoce_checkpoints SET version = %s WHERE plan = %s", (version, number))

@@ -1,4 +1,6 @@
-"""PostgreSQL's binary COPY from columns: rows of one plan are equally long, so numpy lays them all out at once."""
+"""PostgreSQL's binary COPY from columns: rows of one plan are equally long, so numpy lays them all
+out at once.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def rows_of(kinds: Kinds, columns: Mapping[str, NDArray[Any]]) -> bytes:
         width = np.dtype(kind).itemsize
         rows[f"{name} length"] = width
         values = columns[name]
-        rows[name] = np.ascontiguousarray(values).view(kind).reshape(-1) if values.ndim == 2 else values
+        rows[name] = (
+            np.ascontiguousarray(values).view(kind).reshape(-1) if values.ndim == 2 else values
+        )
     return rows.tobytes()
 
 

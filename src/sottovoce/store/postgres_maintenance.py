@@ -26,7 +26,9 @@ _READ = 1 << 14  # reports that are looked at one by one
 
 
 def next_stretch(db: Connection, plan: Plan, number: int, after: int, batch: int) -> Stretch | None:
-    """The next reports of a plan, at most ``batch`` of them: the server joins them, which is faster than row by row."""
+    """The next reports of a plan, at most ``batch`` of them: the server joins them, which is faster
+    than row by row.
+    """
     width = plan.row_bytes
     found = db.execute(_COLUMNS, (width, number, after, batch), binary=True).fetchone()
     assert found is not None
@@ -35,9 +37,13 @@ def next_stretch(db: Connection, plan: Plan, number: int, after: int, batch: int
         return None
     if not has_shape:
         return _checked_one_by_one(db, plan, number, after, batch)
-    ids, cohorts, payload, checks = (np.frombuffer(bytearray(column), np.uint8) for column in columns)
+    ids, cohorts, payload, checks = (
+        np.frombuffer(bytearray(column), np.uint8) for column in columns
+    )
     ids = ids.reshape(-1, ID_BYTES)
-    reports = Reports(plan.id, cohorts.view(">i8").astype(np.uint32), payload.reshape(len(ids), width))
+    reports = Reports(
+        plan.id, cohorts.view(">i8").astype(np.uint32), payload.reshape(len(ids), width)
+    )
     is_good = checksums(ids, reports) == checks.view(">i8")
     damaged = int(np.count_nonzero(~is_good))
     if damaged:
@@ -52,7 +58,9 @@ def _checked_one_by_one(db: Connection, plan: Plan, number: int, after: int, bat
     good = [row for row in rows if _is_good(plan, row)]
     ids = np.frombuffer(bytearray().join(row[1] for row in good), np.uint8).reshape(-1, ID_BYTES)
     cohorts = np.array([row[2] for row in good], np.uint32)
-    payload = np.frombuffer(bytearray().join(row[3] for row in good), np.uint8).reshape(len(good), -1)
+    payload = np.frombuffer(bytearray().join(row[3] for row in good), np.uint8).reshape(
+        len(good), -1
+    )
     if not good:
         payload = np.zeros((0, plan.row_bytes), np.uint8)
     return Stretch(rows[-1][0], ids, Reports(plan.id, cohorts, payload), len(rows) - len(good))
@@ -74,11 +82,17 @@ def set_aside(db: Connection, plan: Plan, number: int) -> int:
         VALUES (%s, %s, 1, %s, %s, %s, %s)"""
     damaged = list(_damaged(db, plan, number))
     for seq, id, cohort, payload, checksum in damaged:
-        cells = (cohort.to_bytes(8, "little", signed=True), payload, checksum.to_bytes(8, "little", signed=True))
+        cells = (
+            cohort.to_bytes(8, "little", signed=True),
+            payload,
+            checksum.to_bytes(8, "little", signed=True),
+        )
         db.execute(keep, (number, seq, id, *cells))
         db.execute("DELETE FROM sottovoce_reports WHERE plan = %s AND seq = %s", (number, seq))
     if damaged:
-        change = "UPDATE sottovoce_plans SET set_aside = set_aside + %s, version = %s WHERE number = %s"
+        change = (
+            "UPDATE sottovoce_plans SET set_aside = set_aside + %s, version = %s WHERE number = %s"
+        )
         db.execute(change, (len(damaged), new_version(), number))
     return len(damaged)
 
@@ -110,7 +124,10 @@ def keep_sums(db: Connection, number: int) -> None:
     if db.execute(query, (number,)).fetchone() is None:
         raise StoreError("store: the survey changed meanwhile; nothing was deleted, try again")
     version = new_version()
-    db.execute("UPDATE sottovoce_plans SET only_sums = true, version = %s WHERE number = %s", (version, number))
+    db.execute(
+        "UPDATE sottovoce_plans SET only_sums = true, version = %s WHERE number = %s",
+        (version, number),
+    )
     db.execute("UPDATE sottovoce_checkpoints SET version = %s WHERE plan = %s", (version, number))
     _delete_reports(db, number)
 
@@ -125,6 +142,8 @@ def erase(db: Connection) -> bool:
     try:
         for table in ("reports", "set_aside", "checkpoints", "plans"):
             db.execute(f"VACUUM FULL sottovoce_{table}")
-    except psycopg.errors.OperationalError:  # a lock that was not given, a disk without room for a second table
+    except (
+        psycopg.errors.OperationalError
+    ):  # a lock that was not given, a disk without room for a second table
         return False
     return True

@@ -1,9 +1,9 @@
 """The embedded store: one SQLite file.
 
-Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of some reports
-of one plan, one column after another, and the checksum of each. Its ``seq`` is the sequence number of its last
-report, and ``people`` how many reports its plan has had up to there. Ids are kept apart, see
-:mod:`sottovoce.store.id_index`.
+Reports arrive in parts and rest in parts: a row of ``parts`` holds the ids, cohorts and payloads of
+some reports of one plan, one column after another, and the checksum of each. Its ``seq`` is the
+sequence number of its last report, and ``people`` how many reports its plan has had up to there.
+Ids are kept apart, see :mod:`sottovoce.store.id_index`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,24 @@ from sottovoce.store.base import (
     no_reports_left,
 )
 from sottovoce.store.checkpoints import Checkpoint
-from sottovoce.store.duplicates import Content, IncomingBatch, admitted, by_plan, keys_of, repeated, settle
+from sottovoce.store.duplicates import (
+    Content,
+    IncomingBatch,
+    admitted,
+    by_plan,
+    keys_of,
+    repeated,
+    settle,
+)
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
-from sottovoce.store.sqlite_parts import Contents, columns_of, insert_part, next_stretch, rows_per_part
+from sottovoce.store.sqlite_parts import (
+    Contents,
+    columns_of,
+    insert_part,
+    next_stretch,
+    rows_per_part,
+)
 from sottovoce.store.urls import SqliteAddress
 
 APPLICATION = 0x736F7474  # "sott", in the file's header
@@ -76,13 +90,21 @@ _SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 # EFBIG, EDQUOT and the like are write errors to SQLite; to a collector the disk takes no more
-_FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC")
+_FULL = (
+    "SQLITE_FULL",
+    "SQLITE_IOERR_WRITE",
+    "SQLITE_IOERR_SHMSIZE",
+    "SQLITE_IOERR_FSYNC",
+    "SQLITE_IOERR_DIR_FSYNC",
+)
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ")
 
 
 class SqliteStore(Store):
-    """Reports in a file. One connection writes, guarded by a lock; readers have their own and never wait for it."""
+    """Reports in a file. One connection writes, guarded by a lock; readers have their own and never
+    wait for it.
+    """
 
     def __init__(self, url: str, create: bool = True) -> None:
         address = SqliteAddress.parse(url)
@@ -116,10 +138,14 @@ class SqliteStore(Store):
             if name in _FULL:
                 raise StoreFull("store: its disk is full; nothing was stored") from None
             if name.startswith(_BUSY):
-                raise StoreError(f"store: another process held it for {PATIENCE:.0f} seconds") from None
+                raise StoreError(
+                    f"store: another process held it for {PATIENCE:.0f} seconds"
+                ) from None
             if name.startswith(_DAMAGED):
                 raise _damaged_file(self._path, name) from None
-            raise StoreError(f"store ({self._path}) failed: {name or type(wrong).__name__}") from None
+            raise StoreError(
+                f"store ({self._path}) failed: {name or type(wrong).__name__}"
+            ) from None
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -128,7 +154,10 @@ class SqliteStore(Store):
             if self._closed:
                 raise StoreError("store: it is closed")
             if self._is_backup:
-                raise StoreError(f"store ({self._path}) is a backup, which takes nothing more; restore it elsewhere")
+                raise StoreError(
+                    f"store ({self._path}) is a backup, which takes nothing more; restore it "
+                    "elsewhere"
+                )
             db = self._writer
             self._known = None  # whatever happens here, unless it says what is known afterwards
             db.execute("BEGIN IMMEDIATE")
@@ -166,13 +195,16 @@ class SqliteStore(Store):
             db.execute(insert, (plan_id, text, title, created, new_version()))
 
     def plan_ids(self, start: str = "") -> list[str]:
-        query = "SELECT id FROM plans WHERE id >= ? AND id < ? ORDER BY number"  # "g" follows every digit
+        # "g" follows every digit
+        query = "SELECT id FROM plans WHERE id >= ? AND id < ? ORDER BY number"
         with self._reading() as db:
             return [str(plan_id) for (plan_id,) in db.execute(query, (start, f"{start}g"))]
 
     def _plan_text(self, plan_id: str) -> bytes:
         with self._reading() as db:
-            return bytes(db.execute("SELECT text FROM plans WHERE id = ?", (plan_id,)).fetchone()[0])
+            return bytes(
+                db.execute("SELECT text FROM plans WHERE id = ?", (plan_id,)).fetchone()[0]
+            )
 
     def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
         columns = "SELECT id, title, created, closed FROM plans"
@@ -204,7 +236,8 @@ class SqliteStore(Store):
             known = self._known
             with self._writing() as db:
                 self._register.begin()
-                version = db.execute("PRAGMA data_version").fetchone()[0]  # moves when another connection writes
+                # moves when another connection writes
+                version = db.execute("PRAGMA data_version").fetchone()[0]
                 if known is None or known.version != version:
                     known = _Known(version, self._register.refresh(db))
                 batches = admitted(parts, results, lambda plan_id: known.survey(db, plan_id))
@@ -244,7 +277,11 @@ class SqliteStore(Store):
         number, kept = self._number(plan), self.kept(plan)
         with self._reading() as db:
             if kept.only_sums:
-                return int(db.execute("SELECT people FROM checkpoints WHERE plan = ?", (number,)).fetchone()[0])
+                return int(
+                    db.execute(
+                        "SELECT people FROM checkpoints WHERE plan = ?", (number,)
+                    ).fetchone()[0]
+                )
             return _people(db, number) - kept.missing
 
     def kept(self, plan: Plan) -> Kept:
@@ -330,7 +367,9 @@ class SqliteStore(Store):
 
 @dataclass
 class _Known:
-    """What the writer has read, good for as long as nobody else writes: a commit is then one insert."""
+    """What the writer has read, good for as long as nobody else writes: a commit is then one
+    insert.
+    """
 
     version: int  # of the data, as SQLite counts what other connections change
     last: int  # sequence number
@@ -357,12 +396,17 @@ def _survey(db: sqlite3.Connection, plan_id: str) -> tuple[int, bool] | None:
 
 
 def _people(db: sqlite3.Connection, number: int) -> int:
-    found = db.execute("SELECT people FROM parts WHERE plan = ? ORDER BY seq DESC LIMIT 1", (number,)).fetchone()
+    found = db.execute(
+        "SELECT people FROM parts WHERE plan = ? ORDER BY seq DESC LIMIT 1", (number,)
+    ).fetchone()
     return 0 if found is None else int(found[0])
 
 
 def _insert(
-    db: sqlite3.Connection, batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes], known: _Known
+    db: sqlite3.Connection,
+    batches: Sequence[IncomingBatch],
+    outcomes: Sequence[Outcomes],
+    known: _Known,
 ) -> Ids:
     """Store what is new after the last sequence number; the ids in the order of their numbers."""
     stored = [np.zeros((0, ID_BYTES), np.uint8)]
@@ -373,13 +417,19 @@ def _insert(
             some = slice(start, start + most)
             rows = len(ids[some])
             known.last, known.heard[number] = known.last + rows, known.heard[number] + rows
-            insert_part(db, known.last, number, known.heard[number], columns_of(ids[some], reports[some]))
+            insert_part(
+                db, known.last, number, known.heard[number], columns_of(ids[some], reports[some])
+            )
         stored.append(ids)
     return np.concatenate(stored)
 
 
-def _contents(db: sqlite3.Connection, ids: Ids, candidates: list[tuple[int, int]]) -> dict[bytes, Content]:
-    """What the store has under some of ``ids``: those for which a candidate, a row and a sequence number, is right."""
+def _contents(
+    db: sqlite3.Connection, ids: Ids, candidates: list[tuple[int, int]]
+) -> dict[bytes, Content]:
+    """What the store has under some of ``ids``: those for which a candidate, a row and a sequence
+    number, is right.
+    """
     contents = Contents(db)
     found: dict[bytes, Content] = {}
     for row, seq in sorted(candidates, key=itemgetter(1)):
@@ -401,7 +451,9 @@ def _connect(path: Path, *settings: str) -> sqlite3.Connection:
 
 
 def _prepare(path: Path, create: bool) -> None:
-    """Make the file and its tables where they are missing; one clear error for a file that is something else."""
+    """Make the file and its tables where they are missing; one clear error for a file that is
+    something else.
+    """
     if not path.parent.is_dir():
         raise InvalidInput(f"store ({path}) must lie in a folder that exists")
     try:
@@ -420,34 +472,47 @@ def _prepare(path: Path, create: bool) -> None:
             raise StoreFull(f"store ({path}): its disk is full") from None
         if name.startswith("SQLITE_CORRUPT"):
             raise _damaged_file(path, name) from None
-        raise InvalidInput(f"store ({path}) must be a SQLite file that can be written ({name})") from None
+        raise InvalidInput(
+            f"store ({path}) must be a SQLite file that can be written ({name})"
+        ) from None
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
     """The version of the store in a file, 0 if the file is empty."""
-    application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    application, version = (
+        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+    )
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION and (application or version or tables):
-        raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is the database of something else")
+        raise InvalidInput(
+            f"store ({path}) must be a store of sottovoce; it is the database of something else"
+        )
     if version not in (0, VERSION):
-        raise InvalidInput(f"store ({path}) has version {version}; this sottovoce reads version {VERSION}")
+        raise InvalidInput(
+            f"store ({path}) has version {version}; this sottovoce reads version {VERSION}"
+        )
     return int(version)
 
 
 def _damaged_file(path: Path, name: str) -> StoreError:
     return StoreError(
-        f"store ({path}): its file is damaged ({name}); put it aside and restore a backup with `sottovoce restore`"
+        f"store ({path}): its file is damaged ({name}); put it aside and restore a backup with "
+        "`sottovoce restore`"
     )
 
 
 def _make(db: sqlite3.Connection, path: Path) -> None:
-    """Switch to a write-ahead log and create the tables, at once with other processes if need be."""
+    """Switch to a write-ahead log and create the tables,
+    at once with other processes if need be.
+    """
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
             break
-        except sqlite3.OperationalError as wrong:  # another one is just switching; SQLite does not wait for that
+        except (
+            sqlite3.OperationalError
+        ) as wrong:  # another one is just switching; SQLite does not wait for that
             if not wrong.sqlite_errorname.startswith(_BUSY) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)

@@ -15,7 +15,9 @@ TABLES = ("plans", "parts", "set_aside", "checkpoints", "tokens", "settings", "r
 
 
 def copy_to(path: Path, draft: Path) -> None:
-    """Write what a store holds now into another file: SQLite reads one snapshot, while others go on writing."""
+    """Write what a store holds now into another file: SQLite reads one snapshot, while others go on
+    writing.
+    """
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("VACUUM INTO ?", (str(draft),))
 
@@ -24,7 +26,8 @@ def refuse_unless_empty(surveys: int, replace: bool) -> None:
     """One clear error for a store with surveys in it, unless they may go."""
     if surveys and not replace:
         raise InvalidInput(
-            f"store: it holds {surveys} surveys; restore into an empty one, or with --replace to delete them"
+            f"store: it holds {surveys} surveys; restore into an empty one, or with --replace to "
+            "delete them"
         )
 
 
@@ -43,7 +46,10 @@ def load_from(db: sqlite3.Connection, replace: bool, with_keys: bool) -> None:
         where = ""
         if table == "settings":
             where = "WHERE name <> 'backup'" + ("" if with_keys else f" AND NOT {SIGNING_KEYS}")
-        db.execute(f"INSERT OR REPLACE INTO main.{table} ({columns}) SELECT {columns} FROM copy.{table} {where}")
+        db.execute(
+            f"INSERT OR REPLACE INTO main.{table} ({columns}) SELECT {columns} FROM copy.{table} "
+            f"{where}"
+        )
     for (number,) in db.execute("SELECT number FROM plans").fetchall():
         version = new_version()
         db.execute("UPDATE plans SET version = ? WHERE number = ?", (version, number))

@@ -1,4 +1,6 @@
-"""What is taken away from a SQLite store: damaged reports, whole surveys. Each within a writer's transaction."""
+"""What is taken away from a SQLite store: damaged reports, whole surveys. Each within a writer's
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _PARTS = """SELECT seq, rows, people, ids, cohorts, payload, checksums FROM part
 def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
     """Move a plan's damaged reports to the table ``set_aside``; how many they were.
 
-    What is left of a part keeps its sequence numbers. Its last number stays taken, by a part without reports if need
-    be, so that no later report gets a number that was read already.
+    What is left of a part keeps its sequence numbers. Its last number stays taken, by a part
+    without reports if need be, so that no later report gets a number that was read already.
     """
     width = plan.row_bytes
     total, last = 0, 0
@@ -37,7 +39,10 @@ def set_aside(db: sqlite3.Connection, plan: Plan, number: int) -> int:
             _keep_aside(db, number, last, rows, columns)
         for start, stop in _runs(is_good):
             sizes = widths(width)
-            cut = [column[start * size : stop * size] for column, size in zip(columns, sizes, strict=True)]
+            cut = [
+                column[start * size : stop * size]
+                for column, size in zip(columns, sizes, strict=True)
+            ]
             after = rows - stop  # reports of the part that follow
             if is_good[start]:
                 insert_part(db, last - after, number, people - after, cut)
@@ -91,10 +96,14 @@ def _delete_reports(db: sqlite3.Connection, number: int) -> None:
 
 
 def erase(db: sqlite3.Connection) -> bool:
-    """Write the file anew without what was deleted, and empty the write-ahead log; whether the log could be."""
+    """Write the file anew without what was deleted, and empty the write-ahead log; whether the log
+    could be.
+    """
     try:
         db.execute("VACUUM")
         is_busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    except sqlite3.OperationalError:  # no room for a second file, or another process writes all the time
+    except (
+        sqlite3.OperationalError
+    ):  # no room for a second file, or another process writes all the time
         return False
     return not is_busy

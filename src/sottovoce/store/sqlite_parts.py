@@ -1,4 +1,6 @@
-"""The rows of a SQLite store's table ``parts``: how reports are laid out there, read and checked."""
+"""The rows of a SQLite store's table ``parts``: how reports are laid out there,
+read and checked.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from sottovoce.store.duplicates import DAMAGED, Content
 
 COHORT_BYTES = 4
 MOST_ROWS = 1 << 14  # reports in one part
-MOST_PART_BYTES = 1 << 17  # and their bytes, unless one alone has more: a part is read for each old report sent again
+# and their bytes, unless one alone has more: a part is read for each old report sent again
+MOST_PART_BYTES = 1 << 17
 Columns = Sequence[bytes]  # ids, cohorts, payloads, checksums
 EMPTY: Columns = (b"", b"", b"", b"")
 
@@ -48,7 +51,9 @@ class Rows:
     @classmethod
     def read(cls, plan_id: str, width: int, columns: Columns) -> Rows:
         """From columns that are as long as they must be; ``width`` is that of a payload."""
-        ids, cohorts, payload, checks = (np.frombuffer(bytearray(column), np.uint8) for column in columns)
+        ids, cohorts, payload, checks = (
+            np.frombuffer(bytearray(column), np.uint8) for column in columns
+        )
         ids = ids.reshape(-1, ID_BYTES)
         numbers = cohorts.view("<u4").astype(np.uint32, copy=False)
         reports = Reports(plan_id, numbers, payload.reshape(len(ids), width))
@@ -60,7 +65,9 @@ class Rows:
         if self.is_good.all():
             return self.ids, self.reports
         kept = self.is_good
-        reports = Reports(self.reports.plan_id, self.reports.cohorts[kept], self.reports.payload[kept])
+        reports = Reports(
+            self.reports.plan_id, self.reports.cohorts[kept], self.reports.payload[kept]
+        )
         return self.ids[kept], reports
 
 
@@ -76,20 +83,29 @@ def rows_per_part(width: int) -> int:
 
 def is_whole(rows: int, width: int, columns: Columns) -> bool:
     """Whether all columns are as long as so many reports."""
-    return all(len(column) == rows * size for column, size in zip(columns, widths(width), strict=True))
+    return all(
+        len(column) == rows * size for column, size in zip(columns, widths(width), strict=True)
+    )
 
 
 def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
-    """Which reports of a part are as they were stored: none if its columns have not the length of so many."""
+    """Which reports of a part are as they were stored: none if its columns have not the length of
+    so many.
+    """
     width = plan.row_bytes
     if not is_whole(rows, width, columns):
         return np.zeros(rows, np.bool_)
     return Rows.read(plan.id, width, columns).is_good
 
 
-def next_stretch(db: sqlite3.Connection, plan: Plan, number: int, after: int, batch: int) -> Stretch | None:
+def next_stretch(
+    db: sqlite3.Connection, plan: Plan, number: int, after: int, batch: int
+) -> Stretch | None:
     """The next reports of a plan, at most ``batch`` of them; None if there are none."""
-    query = "SELECT seq, rows, ids, cohorts, payload, checksums FROM parts WHERE plan = ? AND seq > ? ORDER BY seq"
+    query = (
+        "SELECT seq, rows, ids, cohorts, payload, checksums FROM parts WHERE plan = ? AND seq > ? "
+        "ORDER BY seq"
+    )
     width = plan.row_bytes
     pieces: tuple[list[bytes], ...] = ([], [], [], [])
     last, damaged = after, 0
@@ -113,9 +129,11 @@ def next_stretch(db: sqlite3.Connection, plan: Plan, number: int, after: int, ba
 
 
 class Contents:
-    """What a store has under an id, given the sequence number it may have. Ask in increasing order of numbers.
+    """What a store has under an id, given the sequence number it may have. Ask in increasing order
+    of numbers.
 
-    A part is read once, however many are asked for, and only the reports that are asked for are checked.
+    A part is read once, however many are asked for, and only the reports that are asked for are
+    checked.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -126,7 +144,9 @@ class Contents:
         self._is_whole = False
 
     def at(self, seq: int, key: bytes) -> Content | None:
-        """The content under the id ``key``; None if the report of this number has another id, or was taken away."""
+        """The content under the id ``key``; None if the report of this number has another id, or
+        was taken away.
+        """
         if seq > self._last:
             self._load(seq)
         row = self._rows - 1 - (self._last - seq)

@@ -44,12 +44,20 @@ class SqliteAddress:
         """
         place, _, query = url.partition("?")
         path = unquote(place.removeprefix("sqlite:///"))
-        if not place.startswith("sqlite:///") or not path or path.endswith("/") or "\0" in path or ":memory:" in path:
+        if (
+            not place.startswith("sqlite:///")
+            or not path
+            or path.endswith("/")
+            or "\0" in path
+            or ":memory:" in path
+        ):
             raise InvalidInput(_RULE)
         options = dict(parse_qsl(query, keep_blank_values=True))
         pages = options.pop("max_page_count", None)
         if options:
             raise InvalidInput(f"store: option ({next(iter(options))}) must be max_page_count")
-        if pages is not None and not (pages.isascii() and pages.isdecimal() and 0 < int(pages) < 1 << 32):
+        if pages is not None and not (
+            pages.isascii() and pages.isdecimal() and 0 < int(pages) < 1 << 32
+        ):
             raise InvalidInput("store: max_page_count must be a whole number of at least 1")
         return cls(Path(path), None if pages is None else int(pages))

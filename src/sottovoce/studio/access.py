@@ -1,4 +1,6 @@
-"""Who may see what: participants' pages are for everybody, analysts' need a token, or the link that was printed."""
+"""Who may see what: participants' pages are for everybody, analysts' need a token, or the link that
+was printed.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,17 @@ SESSION = "svs_"  # how the secret of a session begins
 CODE_SECONDS = 600.0  # for which a code is good
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-Page = Callable[[Request], Response] | Endpoint  # one that waits is a coroutine, and holds no thread meanwhile
+# one that waits is a coroutine, and holds no thread meanwhile
+Page = Callable[[Request], Response] | Endpoint
 Action = Callable[[Request, Fields], Response] | Callable[[Request, Fields], Awaitable[Response]]
 
 
 class Access:
     """Stands before every page.
 
-    A browser that has logged in holds a secret in a cookie: an analyst's token, or that of the one session that a
-    link with a code begins. Code and session are kept here as hashes, and end with this process.
+    A browser that has logged in holds a secret in a cookie: an analyst's token, or that of the one
+    session that a link with a code begins. Code and session are kept here as hashes, and end with
+    this process.
     """
 
     def __init__(self, store: Store) -> None:
@@ -48,7 +52,9 @@ class Access:
     # -- logging in
 
     def new_code(self) -> str:
-        """A code that lets in one browser, once and soon; it takes the place of one that was not used."""
+        """A code that lets in one browser, once and soon; it takes the place of one that was not
+        used.
+        """
         code = secrets.token_urlsafe(32)
         with self._lock:
             self._code, self._code_ends = digest(code), monotonic() + CODE_SECONDS
@@ -113,7 +119,8 @@ class Access:
 
         async def endpoint(request: Request) -> Response:
             check_own(request)
-            await run_in_threadpool(self.check, request, "manage")  # before anything of the form is parsed
+            # before anything of the form is parsed
+            await run_in_threadpool(self.check, request, "manage")
             return await taken(request)
 
         return endpoint
@@ -154,7 +161,9 @@ def cookie_name(request: Request) -> str:
 
 
 def is_local(request: Request) -> bool:
-    """Whether it is asked for by a name that means this computer, and not by one that a proxy has."""
+    """Whether it is asked for by a name that means this computer,
+    and not by one that a proxy has.
+    """
     host = request.url.hostname or ""
     address = parsed(host)
     return host == "localhost" or (address is not None and address.is_loopback)

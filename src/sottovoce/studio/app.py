@@ -25,7 +25,11 @@ from sottovoce.studio.page_context import Studio
 
 _HERE = Path(__file__).parent
 PREFIX = "/studio"
-_TITLES = {403: "This is not allowed", 404: "There is nothing here", 405: "This page does not take that"}
+_TITLES = {
+    403: "This is not allowed",
+    404: "There is nothing here",
+    405: "This page does not take that",
+}
 _DETAILS = {404: "no page has this address", 405: "go back and try again"}
 
 
@@ -39,7 +43,8 @@ class _Files(StaticFiles):
 
 
 def add_studio(app: FastAPI, service: SurveyService, address: str | None = None) -> Access:
-    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in without a token.
+    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in
+    without a token.
 
     ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
     """
@@ -58,10 +63,18 @@ def add_studio(app: FastAPI, service: SurveyService, address: str | None = None)
                 _TITLES.get(wrong.status_code, "The request cannot be read"),
                 _DETAILS.get(wrong.status_code),
             )
-            return studio.render(request, "problem.html", wrong.status_code, title=title, detail=detail or wrong.detail)
+            return studio.render(
+                request,
+                "problem.html",
+                wrong.status_code,
+                title=title,
+                detail=detail or wrong.detail,
+            )
         problem = problem_of(wrong)
         log_problem(PREFIX, problem, wrong)
-        page = studio.render(request, "problem.html", problem.status, title=problem.title, detail=problem.detail)
+        page = studio.render(
+            request, "problem.html", problem.status, title=problem.title, detail=problem.detail
+        )
         page.headers.update(problem.headers)
         return page
 

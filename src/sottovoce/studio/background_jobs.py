@@ -1,4 +1,6 @@
-"""Slow work in processes of its own, so that reports keep coming in while somebody looks; what was made is kept."""
+"""Slow work in processes of its own, so that reports keep coming in while somebody looks; what was
+made is kept.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,11 @@ class BackgroundJobs:
         patience: float = 0.0,
         late: Any = None,
     ) -> tuple[float, Any]:
-        """(version, result) of the last one made; one of this version is made behind it when it is due.
+        """(version, result) of the last one made; one of this version is made behind it when it is
+        due.
 
-        ``patience``: seconds to wait for that one. ``late``: the result if there is none because it takes too long.
+        ``patience``: seconds to wait for that one. ``late``: the result if there is none because it
+        takes too long.
         """
         with self._lock:
             drawing = self._drawings.pop(key, None) or _DrawnJob()
@@ -101,8 +105,11 @@ class BackgroundJobs:
         if not _is_lost(drawing.next):
             drawing.version = drawing.next_version
             drawing.seconds, drawing.result = drawing.next.result()
-        elif not drawing.next.cancelled() and isinstance(drawing.next.exception(), Problem):  # it took too long
-            drawing.version = -drawing.next_version  # no estimate's, so that it is tried again when it is due
+        elif not drawing.next.cancelled() and isinstance(
+            drawing.next.exception(), Problem
+        ):  # it took too long
+            # no estimate's, so that it is tried again when it is due
+            drawing.version = -drawing.next_version
             drawing.seconds = LONGEST_DRAWING
             drawing.result = late if drawing.result is None else drawing.result
         drawing.next = None

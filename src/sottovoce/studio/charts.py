@@ -1,19 +1,23 @@
-"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; the page's style colours them."""
+"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; the page's style colours
+them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import written
 from sottovoce.results.estimate import Table
+from sottovoce.schema import Label
 
-BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"  # the style sheet gives these their colours by day and night
+# the style sheet gives these their colours by day and night
+BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"
 PALE, FULL = "#f1f6f9", "#7fb0cc"  # ends of a heat map's scale: dark figures can be read on both
 PALE_BAR = 0.3  # opacity of what noise alone may have put there
 MOST_BARS = 24  # of a chart; of more values the largest are shown
@@ -38,9 +42,11 @@ _CONFIG = {
 
 
 def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> str:
-    """One attribute, or the largest cells of several: bars with error bars, and the figures beside them.
+    """One attribute, or the largest cells of several: bars with error bars, and the figures beside
+    them.
 
-    ``marks``: of popular values, which ones noise alone does not explain: they have a star, the others are pale.
+    ``marks``: of popular values, which ones noise alone does not explain: they have a star, the
+    others are pale.
     """
     places = np.sort(table.largest_first()[:MOST_BARS])
     rows = table.at(places).rows(level)
@@ -49,9 +55,18 @@ def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> s
         "field": "place",
         "type": "ordinal",
         "title": None,
-        "axis": {"labelExpr": _names(data), "labelPadding": 8, "labelLimit": 160 * len(table.attributes)},
+        "axis": {
+            "labelExpr": _names(data),
+            "labelPadding": 8,
+            "labelLimit": 160 * len(table.attributes),
+        },
     }
-    shares = {"field": "frequency", "type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 3}}
+    shares = {
+        "field": "frequency",
+        "type": "quantitative",
+        "title": None,
+        "axis": {"format": "~%", "tickCount": 3},
+    }
     ends = {"x": {"field": "low", "type": "quantitative", "title": None}, "x2": {"field": "high"}}
     line = {"type": "errorbar", "color": INK, "thickness": 1.5, "ticks": {"size": 7, "color": INK}}
     solid = {"field": "solid", "type": "quantitative", "scale": None}
@@ -64,9 +79,15 @@ def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> s
             "padding": {"left": 4, "top": 4, "bottom": 4, "right": 16},
             "encoding": {"y": down},
             "layer": [
-                {"mark": {"type": "bar", "color": BAR, "height": 15}, "encoding": {"x": shares, "opacity": solid}},
+                {
+                    "mark": {"type": "bar", "color": BAR, "height": 15},
+                    "encoding": {"x": shares, "opacity": solid},
+                },
                 {"mark": line, "encoding": ends},
-                {"mark": figures, "encoding": {"x": {"value": WIDE + 12}, "text": {"field": "figures"}}},
+                {
+                    "mark": figures,
+                    "encoding": {"x": {"value": WIDE + 12}, "text": {"field": "figures"}},
+                },
             ],
             "config": _CONFIG,
         }
@@ -92,14 +113,17 @@ def _figures(row: dict[str, Any]) -> str:
 
 
 def _names(data: list[dict[str, Any]]) -> str:
-    """Labels by place, so that two values that look alike stay two; as a Vega expression that holds only text."""
+    """Labels by place, so that two values that look alike stay two; as a Vega expression that holds
+    only text.
+    """
     return f"{json.dumps({str(row['place']): row['name'] for row in data})}[datum.value]"
 
 
 def heat(table: Table, level: float) -> str:
     """Two attributes, or three: one map for each value of the first."""
     rows = table.rows(level)
-    sides = [list(dict.fromkeys(cell[axis] for cell in table.labels)) for axis in range(len(table.attributes))]  # type: ignore[index]
+    cells = cast(Sequence[tuple[Label, ...]], table.labels)
+    sides = [list(dict.fromkeys(values)) for values in zip(*cells, strict=True)]
     is_written = len(rows) <= MOST_WRITTEN
     data = []
     for row in rows:
@@ -111,9 +135,14 @@ def heat(table: Table, level: float) -> str:
             "field": name,
             "type": "ordinal",
             "title": title,
-            "axis": {"labelExpr": _labels(side), "labelAngle": 0 if is_written or name == "down" else -90},
+            "axis": {
+                "labelExpr": _labels(side),
+                "labelAngle": 0 if is_written or name == "down" else -90,
+            },
         }
-        for name, title, side in zip(("down", "across"), table.attributes[-2:], sides[-2:], strict=True)
+        for name, title, side in zip(
+            ("down", "across"), table.attributes[-2:], sides[-2:], strict=True
+        )
     }
     peak = max(1e-9, float(table.values.max()))
     colour = {
@@ -121,7 +150,9 @@ def heat(table: Table, level: float) -> str:
         "type": "quantitative",
         "scale": {"range": [PALE, FULL], "domain": [0, peak], "clamp": True},
     }
-    layers: list[dict[str, Any]] = [{"mark": {"type": "rect", "cornerRadius": 2}, "encoding": {"color": colour}}]
+    layers: list[dict[str, Any]] = [
+        {"mark": {"type": "rect", "cornerRadius": 2}, "encoding": {"color": colour}}
+    ]
     if is_written:
         text = {"type": "text", "fontSize": 11, "color": INK}
         layers.append({"mark": text, "encoding": {"text": {"field": "figures"}}})
@@ -137,7 +168,14 @@ def heat(table: Table, level: float) -> str:
         "title": table.attributes[0],
         "header": {"labelExpr": _labels(sides[0])},
     }
-    return inline({**spec, "facet": parts, "columns": max(1, 900 // (wide * len(sides[2]) + 80)), "spec": maps})
+    return inline(
+        {
+            **spec,
+            "facet": parts,
+            "columns": max(1, 900 // (wide * len(sides[2]) + 80)),
+            "spec": maps,
+        }
+    )
 
 
 def _labels(side: list[Any]) -> str:
@@ -159,9 +197,15 @@ def shortened(value: Any) -> str:
 
 
 def inline(spec: dict[str, Any]) -> str:
-    """A chart as SVG to stand in a page: no background, no namespaces, as high as its width says."""
+    """A chart as SVG to stand in a page: no background, no namespaces,
+    as high as its width says.
+    """
     vl_convert = imported("vl_convert")
 
     text: str = vl_convert.vegalite_to_svg({**spec, "background": "transparent"})
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
-    return re.sub(r'^<svg([^>]*?) width="([\d.]+)" height="[\d.]+"', r'<svg\1 width="\2" focusable="false"', text)
+    return re.sub(
+        r'^<svg([^>]*?) width="([\d.]+)" height="[\d.]+"',
+        r'<svg\1 width="\2" focusable="false"',
+        text,
+    )

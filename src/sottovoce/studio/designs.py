@@ -38,12 +38,16 @@ class SurveyDesign:
 
 
 def design(body: dict[str, Any]) -> SurveyDesign:
-    """Plan a survey. Where methods compete, each that can be chosen is predicted once and the best one planned."""
+    """Plan a survey. Where methods compete, each that can be chosen is predicted once and the best
+    one planned.
+    """
     plan = Survey.parse(body).plan()
     found = predicted(plan)
     guess = plan.guarantee.best_guess(0.5)
     methods = ", ".join(found.methods)
-    return SurveyDesign(plan.to_json(), plan.id, str(plan), methods, list(found.figures), _others(plan), guess)
+    return SurveyDesign(
+        plan.to_json(), plan.id, str(plan), methods, list(found.figures), _others(plan), guess
+    )
 
 
 def _others(plan: Plan) -> list[Figure]:
@@ -52,7 +56,11 @@ def _others(plan: Plan) -> list[Figure]:
     return [Figure(rank.method, rank.per_cell) for rank in ranks if rank.per_cell is not None]
 
 
-def ask_design(jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]) -> Future[SurveyDesign]:
-    """A design, made where plans are and kept with the background jobs; what was shown is what is taken."""
+def ask_design(
+    jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]
+) -> Future[SurveyDesign]:
+    """A design, made where plans are and kept with the background jobs; what was shown is what is
+    taken.
+    """
     key = ("design", json.dumps(body, sort_keys=True))
     return jobs.keep(key, lambda: planning.submit(design, body))

@@ -19,7 +19,11 @@ from sottovoce.studio import figures
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.watch_page import names_of
 
-TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet", "png": "image/png"}
+TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "png": "image/png",
+}
 LONGEST = 58.0  # seconds that a download may take to be made
 
 
@@ -40,11 +44,18 @@ def routes(studio: Studio) -> list[Route]:
         made, drawing = await run_in_threadpool(started, request)
         await finished(drawing, LONGEST, made)
         kind, names = _asked(request)
-        name = "-".join(re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_") or "table" for part in names)[:80]
-        headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"', "Cache-Control": "no-store"}
+        name = "-".join(
+            re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_") or "table" for part in names
+        )[:80]
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}.{kind}"',
+            "Cache-Control": "no-store",
+        }
         return await run_in_threadpool(file_stream, made, TYPES[kind], headers)
 
-    return [Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"])]
+    return [
+        Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"])
+    ]
 
 
 def _asked(request: Request) -> tuple[str, list[str]]:

@@ -64,7 +64,13 @@ class Relations:
 
 def warm() -> None:
     """Load what draws, which takes a second or two the first time."""
-    inline({"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}})
+    inline(
+        {
+            "data": {"values": [{"x": 1}]},
+            "mark": "bar",
+            "encoding": {"x": {"field": "x", "type": "quantitative"}},
+        }
+    )
 
 
 def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
@@ -87,20 +93,32 @@ def relations(told: Estimate) -> Relations | str:
     names = estimate.work.names
     tree = dependency_tree(estimate)
     found = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
+    # clear ones first
     found.sort(
         key=lambda each: (each.adjusted >= 0.05, -np.nan_to_num(each.cramers_v), each.p_value)
-    )  # clear ones first
+    )
     fit = estimate.fit
-    places = [pair for pair in combinations(range(len(names)), 2) if estimate.is_asked(*estimate.work.attributes(pair))]
+    places = [
+        pair
+        for pair in combinations(range(len(names)), 2)
+        if estimate.is_asked(*estimate.work.attributes(pair))
+    ]
     is_exact = all(fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places)
     drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MOST_PAIRS]]
-    branches = [Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear) for edge in tree.edges]
+    branches = [
+        Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)
+        for edge in tree.edges
+    ]
     unasked = [" x ".join(pair) for pair in tree.never_asked]
-    return Relations(drawn, network(tree.plot()), branches, found[: 2 * MOST_PAIRS], is_exact, unasked)
+    return Relations(
+        drawn, network(tree.plot()), branches, found[: 2 * MOST_PAIRS], is_exact, unasked
+    )
 
 
 def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
-    """Any table: a heat map of two attributes, several of three, bars of others; or why there is none."""
+    """Any table: a heat map of two attributes, several of three, bars of others; or why there is
+    none.
+    """
     try:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
@@ -116,7 +134,9 @@ def _heat(table: Table) -> Picture:
 def _bars(table: Table, marks: Sequence[bool] | None = None) -> Picture:
     count = len(table.values)
     return _picture(
-        table, single(table, LEVEL, marks), f"the {MOST_BARS} largest of {count:,}" if count > MOST_BARS else ""
+        table,
+        single(table, LEVEL, marks),
+        f"the {MOST_BARS} largest of {count:,}" if count > MOST_BARS else "",
     )
 
 
@@ -132,7 +152,9 @@ def _drawn(estimate: Estimate, table: Table) -> Picture:
         *map(visible, estimate.remarks),
     ]
     if estimate.next is not None:
-        told.append("another round follows, made of what this one heard: Next round, above, opens it")
+        told.append(
+            "another round follows, made of what this one heard: Next round, above, opens it"
+        )
     return replace(drawn, rows=rows, note="; ".join([drawn.note, *told]))
 
 
@@ -145,7 +167,13 @@ def _picture(table: Table, svg: str, more: str = "") -> Picture:
     count = len(table.values)
     rows = table.at(np.arange(min(count, MOST_ROWS))).rows(LEVEL)
     shown = [{**row, "value": shortened(row["value"])} for row in rows]
-    return Picture(table.attributes, svg, shown, count - len(shown), ", ".join(filter(None, [more, note(table)])))
+    return Picture(
+        table.attributes,
+        svg,
+        shown,
+        count - len(shown),
+        ", ".join(filter(None, [more, note(table)])),
+    )
 
 
 def note(table: Table) -> str:
@@ -185,7 +213,9 @@ def _parquet(table: Table) -> bytes:
     pq = imported("pyarrow.parquet")
 
     figures = (table.values, table.std_error, *table.interval(LEVEL))
-    columns = {name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)}
+    columns = {
+        name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)
+    }
     cells = [cells_of(table, label) for label in table.labels]
     for place, name in reversed(list(enumerate(table.attributes))):
         labels: list[Any] = [cell[place] for cell in cells]

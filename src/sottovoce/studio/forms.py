@@ -1,4 +1,6 @@
-"""What somebody typed into the form for a new survey: as it was typed, and as a survey that can be planned."""
+"""What somebody typed into the form for a new survey: as it was typed, and as a survey that can be
+planned.
+"""
 
 from __future__ import annotations
 
@@ -58,13 +60,20 @@ class Row:
         if self.kind == "categorical":
             values = [part.strip() for part in self.values.split(",") if part.strip()]
             if len(values) > MOST_VALUES:
-                raise InvalidInput(f"{where}: values ({len(values):,}) must be at most {MOST_VALUES:,}")
+                raise InvalidInput(
+                    f"{where}: values ({len(values):,}) must be at most {MOST_VALUES:,}"
+                )
             return {"kind": self.kind, "values": values}
         if self.kind == "ordinal":
-            ends = {"low": _whole(f"{where}: lowest", self.low), "high": _whole(f"{where}: highest", self.high)}
+            ends = {
+                "low": _whole(f"{where}: lowest", self.low),
+                "high": _whole(f"{where}: highest", self.high),
+            }
             bins = _whole(f"{where}: groups", self.bins) if self.bins else None
             if (bins or ends["high"] - ends["low"] + 1) > MOST_VALUES:
-                raise InvalidInput(f"{where}: it must have at most {MOST_VALUES:,} values; put them into groups")
+                raise InvalidInput(
+                    f"{where}: it must have at most {MOST_VALUES:,} values; put them into groups"
+                )
             return {"kind": self.kind, **ends, "bins": bins}
         if self.kind == "boolean":
             return {"kind": self.kind}
@@ -93,7 +102,8 @@ class Draft:
         """From the form's fields; every attribute has one of each."""
         parts = ("name", "kind", "values", "low", "high", "bins", "longest", "alphabet")
         columns = [[value.strip() for key, value in fields if key == part] for part in parts]
-        columns[-2:] = [column or [""] * len(columns[0]) for column in columns[-2:]]  # of text alone
+        # of text alone
+        columns[-2:] = [column or [""] * len(columns[0]) for column in columns[-2:]]
         if len({len(column) for column in columns}) > 1:
             raise Problem("malformed-body", "the form's attributes are not whole")
         rows = tuple(Row(*cells) for cells in zip(*columns, strict=True))
@@ -131,18 +141,29 @@ class Draft:
         names = [row.name for row in rows]
         if self.learn == "popular":
             if len(rows) > 1:
-                raise InvalidInput("what is popular is asked of one attribute; leave the others out")
-            return {"kind": "heavy-hitters", "attribute": names[0], "top": _whole("most popular values", self.top)}
+                raise InvalidInput(
+                    "what is popular is asked of one attribute; leave the others out"
+                )
+            return {
+                "kind": "heavy-hitters",
+                "attribute": names[0],
+                "top": _whole("most popular values", self.top),
+            }
         free = [row.name for row in rows if row.kind == "text"]
         if free:
-            raise InvalidInput(f"attribute {free[0]!r} is free text: learn what is popular, or give it a list")
+            raise InvalidInput(
+                f"attribute {free[0]!r} is free text: learn what is popular, or give it a list"
+            )
         if self.learn == "frequencies":
             return {"kind": "frequencies", "attributes": names}
         if self.learn != "tables":
             raise InvalidInput(f"learn ({self.learn}) must be frequencies, tables or popular")
         up_to = _whole("attributes together", self.up_to)
         if not 1 <= up_to <= len(names):
-            raise InvalidInput(f"attributes together ({up_to}) must be 1 to the number of attributes ({len(names)})")
+            raise InvalidInput(
+                f"attributes together ({up_to}) must be 1 to the number of attributes "
+                f"({len(names)})"
+            )
         return {"kind": "marginals", "attributes": names, "up_to": up_to}
 
 

@@ -23,7 +23,9 @@ from sottovoce.studio.page_context import Studio
 def routes(studio: Studio) -> list[Route]:
     """The form, its live preview, and what becomes of it."""
 
-    def page(request: Request, draft: Draft, wrong: str = "", existing: str = "", status: int = 200) -> Response:
+    def page(
+        request: Request, draft: Draft, wrong: str = "", existing: str = "", status: int = 200
+    ) -> Response:
         return studio.render(
             request,
             "make.html",
@@ -41,7 +43,9 @@ def routes(studio: Studio) -> list[Route]:
 
     async def designed(draft: Draft) -> SurveyDesign:
         """Made in another process; nobody stands in line behind it."""
-        return cast(SurveyDesign, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT))
+        return cast(
+            SurveyDesign, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT)
+        )
 
     async def preview(_: Request, fields: Fields) -> Response:
         try:
@@ -70,7 +74,13 @@ def routes(studio: Studio) -> list[Route]:
 
     def created(request: Request, draft: Draft, made: SurveyDesign) -> Response:
         if studio.service.has(made.id):
-            return page(request, draft, "a survey with exactly this plan is there already", made.id, status=409)
+            return page(
+                request,
+                draft,
+                "a survey with exactly this plan is there already",
+                made.id,
+                status=409,
+            )
         studio.service.create(Plan.from_json(made.plan, made.id), draft.title)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)
 

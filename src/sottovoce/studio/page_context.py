@@ -1,4 +1,6 @@
-"""What all pages share: the survey service, who may see what, background jobs, and how a template becomes an answer."""
+"""What all pages share: the survey service, who may see what, background jobs, and how a template
+becomes an answer.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from sottovoce.studio.background_jobs import BackgroundJobs
 
 # Nothing but what this server sends: no inline scripts, no other sites, no frames.
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
@@ -33,7 +36,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"whole": "{:,}".format, "percent": percent, "day": day, "listed": listed, "drawn": Markup}
+    made.filters |= {
+        "whole": "{:,}".format,
+        "percent": percent,
+        "day": day,
+        "listed": listed,
+        "drawn": Markup,
+    }
     made.filters |= {"at_most": at_most, "at_most_percent": at_most_percent}
     for name in made.list_templates():
         made.get_template(name)  # now, so that no visitor waits for it
@@ -70,7 +79,9 @@ class Studio:
         """Somebody looks: start a background process, so that it is ready when it is needed."""
         self.jobs.ask("warm", figures.warm)
 
-    def render(self, request: Request, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
+    def render(
+        self, request: Request, template: str, status: int = 200, /, **context: Any
+    ) -> HTMLResponse:
         """A page from a template."""
         base = request.scope["root_path"]
         text = self.templates.get_template(template).render(
@@ -79,4 +90,6 @@ class Studio:
             has_login=cookie_name(request) in request.cookies,
             **context,
         )
-        return HTMLResponse(text, status, {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"})
+        return HTMLResponse(
+            text, status, {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+        )

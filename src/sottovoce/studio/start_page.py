@@ -48,7 +48,14 @@ def routes(studio: Studio) -> list[Route]:
         base = request.scope["root_path"]
         answer = RedirectResponse(safe_next(next, base), 303)
         is_secure = request.url.scheme == "https"
-        answer.set_cookie(cookie_name(request), secret, path=base, secure=is_secure, httponly=True, samesite="strict")
+        answer.set_cookie(
+            cookie_name(request),
+            secret,
+            path=base,
+            secure=is_secure,
+            httponly=True,
+            samesite="strict",
+        )
         return answer
 
     def log_out(request: Request, _: Fields) -> Response:

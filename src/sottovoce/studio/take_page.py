@@ -1,4 +1,6 @@
-"""Take part: the questions, for somebody whose answers stay on her page; the browser draws what leaves."""
+"""Take part: the questions, for somebody whose answers stay on her page; the browser draws what
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sottovoce.protocol.plan import Plan
-from sottovoce.schema import Attribute, Boolean, Categorical, FixedPoint, Integer, Items, Ordinal, Text
+from sottovoce.schema import (
+    Attribute,
+    Boolean,
+    Categorical,
+    FixedPoint,
+    Integer,
+    Items,
+    Ordinal,
+    Text,
+)
 from sottovoce.store import Entry
 from sottovoce.studio.access import cookie_name
 from sottovoce.studio.page_context import POLICY, Studio
@@ -28,9 +39,10 @@ MOST_KEPT = 16 << 20  # bytes of pages that are kept
 
 @dataclass(frozen=True)
 class FormField:
-    """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as a ``number``, in
-    ``digits``, as a ``decimal`` or as ``text``; ``typed`` if there are more values than a page can show, ``none`` if
-    they form a set."""
+    """How one attribute is asked for: by ``buttons``, a ``list`` or ``checks`` of (code, label), as
+    a ``number``, in ``digits``, as a ``decimal`` or as ``text``; ``typed`` if there are more values
+    than a page can show, ``none`` if they form a set.
+    """
 
     name: str
     kind: str
@@ -43,7 +55,8 @@ class FormField:
 
 
 def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> FormField:
-    """The right field for an attribute; of a list the browser's client takes the label at the chosen place.
+    """The right field for an attribute; of a list the browser's client takes the label at the
+    chosen place.
 
     ``most``: choices that it may show.
     """
@@ -52,16 +65,24 @@ def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> FormFi
     if isinstance(attribute, FixedPoint):
         return FormField(name, "decimal", [], attribute.low, attribute.high)
     if isinstance(attribute, Text):
-        return FormField(name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None)
+        return FormField(
+            name, "text", [], longest=attribute.bytes if attribute.longer == "refuse" else None
+        )
     if isinstance(attribute, Integer) and attribute.size > most:
         return FormField(name, "digits", [], longest=len(str(attribute.size - 1)))
     if isinstance(attribute, Items):
         if attribute.size > most:
             return FormField(name, "none", [])
         return FormField(name, "checks", list(enumerate(map(_spoken, attribute.labels()))))
-    if isinstance(attribute, Ordinal) and (attribute.bins is not None or attribute.size > MOST_BUTTONS):
+    if isinstance(attribute, Ordinal) and (
+        attribute.bins is not None or attribute.size > MOST_BUTTONS
+    ):
         return FormField(name, "number", [], attribute.low, attribute.high)
-    if isinstance(attribute, Categorical) and isinstance(attribute.values, range) and attribute.size > most:
+    if (
+        isinstance(attribute, Categorical)
+        and isinstance(attribute.values, range)
+        and attribute.size > most
+    ):
         ends = sorted((attribute.values[0], attribute.values[-1]))
         return FormField(name, "number", [], ends[0], ends[1], abs(attribute.values.step))
     kind = "buttons" if attribute.size <= MOST_BUTTONS else "list"
@@ -75,7 +96,9 @@ def _spoken(label: Any) -> str:
 
 
 def fields_of(plan: Plan) -> list[FormField]:
-    """Those that any cohort is asked about, and those that travel in clear, in the schema's order."""
+    """Those that any cohort is asked about, and those that travel in clear,
+    in the schema's order.
+    """
     asked, in_clear = set(plan.cohorts.attributes), set(plan.columns)
     fields: list[FormField] = []
     left = MOST_SHOWN
@@ -88,7 +111,9 @@ def fields_of(plan: Plan) -> list[FormField]:
 
 
 class Pages:
-    """The last pages that were rendered, in so many bytes: a page is the same for all who take part."""
+    """The last pages that were rendered, in so many bytes: a page is the same for all who take
+    part.
+    """
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most, self._size = most, 0
@@ -113,15 +138,24 @@ class Pages:
 def routes(studio: Studio) -> list[Route]:
     """One page, for everybody."""
     pages = Pages()
-    rendering = CapacityLimiter(1)  # a thread of its own, so that no other page waits; and each page is made once
+    # a thread of its own, so that no other page waits; and each page is made once
+    rendering = CapacityLimiter(1)
     policy = POLICY.replace("form-action 'self'", "form-action 'none'")
 
     def rendered(request: Request, key: Hashable, entry: Entry) -> bytes:
         page = pages.get(key)  # perhaps somebody before had it made
         if page is None:
             plan = entry.plan
-            shown = {"entry": entry, "plan": plan, "fields": [] if entry.closed else fields_of(plan)}
-            page = bytes(studio.render(request, "take.html", guess=plan.guarantee.best_guess(0.5), **shown).body)
+            shown = {
+                "entry": entry,
+                "plan": plan,
+                "fields": [] if entry.closed else fields_of(plan),
+            }
+            page = bytes(
+                studio.render(
+                    request, "take.html", guess=plan.guarantee.best_guess(0.5), **shown
+                ).body
+            )
             pages.put(key, page)
         return page
 
@@ -134,6 +168,8 @@ def routes(studio: Studio) -> list[Route]:
         page = pages.get(key)
         if page is None:
             page = await to_thread.run_sync(rendered, request, key, entry, limiter=rendering)
-        return HTMLResponse(page, headers={"Content-Security-Policy": policy, "Cache-Control": "no-store"})
+        return HTMLResponse(
+            page, headers={"Content-Security-Policy": policy, "Cache-Control": "no-store"}
+        )
 
     return [Route("/take/{id:str}", studio.access.public(take), methods=["GET"])]

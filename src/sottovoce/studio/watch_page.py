@@ -1,4 +1,6 @@
-"""Watch a survey: people so far, what they say, and how it goes together; the parts that changed, again and again."""
+"""Watch a survey: people so far, what they say, and how it goes together; the parts that changed,
+again and again.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,16 @@ def view_of(studio: Studio, plan_id: str) -> View:
     drawn: dict[str, tuple[float, Any]] = {"singles": (0.0, None), "relations": (0.0, None)}
     if snapshot.file is not None:
         for part, work in (("singles", figures.singles), ("relations", figures.relations)):
-            key, of_file = (survey.plan.id, survey.kept.version, part), (figures.of_file, snapshot.file)
+            key, of_file = (
+                (survey.plan.id, survey.kept.version, part),
+                (figures.of_file, snapshot.file),
+            )
             late = TOO_LONG if part == "relations" else None
             drawn[part] = studio.jobs.latest(key, snapshot.number, *of_file, work, late=late)
-    versions = {part: f"{part}-{version}-{snapshot.problem is not None}" for part, (version, _) in drawn.items()}
+    versions = {
+        part: f"{part}-{version}-{snapshot.problem is not None}"
+        for part, (version, _) in drawn.items()
+    }
     versions["people"] = f"people-{survey.people}-{survey.entry.closed}-{snapshot.number}"
     return View(survey, snapshot, drawn["singles"][1], drawn["relations"][1], versions)
 
@@ -62,7 +70,15 @@ def routes(studio: Studio) -> list[Route]:
         studio.warm()
         view = view_of(studio, request.path_params["id"])
         link = f"{request.url.scheme}://{request.url.netloc}{request.scope['root_path']}/take/{view.survey.plan.id}"
-        return studio.render(request, "watch.html", view=view, parts=PARTS, link=link, names=[], **_about(view.survey))
+        return studio.render(
+            request,
+            "watch.html",
+            view=view,
+            parts=PARTS,
+            link=link,
+            names=[],
+            **_about(view.survey),
+        )
 
     def live(request: Request) -> Response:
         view = view_of(studio, request.path_params["id"])
@@ -76,7 +92,9 @@ def routes(studio: Studio) -> list[Route]:
 
     async def following(request: Request, _: Fields) -> Response:
         service = studio.service
-        survey, _new = await to_thread.run_sync(service.next_round, request.path_params["id"], limiter=service.waiting)
+        survey, _new = await to_thread.run_sync(
+            service.next_round, request.path_params["id"], limiter=service.waiting
+        )
         return RedirectResponse(f"{request.scope['root_path']}/watch/{survey.plan.id}", 303)
 
     def table(request: Request) -> Response:
@@ -104,7 +122,10 @@ def names_of(request: Request) -> list[str]:
 def _table(studio: Studio, survey: SurveyStatus, names: list[str]) -> tuple[Picture | None, str]:
     """(the picture if it is there in a moment, what is wrong with the question)"""
     known = survey.plan.cohorts.attributes
-    wrong = next((f"attribute {name!r} is not one of this survey's" for name in names if name not in known), "")
+    wrong = next(
+        (f"attribute {name!r} is not one of this survey's" for name in names if name not in known),
+        "",
+    )
     if not names or wrong:
         return None, wrong or "choose at least one attribute"
     try:
@@ -114,7 +135,10 @@ def _table(studio: Studio, survey: SurveyStatus, names: list[str]) -> tuple[Pict
     snapshot = studio.service.snapshot(survey)
     if snapshot.file is None:
         return None, snapshot.problem or ""
-    key, of_file = (survey.plan.id, survey.kept.version, "table", *names), (figures.of_file, snapshot.file)
+    key, of_file = (
+        (survey.plan.id, survey.kept.version, "table", *names),
+        (figures.of_file, snapshot.file),
+    )
     work = (*of_file, figures.table_of, names)
     _, found = studio.jobs.latest(key, snapshot.number, *work, patience=A_MOMENT, late=TOO_LONG)
     return (None, found) if isinstance(found, str) else (found, "")

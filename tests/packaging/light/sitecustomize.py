@@ -1,4 +1,6 @@
-"""On PYTHONPATH this makes an interpreter, and those that it starts, one without the libraries named in WITHOUT."""
+"""On PYTHONPATH this makes an interpreter, and those that it starts, one without the libraries
+named in WITHOUT.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ from sottovoce.schema import CODE, Schema
 
 
 class Encoding(ABC):
-    """How a record becomes one value of a finite domain. It may draw, if it says what that does to the guarantee."""
+    """How a record becomes one value of a finite domain. It may draw, if it says what that does to
+    the guarantee.
+    """
 
     kind: ClassVar[str]
     form: ClassVar[str] = CODE  # what it reads of its attributes
@@ -33,7 +35,9 @@ class Encoding(ABC):
 
     @abstractmethod
     def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Any:
-        """The values of many records: a column of integers, or words where they have more than 64 bits."""
+        """The values of many records: a column of integers, or words where they have more than 64
+        bits.
+        """
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -47,10 +51,14 @@ class Encoding(ABC):
     def check(self, oracle: Oracle) -> None:
         """Refuse an oracle that cannot whisper these values."""
         if self.size != oracle.size:
-            raise InvalidInput(f"plan: an oracle of size {oracle.size} cannot take {self.size} values")
+            raise InvalidInput(
+                f"plan: an oracle of size {oracle.size} cannot take {self.size} values"
+            )
 
     def guarantee(self, oracle: Oracle) -> Guarantee:
-        """What a person is promised whose value goes through ``oracle``: the oracle's own, unless values are drawn."""
+        """What a person is promised whose value goes through ``oracle``: the oracle's own, unless
+        values are drawn.
+        """
         return Guarantee(oracle.epsilon, oracle.lifetime_epsilon)
 
     def requested(self, oracle: Oracle) -> Fraction:

@@ -1,4 +1,6 @@
-"""Encodings of sets: one candidate that a set holds, drawn after padding; all of them; or how many they are."""
+"""Encodings of sets: one candidate that a set holds, drawn after padding; all of them; or how many
+they are.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ MOST_LENGTH = 1 << 16
 
 @dataclass(frozen=True)
 class _OfSet(Encoding):
-    """The candidates that a set holds: single items, or sets of them; every item by itself if none are listed."""
+    """The candidates that a set holds: single items, or sets of them; every item by itself if none
+    are listed.
+    """
 
     attribute: str
     items: int  # how many items there are
@@ -41,7 +45,9 @@ class _OfSet(Encoding):
                 raise InvalidInput("plan: a candidate must list different items, in order")
             for item in candidate:
                 whole("plan: an item", item, 0, self.items - 1)
-        if self.candidates is not None and not 0 < len(set(self.candidates)) == len(self.candidates):
+        if self.candidates is not None and not 0 < len(set(self.candidates)) == len(
+            self.candidates
+        ):
             raise InvalidInput("plan: candidates must be one or more, and different")
 
     @property
@@ -58,7 +64,9 @@ class _OfSet(Encoding):
         if self.candidates is None:
             return list(members)
         own = set(members)
-        return [place for place, candidate in enumerate(self.candidates) if own.issuperset(candidate)]
+        return [
+            place for place, candidate in enumerate(self.candidates) if own.issuperset(candidate)
+        ]
 
     def held_column(self, sets: Sets) -> Sets:
         """The same for a column of sets."""
@@ -81,7 +89,9 @@ class _OfSet(Encoding):
         return Sets.of(len(sets), np.concatenate(holders), codes.astype(np.uint64), self.count)
 
     def _json(self) -> dict[str, Any]:
-        listed = None if self.candidates is None else [list(candidate) for candidate in self.candidates]
+        listed = (
+            None if self.candidates is None else [list(candidate) for candidate in self.candidates]
+        )
         return {"kind": self.kind, "attribute": self.attribute, "candidates": listed}
 
 
@@ -93,10 +103,12 @@ def _parts(data: Mapping[str, Any], schema: Schema) -> tuple[str, int, Candidate
 
 @dataclass(frozen=True)
 class Padded(_OfSet):
-    """One candidate, drawn uniformly from those held, after padding them with dummies to ``length``.
+    """One candidate, drawn uniformly from those held, after padding them with dummies to
+    ``length``.
 
-    Sampling hides most of what a set holds, so an oracle may whisper more openly: with ``amplified`` the oracle's
-    epsilon is the larger one that :func:`amplified_epsilon` gives for this ``epsilon`` (and ``delta``).
+    Sampling hides most of what a set holds, so an oracle may whisper more openly: with
+    ``amplified`` the oracle's epsilon is the larger one that :func:`amplified_epsilon` gives for
+    this ``epsilon`` (and ``delta``).
 
     Guarantee: epsilon-LDP for one report, or (epsilon, delta)-LDP.
     Assumes:   uniform entropy; the oracle is grr, or, with a delta, olh-seeded.
@@ -113,7 +125,9 @@ class Padded(_OfSet):
         super().__post_init__()
         whole("plan: length", self.length, 1, MOST_LENGTH)
         if self.delta is not None and (self.epsilon is None or not 0 < self.delta < 1):
-            raise InvalidInput(f"plan: delta ({self.delta}) must lie between 0 and 1, beside an epsilon")
+            raise InvalidInput(
+                f"plan: delta ({self.delta}) must lie between 0 and 1, beside an epsilon"
+            )
 
     @property
     def size(self) -> int:
@@ -138,10 +152,14 @@ class Padded(_OfSet):
     def check(self, oracle: Oracle) -> None:
         super().check(oracle)
         if self.epsilon is not None and oracle != self.oracle(self.epsilon):
-            raise InvalidInput("plan: the oracle of a padded set is not the one that its epsilon amplifies to")
+            raise InvalidInput(
+                "plan: the oracle of a padded set is not the one that its epsilon amplifies to"
+            )
 
     def oracle(self, epsilon: Decimal) -> Oracle:
-        """The oracle whose epsilon is amplified: randomized response, or with a delta a seeded hash."""
+        """The oracle whose epsilon is amplified: randomized response, or with a delta a seeded
+        hash.
+        """
         if self.delta is None:
             return oracle("grr", size=self.size, epsilon=amplified_epsilon(epsilon, self.length))
         shared = most_together(epsilon, self.length, self.delta)
@@ -156,7 +174,7 @@ class Padded(_OfSet):
         if self.epsilon is None:
             return super().guarantee(oracle)
         together = 1 if self.delta is None else most_together(self.epsilon, self.length, self.delta)
-        # p1/p2 <= 1 + (l'/l) (p'/q' - 1)                                     wang2021thesis, theorems 5.2.1, 5.5.1
+        # p1/p2 <= 1 + (l'/l) (p'/q' - 1)   wang2021thesis, theorems 5.2.1, 5.5.1
         whole_cost = log_ratio(1 + Fraction(together, self.length) * (oracle.worst_ratio - 1))
         return Guarantee(whole_cost, whole_cost, float(self.delta or 0))
 
@@ -209,7 +227,9 @@ class Held(_OfSet):
 
 @dataclass(frozen=True)
 class Drawn(_OfSet):
-    """The candidates that a set holds, as a whole: a fair draw of ``length`` of them if they are more."""
+    """The candidates that a set holds, as a whole: a fair draw of ``length`` of them if they are
+    more.
+    """
 
     length: int = 1
     kind: ClassVar[str] = "drawn"
@@ -234,7 +254,8 @@ class Drawn(_OfSet):
         lengths = held.lengths
         owners = np.repeat(np.arange(len(held)), lengths)
         keep = np.ones(len(owners), bool)
-        long = np.flatnonzero((lengths > self.length)[owners])  # the members of sets that are too long
+        # the members of sets that are too long
+        long = np.flatnonzero((lengths > self.length)[owners])
         if len(long):
             draws = np.random.Generator(np.random.PCG64(seed))
             order = long[np.lexsort((draws.random(len(long)), owners[long]))]
@@ -257,7 +278,8 @@ class Drawn(_OfSet):
 
 
 def amplified_epsilon(epsilon: Decimal, length: int, together: int = 1) -> Decimal:
-    """The epsilon that an oracle may spend on one of ``length`` padded items, ``together`` of which may look alike.
+    """The epsilon that an oracle may spend on one of ``length`` padded items, ``together`` of which
+    may look alike.
 
     >>> round(amplified_epsilon(Decimal(1), 10), 2)
     Decimal('2.90')
@@ -267,20 +289,23 @@ def amplified_epsilon(epsilon: Decimal, length: int, together: int = 1) -> Decim
 
 
 def _hash_size(epsilon: Decimal, length: int, together: int) -> int:
-    # g = ceil(l/l' (e^eps - 1) + 2)                                    wang2021thesis, section 5.5.1
+    # g = ceil(l/l' (e^eps - 1) + 2)   wang2021thesis, section 5.5.1
     exact = Fraction(length, together) * (exp(epsilon) - 1) + 2
     return -(-exact.numerator // exact.denominator)
 
 
 def _log_chance(epsilon: Decimal, length: int, together: int) -> float:
-    """The logarithm of the bound on the chance that more than ``together`` items share a hash value."""
+    """The logarithm of the bound on the chance that more than ``together`` items share a hash
+    value.
+    """
     ways = lgamma(length + 1) - lgamma(together + 2) - lgamma(length - together)
     return ways - together * log(ceil(length / together * (float(exp(epsilon)) - 1) + 2))
 
 
 @lru_cache(maxsize=64)
 def most_together(epsilon: Decimal, length: int, delta: Fraction) -> int:
-    """The least l' such that more than l' of l items share a hash value with a chance of at most ``delta``.
+    """The least l' such that more than l' of l items share a hash value with a chance of at most
+    ``delta``.
 
     >>> most_together(Decimal(1), 10, Fraction(1, 1000))
     7
@@ -289,7 +314,7 @@ def most_together(epsilon: Decimal, length: int, delta: Fraction) -> int:
     while first < length and _log_chance(epsilon, length, first) > log(delta) + 1e-6:
         first += 1
     for together in range(max(1, first - 1), length):
-        # C(l, l' + 1) / g^l' <= delta                                      wang2021thesis, theorem 5.5.1
+        # C(l, l' + 1) / g^l' <= delta   wang2021thesis, theorem 5.5.1
         if comb(length, together + 1) <= delta * _hash_size(epsilon, length, together) ** together:
             return together
     return length

@@ -1,4 +1,6 @@
-"""Encodings of spellings: some bits of a value, beside a public hash of others; how listed prefixes go on."""
+"""Encodings of spellings: some bits of a value, beside a public hash of others; how listed prefixes
+go on.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ from sottovoce.schema import SPELLING, Codes, Schema, Words
 
 @dataclass(frozen=True)
 class Window(Encoding):
-    """``fresh`` bits of a spelling from bit ``start`` on, after a tag: ``tag`` bits of a hash of the first ``tagged``.
+    """``fresh`` bits of a spelling from bit ``start`` on, after a tag: ``tag`` bits of a hash of
+    the first ``tagged``.
 
-    The first bit is the highest. ``scrambled``: the spelling goes through a fixed public permutation first, so that
-    any of its bits tell values apart. Nothing tagged and nothing skipped is a prefix.
+    The first bit is the highest. ``scrambled``: the spelling goes through a fixed public
+    permutation first, so that any of its bits tell values apart. Nothing tagged and nothing skipped
+    is a prefix.
     """
 
     attribute: str
@@ -40,7 +44,9 @@ class Window(Encoding):
         whole("plan: tag", self.tag, 0, 32)
         whole("plan: tagged", self.tagged, 1 if self.tag else 0, self.bits if self.tag else 0)
         if self.tag and self.tag + self.fresh > 64:
-            raise InvalidInput(f"plan: tag ({self.tag}) and fresh ({self.fresh}) must be at most 64 bits")
+            raise InvalidInput(
+                f"plan: tag ({self.tag}) and fresh ({self.fresh}) must be at most 64 bits"
+            )
         if not isinstance(self.scrambled, bool):
             raise InvalidInput("plan: scrambled must be true or false")
 
@@ -101,10 +107,11 @@ class Window(Encoding):
 
 @dataclass(frozen=True)
 class Extensions(Encoding):
-    """How listed prefixes go on: the place of the one that the spelling starts with, and its next ``fresh`` bits.
+    """How listed prefixes go on: the place of the one that the spelling starts with, and its next
+    ``fresh`` bits.
 
-    A prefix is (its bits, their number); none may begin with another. A spelling that starts with none of them has
-    the last value.
+    A prefix is (its bits, their number); none may begin with another. A spelling that starts with
+    none of them has the last value.
     """
 
     attribute: str
@@ -140,7 +147,10 @@ class Extensions(Encoding):
         spelling: int = codes[self.attribute]
         for place, (length, number) in enumerate(self.prefixes):
             if spelling >> (self.bits - length) == number:
-                return place << self.fresh | spelling >> (self.bits - length - self.fresh) & (1 << self.fresh) - 1
+                return (
+                    place << self.fresh
+                    | spelling >> (self.bits - length - self.fresh) & (1 << self.fresh) - 1
+                )
         return self.size - 1
 
     def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
@@ -149,10 +159,19 @@ class Extensions(Encoding):
         words = np.ascontiguousarray(codes[self.attribute])
         values = np.full(len(words), self.size - 1, np.uint64)
         for length in sorted({length for length, _ in self.prefixes}):
-            own = {number: place for place, (bits, number) in enumerate(self.prefixes) if bits == length}
-            starts = window_words(words, self.bits, 0, length, 0, 0) if length else np.zeros_like(words)
+            own = {
+                number: place
+                for place, (bits, number) in enumerate(self.prefixes)
+                if bits == length
+            }
+            starts = (
+                window_words(words, self.bits, 0, length, 0, 0) if length else np.zeros_like(words)
+            )
             distinct, where = np.unique(starts, axis=0, return_inverse=True)
-            places = np.array([own.get(int(high) << 64 | int(low), -1) for high, low in distinct.tolist()], np.int64)
+            places = np.array(
+                [own.get(int(high) << 64 | int(low), -1) for high, low in distinct.tolist()],
+                np.int64,
+            )
             found = places[where.ravel()]
             begun = found >= 0
             fresh = window_words(words[begun], self.bits, length, self.fresh, 0, 0)[:, 1]
@@ -170,4 +189,6 @@ class Extensions(Encoding):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Extensions:
         prefixes = tuple((length, int(number)) for length, number in data["prefixes"])
-        return cls(data["attribute"], schema[data["attribute"]].spelling_bits, data["fresh"], prefixes)
+        return cls(
+            data["attribute"], schema[data["attribute"]].spelling_bits, data["fresh"], prefixes
+        )

@@ -17,7 +17,9 @@ from sottovoce.schema import Codes, Schema
 
 @dataclass(frozen=True)
 class Cells(Encoding):
-    """The cell of a table over ``attributes``, the last one varying fastest; one attribute is its own table."""
+    """The cell of a table over ``attributes``, the last one varying fastest; one attribute is its
+    own table.
+    """
 
     attributes: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -56,10 +58,11 @@ class Cells(Encoding):
 
 @dataclass(frozen=True)
 class Parities(Encoding):
-    """The signs of characters: a product has a mask per attribute, and its bit is the parity of all masked bits.
+    """The signs of characters: a product has a mask per attribute, and its bit is the parity of all
+    masked bits.
 
-    The first product gives the highest bit. A mask selects bits of the attribute's code, so mask r is row r of the
-    Hadamard matrix; a mask of 0 leaves the attribute out.
+    The first product gives the highest bit. A mask selects bits of the attribute's code, so mask r
+    is row r of the Hadamard matrix; a mask of 0 leaves the attribute out.
     """
 
     attributes: tuple[str, ...]
@@ -70,7 +73,9 @@ class Parities(Encoding):
     def __post_init__(self) -> None:
         for product in self.products:
             if len(product) != len(self.sizes) or not any(product):
-                raise InvalidInput("plan: a product must have one mask per attribute, and not all of them 0")
+                raise InvalidInput(
+                    "plan: a product must have one mask per attribute, and not all of them 0"
+                )
             for mask, size in zip(product, self.sizes, strict=True):
                 whole("plan: mask", mask, 0, (1 << (size - 1).bit_length()) - 1)
 
@@ -81,7 +86,10 @@ class Parities(Encoding):
     def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
         value = 0
         for product in self.products:
-            ones = sum((mask & codes[name]).bit_count() for name, mask in zip(self.attributes, product, strict=True))
+            ones = sum(
+                (mask & codes[name]).bit_count()
+                for name, mask in zip(self.attributes, product, strict=True)
+            )
             value = value << 1 | ones & 1
         return value
 
@@ -104,4 +112,8 @@ class Parities(Encoding):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Parities:
         names = tuple(data["attributes"])
-        return cls(names, tuple(schema[name].size for name in names), tuple(tuple(row) for row in data["products"]))
+        return cls(
+            names,
+            tuple(schema[name].size for name in names),
+            tuple(tuple(row) for row in data["products"]),
+        )

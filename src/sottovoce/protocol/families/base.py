@@ -1,4 +1,6 @@
-"""What a family of cohorts is: who gets which asks, by a list or by a rule. An index gives a cohort."""
+"""What a family of cohorts is: who gets which asks, by a list or by a rule. An index gives a
+cohort.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
 @dataclass(frozen=True)
 class Cohort:
-    """People who get the same asks; ``weight`` is their share of the crowd, in parts of the plan's total."""
+    """People who get the same asks; ``weight`` is their share of the crowd, in parts of the plan's
+    total.
+    """
 
     asks: tuple[Ask, ...]
     weight: int = 1
@@ -107,7 +111,9 @@ def rows_by(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
 
 @dataclass(frozen=True)
 class Batch:
-    """People of a column whose asks go through the same oracles, so that they can be handled at once."""
+    """People of a column whose asks go through the same oracles, so that they can be handled at
+    once.
+    """
 
     number: int  # which of the family's batches
     rows: Any  # a slice or the places of the people
@@ -119,10 +125,13 @@ class Batch:
 
 
 class Family(ABC):
-    """A family of cohorts: index -> asks. It says how people are shared out, and what stands for all that is asked."""
+    """A family of cohorts: index -> asks. It says how people are shared out, and what stands for
+    all that is asked.
+    """
 
     kind: ClassVar[str]
-    counted_by: ClassVar[str] = "states"  # what an aggregate keeps of the reports, by the name of a kind of Counts
+    # what an aggregate keeps of the reports, by the name of a kind of Counts
+    counted_by: ClassVar[str] = "states"
 
     # -- cohorts by index
 
@@ -167,8 +176,12 @@ class Family(ABC):
         """The people of a column of cohorts, in batches whose oracles are the same."""
 
     @abstractmethod
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Any]:
-        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings that draw."""
+    def values(
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+    ) -> list[Any]:
+        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings
+        that draw.
+        """
 
     # -- as JSON
 

@@ -12,7 +12,8 @@ Places = NDArray[np.int64]
 
 
 class Choices:
-    """All ways to choose ``order`` of some things and a digit of ``range(weights[i])`` for each, in order.
+    """All ways to choose ``order`` of some things and a digit of ``range(weights[i])`` for each, in
+    order.
 
     A choice has a rank: sets come in the order of their members, digits in the order of a number's.
 
@@ -22,11 +23,14 @@ class Choices:
 
     def __init__(self, weights: Sequence[int], order: int) -> None:
         self.weights, self.order = tuple(weights), order
-        # counts[j][i]: choices of j among the things from i on, the elementary symmetric polynomial of their weights
+        # counts[j][i]: choices of j among the things from i on, the elementary symmetric polynomial
+        # of their weights
         counts = [[1] * (len(weights) + 1)] + [[0] * (len(weights) + 1) for _ in range(order)]
         for size in range(1, order + 1):
             for place in reversed(range(len(weights))):
-                counts[size][place] = counts[size][place + 1] + weights[place] * counts[size - 1][place + 1]
+                counts[size][place] = (
+                    counts[size][place + 1] + weights[place] * counts[size - 1][place + 1]
+                )
         self.counts = counts
 
     @property
@@ -50,14 +54,18 @@ class Choices:
         """The inverse of :meth:`unrank`."""
         rank, place = 0, 0
         for left, member, digit in zip(reversed(range(self.order)), members, digits, strict=True):
-            rank += sum(self.weights[other] * self.counts[left][other + 1] for other in range(place, member))
+            rank += sum(
+                self.weights[other] * self.counts[left][other + 1] for other in range(place, member)
+            )
             rank += digit * self.counts[left][member + 1]
             place = member + 1
         return rank
 
     @cached_property
     def _arrays(self) -> tuple[Places, Places]:
-        """(counts, before): before[j][i] choices of j + 1 things have their first member before i."""
+        """(counts, before): before[j][i] choices of j + 1 things have their first member
+        before i.
+        """
         counts = np.array(self.counts, np.int64)
         return counts, counts[1:, :1] - counts[1:]
 

@@ -1,4 +1,6 @@
-"""Families by a list: cohorts one by one, their asks' answers counted each by itself, or kept together."""
+"""Families by a list: cohorts one by one, their asks' answers counted each by itself, or kept
+together.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Listed(Family):
         for index, rows in rows_by(column, len(self)):
             yield Batch(index, rows, self[index].oracles)
 
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Any]:
+    def values(
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+    ) -> list[Any]:
         encodings = [ask.encoding for ask in self[batch.number].asks]
         columns = []
         for place, each in enumerate(encodings):
@@ -68,7 +72,9 @@ class Listed(Family):
 
 
 class Together(Listed):
-    """Cohorts of several asks whose answers are kept together, person by person: their joint law is wanted."""
+    """Cohorts of several asks whose answers are kept together, person by person: their joint law is
+    wanted.
+    """
 
     kind: ClassVar[str] = "together"
     counted_by: ClassVar[str] = "joint"

@@ -29,10 +29,12 @@ MOST_SIGNS = 4  # that one report tells at once
 
 @dataclass(frozen=True)
 class Block:
-    """Cohorts that report signs of ``order`` attributes each; every ticket of the block's choices counts ``times``.
+    """Cohorts that report signs of ``order`` attributes each; every ticket of the block's choices
+    counts ``times``.
 
     ``parity``: the product of all signs, one bit. ``corner``: each sign by itself, ``order`` bits.
-    ``star``: the first sign times each of the others, ``order - 1`` bits, which tell every pair's product.
+    ``star``: the first sign times each of the others, ``order - 1`` bits, which tell every pair's
+    product.
     """
 
     shape: str
@@ -53,21 +55,26 @@ class Block:
             return ((1,) * self.order,)
         if self.shape == "corner":
             return tuple(tuple(int(i == j) for j in range(self.order)) for i in range(self.order))
-        return tuple(tuple(int(j in (0, i)) for j in range(self.order)) for i in range(1, self.order))
+        return tuple(
+            tuple(int(j in (0, i)) for j in range(self.order)) for i in range(1, self.order)
+        )
 
 
 class Reached(NamedTuple):
-    """Where cohorts of a block stand: for each the attributes (places) and the masks on their codes."""
+    """Where cohorts of a block stand: for each the attributes (places) and the masks on their
+    codes.
+    """
 
     members: Places
     masks: Places
 
 
 class Signs(Family):
-    """Cohorts that report signs of characters. A character has a mask, 1 to 2^b - 1, for each attribute of b bits.
+    """Cohorts that report signs of characters. A character has a mask, 1 to 2^b - 1, for each
+    attribute of b bits.
 
-    A cohort's tickets are the product of its attributes' weights, times its block's ``times``. ``oracles`` are those of
-    the blocks, each over as many values as its signs have.
+    A cohort's tickets are the product of its attributes' weights, times its block's ``times``.
+    ``oracles`` are those of the blocks, each over as many values as its signs have.
     """
 
     kind: ClassVar[str] = "signs"
@@ -100,7 +107,10 @@ class Signs(Family):
         self.oracles = tuple(oracles)
         for block, each in zip(blocks, self.oracles, strict=True):
             if each.size != 1 << len(block.products) or len(each.layout.fields) != 1:
-                raise InvalidInput("plan: the oracle of a block of signs must take its signs and answer in one field")
+                raise InvalidInput(
+                    "plan: the oracle of a block of signs must take its signs and answer in one "
+                    "field"
+                )
 
     @cached_property
     def answer_bits(self) -> int:
@@ -121,7 +131,10 @@ class Signs(Family):
 
     @property
     def _shares(self) -> list[int]:
-        return [block.times * choices.total for block, choices in zip(self.blocks, self._tickets, strict=True)]
+        return [
+            block.times * choices.total
+            for block, choices in zip(self.blocks, self._tickets, strict=True)
+        ]
 
     def __getitem__(self, index: int) -> Cohort:
         index = whole("cohort", index, 0, len(self) - 1)
@@ -132,7 +145,9 @@ class Signs(Family):
     def _cohort(self, number: int, members: Sequence[int], masks: Sequence[int]) -> Cohort:
         block = self.blocks[number]
         names = tuple(self._names[i] for i in members)
-        products = tuple(tuple(m * on for m, on in zip(masks, row, strict=True)) for row in block.products)
+        products = tuple(
+            tuple(m * on for m, on in zip(masks, row, strict=True)) for row in block.products
+        )
         encoding = Parities(names, tuple(self._sizes[i] for i in members), products)
         weight = block.times * prod(self._weights[i] for i in members)
         return Cohort((Ask(encoding, self.oracles[number]),), weight)
@@ -163,21 +178,29 @@ class Signs(Family):
 
     def reach(self, number: int, column: NDArray[Any]) -> Reached:
         """Attributes and masks of cohorts of one block."""
-        members, digits = self._choices[number].unrank_column(column.astype(np.int64) - self.starts[number])
+        members, digits = self._choices[number].unrank_column(
+            column.astype(np.int64) - self.starts[number]
+        )
         return Reached(members, digits + 1)
 
     def cohorts_of(self, number: int, members: Places, masks: Places) -> Places:
-        """The cohorts of one block that have these attributes (increasing) and masks: the inverse of :meth:`reach`."""
+        """The cohorts of one block that have these attributes (increasing) and masks: the inverse
+        of :meth:`reach`.
+        """
         return self.starts[number] + self._choices[number].rank_column(members, masks - 1)
 
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
         for number, rows in rows_by(self.numbers(column), len(self.blocks)):
             yield Batch(number, rows, (self.oracles[number],))
 
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Codes]:
+    def values(
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+    ) -> list[Codes]:
         members, masks = self.reach(batch.number, column[batch.rows])
         table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)
-        signs = np.bitwise_count(np.take_along_axis(table, members, 1) & masks.astype(np.uint64)) & 1
+        signs = (
+            np.bitwise_count(np.take_along_axis(table, members, 1) & masks.astype(np.uint64)) & 1
+        )
         value = np.zeros(len(members), np.uint64)
         for product in self.blocks[batch.number].products:
             ones = signs @ np.array(product, np.uint8)
@@ -191,7 +214,12 @@ class Signs(Family):
             "weights": list(self._weights),
             "epsilon": str(self._epsilon),
             "blocks": [
-                {"shape": block.shape, "order": block.order, "times": block.times, "oracle": each.to_json()}
+                {
+                    "shape": block.shape,
+                    "order": block.order,
+                    "times": block.times,
+                    "oracle": each.to_json(),
+                }
                 for block, each in zip(self.blocks, self.oracles, strict=True)
             ],
         }
@@ -201,7 +229,11 @@ class Signs(Family):
         epsilon = parse_epsilon(data["epsilon"])
         blocks = [Block(each["shape"], each["order"], each["times"]) for each in data["blocks"]]
         oracles = [oracle_from_json(each["oracle"]) for each in data["blocks"]]
-        pure = [each for each in oracles if isinstance(each, PureOracle) and each.requested == epsilon]
+        pure = [
+            each for each in oracles if isinstance(each, PureOracle) and each.requested == epsilon
+        ]
         if len(pure) != len(oracles):
-            raise InvalidInput("plan: the oracles of its cohorts are not those of signs and their epsilon")
+            raise InvalidInput(
+                "plan: the oracles of its cohorts are not those of signs and their epsilon"
+            )
         return cls(schema, data["attributes"], data["weights"], blocks, epsilon, pure)

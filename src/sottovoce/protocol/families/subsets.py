@@ -1,4 +1,6 @@
-"""The family of every set of so many attributes: each cohort reports its set's cell. Millions, in a few lines."""
+"""The family of every set of so many attributes: each cohort reports its set's cell. Millions, in a
+few lines.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from sottovoce.schema import MOST_SPELLED, Codes, Schema
 class Subsets(Family):
     """One cohort for every set of ``order`` attributes, which reports the set's cell.
 
-    ``build`` gives the oracle for the size of a set's table; ``name`` says what it is called, or by which rule it was
-    chosen, and is no more than a word here.
+    ``build`` gives the oracle for the size of a set's table; ``name`` says what it is called, or by
+    which rule it was chosen, and is no more than a word here.
     """
 
     kind: ClassVar[str] = "subsets"
@@ -43,7 +45,8 @@ class Subsets(Family):
         self._names = tuple(attributes)
         self._sizes = tuple(schema[each].size for each in attributes)
         self._order, self._oracle_name, self._epsilon, self._build = order, name, epsilon, build
-        whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))  # a table has at most 2^128 cells
+        # a table has at most 2^128 cells
+        whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))
         total = comb(len(self._names), order)
         if total >= MOST_COHORTS:
             raise InvalidInput(f"plan: {total} cohorts are more than a report can name")
@@ -56,7 +59,11 @@ class Subsets(Family):
 
     def __eq__(self, other: object) -> bool:
         """By what says which oracles there are, and then by the oracles: none is built in vain."""
-        return isinstance(other, Subsets) and self._rule == other._rule and self._oracles == other._oracles
+        return (
+            isinstance(other, Subsets)
+            and self._rule == other._rule
+            and self._oracles == other._oracles
+        )
 
     __hash__ = Family.__hash__
 
@@ -69,12 +76,17 @@ class Subsets(Family):
 
     def __getitem__(self, index: int) -> Cohort:
         members, _ = self._choices.unrank(whole("cohort", index, 0, len(self) - 1))
-        cells = Cells(tuple(self._names[i] for i in members), tuple(self._sizes[i] for i in members))
+        cells = Cells(
+            tuple(self._names[i] for i in members), tuple(self._sizes[i] for i in members)
+        )
         return Cohort((Ask(cells, self._oracles[cells.size]),))
 
     @cached_property
     def kinds(self) -> tuple[Cohort, ...]:
-        return tuple(Cohort((Ask(Cells(self._names, (each.size,)), each),)) for each in self._oracles.values())
+        return tuple(
+            Cohort((Ask(Cells(self._names, (each.size,)), each),))
+            for each in self._oracles.values()
+        )
 
     @property
     def weight(self) -> int:
@@ -97,13 +109,18 @@ class Subsets(Family):
         for number, rows in rows_by(labels, len(known)):
             yield Batch(number, rows, (self._oracles[int(known[number])],))
 
-    def values(self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int) -> list[Codes]:
+    def values(
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+    ) -> list[Codes]:
         members, _ = self._choices.unrank_column(column[batch.rows].astype(np.int64))
         table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)
         sizes = np.array(self._sizes, np.uint64)
         cell = np.zeros(len(members), np.uint64)
         for place in range(self._order):
-            cell = cell * sizes[members[:, place]] + np.take_along_axis(table, members[:, place, None], 1)[:, 0]
+            cell = (
+                cell * sizes[members[:, place]]
+                + np.take_along_axis(table, members[:, place, None], 1)[:, 0]
+            )
         return [cell]
 
     def to_json(self) -> dict[str, Any]:
@@ -122,26 +139,42 @@ class Subsets(Family):
             raise InvalidInput("plan: the name of its cohorts' oracles must be text")
         epsilon = parse_epsilon(data["epsilon"])
         listed: dict[int, Oracle] = {}
-        made = cls(schema, data["attributes"], data["order"], data["oracle"], epsilon, lambda _, size, __: listed[size])
-        # a few lines may stand for millions of tables: their sizes are counted no further than oracles are listed
+        made = cls(
+            schema,
+            data["attributes"],
+            data["order"],
+            data["oracle"],
+            epsilon,
+            lambda _, size, __: listed[size],
+        )
+        # a few lines may stand for millions of tables: their sizes are counted no further than
+        # oracles are listed
         sizes = products_of(made._sizes, made._order, len(data["oracles"]))
         if len(sizes) == len(data["oracles"]):
             oracles = [oracle_from_json(each) for each in data["oracles"]]
             listed |= {each.size: each for each in oracles}
         if sizes != listed.keys() or any(each.requested != epsilon for each in listed.values()):
-            raise InvalidInput("plan: the oracles of its cohorts are not those of their tables and their epsilon")
+            raise InvalidInput(
+                "plan: the oracles of its cohorts are not those of their tables and their epsilon"
+            )
         return made
 
 
 def products_of(sizes: Sequence[int], order: int, most: int) -> set[int]:
-    """The products of any ``order`` of the sizes; as soon as there are more than ``most``, some of them.
+    """The products of any ``order`` of the sizes; as soon as there are more than ``most``, some of
+    them.
 
     >>> sorted(products_of((2, 3, 3), 2, 10)), len(products_of((2, 3, 5, 7, 11), 2, 3)) > 3
     ([6, 9], True)
     """
-    products: list[set[int]] = [{1}, *(set() for _ in range(order))]  # of so many of the sizes seen so far
+    # of so many of the sizes seen so far
+    products: list[set[int]] = [
+        {1},
+        *(set() for _ in range(order)),
+    ]
     for seen, size in enumerate(sizes, start=1):
-        needed = max(0, order - 1 - (len(sizes) - seen))  # fewer factors than that cannot become enough any more
+        # fewer factors than that cannot become enough any more
+        needed = max(0, order - 1 - (len(sizes) - seen))
         for count in reversed(range(needed, order)):
             products[count + 1] |= {product * size for product in products[count]}
             if len(products[count + 1]) > most:  # times any sizes that follow they stay as many

@@ -1,8 +1,9 @@
-"""The search of coded windows: a beam through the windows' tables, then greedy choice with what is found taken out.
+"""The search of coded windows: a beam through the windows' tables, then greedy choice with what is
+found taken out.
 
-A window's score of a value is 2^b times the reports that support it, less the people of the window: of mean zero for
-a value that nobody holds, of mean (2^b p - 1) for every person who does. Scores of different windows are of different
-people, so they add up to a score from everybody.
+A window's score of a value is 2^b times the reports that support it, less the people of the window:
+of mean zero for a value that nobody holds, of mean (2^b p - 1) for every person who does. Scores of
+different windows are of different people, so they add up to a score from everybody.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 EXTENSIONS = 4  # of each survivor that are looked at
-FIRST_KEPT, NEXT_KEPT, LAST_KEPT = 16_384, 4_096, 1_024  # survivors after the first, another and the last window
+# survivors after the first, another and the last window
+FIRST_KEPT, NEXT_KEPT, LAST_KEPT = (
+    16_384,
+    4_096,
+    1_024,
+)
 STRONG = 5.0  # nats above the limit at which a value is taken for found and out of the tables
 AHEAD = 2  # windows that are decoded at once
 MOST_CACHED = 1 << 27  # cells of decoded tables that are kept for the second pass, of 4 bytes each
@@ -36,7 +42,9 @@ MOST_CACHED = 1 << 27  # cells of decoded tables that are kept for the second pa
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The score of every value of one window, in order or, as the transform leaves them, at scrambled places."""
+    """The score of every value of one window, in order or, as the transform leaves them, at
+    scrambled places.
+    """
 
     values: NDArray[np.int32]
     width: int
@@ -54,7 +62,9 @@ class Scores:
         return self.values[self.places(cells)]
 
     def largest(self, count: int, variance: float) -> Integers:
-        """The values of the largest scores, in falling order; noise of this variance fills most of them."""
+        """The values of the largest scores, in falling order; noise of this variance fills most of
+        them.
+        """
         size = len(self.values)
         count = min(count, size)
         ndtri = imported("scipy.special").ndtri
@@ -63,7 +73,11 @@ class Scores:
         if len(places) < count:
             places = np.argpartition(self.values, size - count)[size - count :]
         places = places[np.argsort(-self.values[places], kind="stable")[:count]]
-        return beam.unscramble(places.astype(np.uint64), self.width).astype(np.int64) if self.scrambled else places
+        return (
+            beam.unscramble(places.astype(np.uint64), self.width).astype(np.int64)
+            if self.scrambled
+            else places
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +109,17 @@ class Tables:
 
     def _decode(self, number: int) -> Scores:
         table, width, people = self.states[number], self.oracles[number].width, self.people[number]
-        if number == 0:  # only its largest scores are looked for, so that it need not be put in order
+        if (
+            number == 0
+        ):  # only its largest scores are looked for, so that it need not be put in order
             return Scores(beam.decode_scrambled(table, people), width, scrambled=True)
         return Scores(beam.decode_window(table, width, people), width, scrambled=False)
 
     @property
     def buckets(self) -> int:
-        """2^b, the values of a hash; one person's score for a value that she does not hold has variance 2^b - 1."""
+        """2^b, the values of a hash; one person's score for a value that she does not hold has
+        variance 2^b - 1.
+        """
         return self.oracles[0].buckets
 
     @property
@@ -110,7 +128,9 @@ class Tables:
 
     def cells(self, words: Words) -> Integers:
         """The cell of each whole (scrambled) value in each window."""
-        return np.stack([window.of_columns(words).astype(np.int64) for window in self.windows], axis=1)
+        return np.stack(
+            [window.of_columns(words).astype(np.int64) for window in self.windows], axis=1
+        )
 
     def best_of(self, words: Words, count: int) -> Candidates:
         """Those of some whole (scrambled) values that have the largest scores."""
@@ -118,7 +138,9 @@ class Tables:
         for number, window in enumerate(self.windows):
             totals += self.scores(number).at(window.of_columns(words).astype(np.int64))
         rows = (
-            np.argpartition(totals, len(totals) - count)[len(totals) - count :] if count < len(totals) else slice(None)
+            np.argpartition(totals, len(totals) - count)[len(totals) - count :]
+            if count < len(totals)
+            else slice(None)
         )
         cells = self.cells(words[rows])
         columns = [self.scores(number).at(cells[:, number]) for number in range(len(self.windows))]
@@ -135,7 +157,9 @@ class KnownValues:
 
     @classmethod
     def nothing(cls, windows: int) -> KnownValues:
-        return cls(np.zeros((0, 2), np.uint64), np.zeros((0, windows), np.int64), np.zeros((0, windows)))
+        return cls(
+            np.zeros((0, 2), np.uint64), np.zeros((0, windows), np.int64), np.zeros((0, windows))
+        )
 
     @contextmanager
     def taken_out(self, number: int, scores: Scores) -> Iterator[None]:
@@ -151,7 +175,10 @@ class KnownValues:
         order = np.argsort(self.cells[:, number], kind="stable")
         own = self.cells[order, number]
         sums = np.concatenate([[0.0], np.cumsum(self.amounts[order, number])])
-        whole: Floats = sums[np.searchsorted(own, cells, side="right")] - sums[np.searchsorted(own, cells, side="left")]
+        whole: Floats = (
+            sums[np.searchsorted(own, cells, side="right")]
+            - sums[np.searchsorted(own, cells, side="left")]
+        )
         return whole
 
 
@@ -172,7 +199,9 @@ class Candidates:
 
     def joined(self, other: Candidates) -> Candidates:
         """Both, one after the other."""
-        return Candidates(np.concatenate([self.words, other.words]), np.concatenate([self.scores, other.scores]))
+        return Candidates(
+            np.concatenate([self.words, other.words]), np.concatenate([self.scores, other.scores])
+        )
 
     @property
     def firsts(self) -> Integers:
@@ -183,7 +212,8 @@ class Candidates:
 
 def evidence(totals: Floats, people: float, buckets: int) -> Floats:
     """The log likelihood ratio of the best frequency against none: nats that a score is worth."""
-    # n KL(s || q) for the share s of reports that support the value, of which q = 1/2^b would by chance
+    # n KL(s || q) for the share s of reports that support the value, of which q = 1/2^b would by
+    # chance
     share = np.clip((totals / people + 1) / buckets, 1 / buckets, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - 1 / buckets)), 0)
@@ -205,25 +235,32 @@ def survivors(tables: Tables, known: KnownValues, top: int) -> Candidates:
         window = tables.windows[number]
         scores = tables.scores(number)
         with known.taken_out(number, scores):
-            best, suffixes = beam.extend(scores.values, words, window.tagged, window.tag, window.fresh, EXTENSIONS)
+            best, suffixes = beam.extend(
+                scores.values, words, window.tagged, window.tag, window.fresh, EXTENSIONS
+            )
         ways = best.shape[1]
         words = beam.append_bits(np.repeat(words, ways, axis=0), suffixes.ravel(), window.fresh)
-        heard = np.concatenate([np.repeat(heard, ways, axis=0), best.ravel()[:, None].astype(float)], axis=1)
+        heard = np.concatenate(
+            [np.repeat(heard, ways, axis=0), best.ravel()[:, None].astype(float)], axis=1
+        )
         roots = np.repeat(roots, ways)
         people, bits = people + tables.people[number], bits + window.fresh
         is_last = number == len(tables.windows) - 1
         count = max(LAST_KEPT, 8 * top) if is_last else max(NEXT_KEPT, 16 * top)
-        weights = _promise(evidence(heard.sum(axis=1), people, tables.buckets), roots, bits * log(2) - log(top))
+        weights = _promise(
+            evidence(heard.sum(axis=1), people, tables.buckets), roots, bits * log(2) - log(top)
+        )
         kept = np.argsort(-weights, kind="stable")[:count]
         words, heard, roots = words[kept], heard[kept], roots[kept]
     return Candidates(words, heard)
 
 
 def _promise(nats: Floats, roots: Integers, limit: float) -> Floats:
-    """How promising each candidate is: its evidence, less all evidence of its own root or less the limit.
+    """How promising each candidate is: its evidence, less all evidence of its own root or less the
+    limit.
 
-    The evidence of one first window is shared out among what was built on it: the sum alone would keep ghosts of one
-    strong value, and nothing else.
+    The evidence of one first window is shared out among what was built on it: the sum alone would
+    keep ghosts of one strong value, and nothing else.
     """
     largest = np.zeros(int(roots.max(initial=0)) + 1)
     np.maximum.at(largest, roots, nats)
@@ -233,11 +270,14 @@ def _promise(nats: Floats, roots: Integers, limit: float) -> Floats:
     return nats - np.maximum(whole, limit)[roots]
 
 
-def peel(tables: Tables, found: Candidates, count: int, prior: Floats | None = None) -> tuple[Integers, Floats]:
-    """(rows, totals): again and again the candidate of the largest evidence, which is then taken out of its cells.
+def peel(
+    tables: Tables, found: Candidates, count: int, prior: Floats | None = None
+) -> tuple[Integers, Floats]:
+    """(rows, totals): again and again the candidate of the largest evidence, which is then taken
+    out of its cells.
 
-    ``prior``: nats for each candidate, beside its evidence. What shares cells with a stronger value looks strong until
-    that one is taken out, so that no candidate may be dropped before.
+    ``prior``: nats for each candidate, beside its evidence. What shares cells with a stronger value
+    looks strong until that one is taken out, so that no candidate may be dropped before.
     """
     cells = tables.cells(found.words)
     shares = np.array(tables.people) / tables.total
@@ -277,6 +317,8 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
     known = KnownValues(sure.words, tables.cells(sure.words), amounts)
     weak = survivors(tables, known, top)
     cells = tables.cells(weak.words)
-    back = np.stack([known.share(number, cells[:, number]) for number in range(cells.shape[1])], axis=1)
+    back = np.stack(
+        [known.share(number, cells[:, number]) for number in range(cells.shape[1])], axis=1
+    )
     both = sure.joined(Candidates(weak.words, weak.scores + back))
     return both[both.firsts]

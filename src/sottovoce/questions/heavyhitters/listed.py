@@ -1,4 +1,5 @@
-"""Values from a list: everybody tells a noisy hash of her value, and a list of candidates decodes what was told.
+"""Values from a list: everybody tells a noisy hash of her value, and a list of candidates decodes
+what was told.
 
 Nothing is found that is not on the list; the list may be made after people were asked.
 """
@@ -34,7 +35,9 @@ SHAPE = ("cohorts", "buckets", "hashes", "salt", "alphabet")
 
 
 class _Listed(HeavyHitterMethod):
-    """One cohort, one ask, an oracle for open alphabets; ``estimate(candidates=[...])`` decodes it."""
+    """One cohort, one ask, an oracle for open alphabets;
+    ``estimate(candidates=[...])`` decodes it.
+    """
 
     spells: ClassVar[bool] = False
 
@@ -58,9 +61,14 @@ class _Listed(HeavyHitterMethod):
     def cohorts(self, terms: Terms) -> Family:
         name, size = self.target.name, self.target.attribute.size
         if size > OPEN:
-            raise InvalidInput(f"attribute {name!r} has codes of more than 64 bits, which {self.name} does not take")
+            raise InvalidInput(
+                f"attribute {name!r} has codes of more than 64 bits, which {self.name} does not "
+                "take"
+            )
         options = {key: value for key, value in self.given.items() if key != "decoder"}
-        source = oracle(self.name, size=size, epsilon=terms.epsilon, **{"salt": self._salt, **options})
+        source = oracle(
+            self.name, size=size, epsilon=terms.epsilon, **{"salt": self._salt, **options}
+        )
         return Listed([Cohort((Ask(Cells((name,), (size,)), source),))])
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
@@ -69,29 +77,48 @@ class _Listed(HeavyHitterMethod):
     def explain(self, plan: Plan) -> list[str]:
         source = _source(plan)
         return [
-            f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash functions, "
+            f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
+            "functions, "
             f"{source.bits:,} bits per report",
-            f"A list of up to {MOST_CANDIDATES:,} candidates is needed to estimate; nothing else is found",
+            f"A list of up to {MOST_CANDIDATES:,} candidates is needed to estimate; nothing else "
+            "is found",
         ]
 
-    def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
+    def find(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
         if candidates is None:
-            raise InvalidInput(f"candidates are required for {self.name}: a list of the values that people may hold")
+            raise InvalidInput(
+                f"candidates are required for {self.name}: a list of the values that people may "
+                "hold"
+            )
         attribute = self.target.attribute
         try:
-            listed = {attribute.spell(value): attribute.code(value) for value in candidates}  # what is cut may be equal
+            listed = {
+                attribute.spell(value): attribute.code(value) for value in candidates
+            }  # what is cut may be equal
         except (ValueError, TypeError, KeyError):
             raise InvalidInput(f"candidates: {attribute.rule}") from None
         if not 2 <= len(listed) <= MOST_CANDIDATES:
-            raise InvalidInput(f"candidates ({len(listed)}) must be 2 to {MOST_CANDIDATES} different values")
+            raise InvalidInput(
+                f"candidates ({len(listed)}) must be 2 to {MOST_CANDIDATES} different values"
+            )
         codes = np.array(list(listed.values()), np.uint64)
         people = aggregate.cohort_people(0)
-        frequencies, variances = _source(aggregate.plan).decode(aggregate.state(0), people, self.decoder, codes)
+        frequencies, variances = _source(aggregate.plan).decode(
+            aggregate.state(0), people, self.decoder, codes
+        )
         ndtr = imported("scipy.special").ndtr
         chances = len(listed) * ndtr(-frequencies / np.sqrt(variances))
         floor = float(variances.mean())
-        notes = ["the candidates are taken to hold all that people say"] if self.decoder == UNBIASED else []
-        found = self.findings(list(listed), frequencies, variances, chances, people, floor, notes=notes)
+        notes = (
+            ["the candidates are taken to hold all that people say"]
+            if self.decoder == UNBIASED
+            else []
+        )
+        found = self.findings(
+            list(listed), frequencies, variances, chances, people, floor, notes=notes
+        )
         if self.decoder == UNBIASED:
             return found
         names, table = next(iter(found.tables.items()))
@@ -105,7 +132,9 @@ def _source(plan: Plan) -> CohortOracle:
 
 
 class RapporList(_Listed):
-    """RAPPOR: Bloom filters in cohorts, a permanent and an instantaneous response, decoded over a list."""
+    """RAPPOR: Bloom filters in cohorts, a permanent and an instantaneous response, decoded over a
+    list.
+    """
 
     name: ClassVar[str] = "rappor"
     about: ClassVar[str] = "Bloom filters in cohorts, for a list of candidates"

@@ -28,7 +28,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Target:
-    """What is looked for: the most frequent values of an attribute, ``top`` of them, or all ``above`` a frequency."""
+    """What is looked for: the most frequent values of an attribute, ``top`` of them, or all
+    ``above`` a frequency.
+    """
 
     name: str
     attribute: Attribute
@@ -66,7 +68,9 @@ class HeavyHitterMethod(ABC):
         """Who is asked what."""
 
     @abstractmethod
-    def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
+    def find(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
         """What is popular, from the crowd's integers."""
 
     @abstractmethod
@@ -82,7 +86,9 @@ class HeavyHitterMethod(ABC):
     def no_candidates(self, candidates: Sequence[Any] | None) -> None:
         """Refuse a list of candidates."""
         if candidates is not None:
-            raise InvalidInput(f"candidates are for methods windows, rappor and o-rr, not for {self.name}")
+            raise InvalidInput(
+                f"candidates are for methods windows, rappor and o-rr, not for {self.name}"
+            )
 
     def findings(
         self,
@@ -98,10 +104,16 @@ class HeavyHitterMethod(ABC):
         steps: Sequence[PrefixStep] = (),
         notes: Sequence[str] = (),
     ) -> Findings:
-        """The values with their estimates, the most frequent first; what cannot be spelled was never said."""
+        """The values with their estimates, the most frequent first; what cannot be spelled was
+        never said.
+        """
         target = self.target
         labels = [target.attribute.spelled(number) for number in spellings]
-        order = [place for place in np.argsort(-frequencies, kind="stable").tolist() if labels[place] is not None]
+        order = [
+            place
+            for place in np.argsort(-frequencies, kind="stable").tolist()
+            if labels[place] is not None
+        ]
         if target.above is not None:
             order = [place for place in order if frequencies[place] >= target.above]
         order = order[: target.top]
@@ -118,11 +130,15 @@ class HeavyHitterMethod(ABC):
         )
         notes = [*notes, *_short(target, len(kept))]
         tables: dict[tuple[str, ...], Table] = {(target.name,): table}
-        return Findings(tables, heard or people, chances[order], tuple(steps), tuple(notes), next=next)
+        return Findings(
+            tables, heard or people, chances[order], tuple(steps), tuple(notes), next=next
+        )
 
 
 def sampled_variances(noise: Noise, frequencies: Floats, people: int, everybody: int) -> Floats:
-    """Variances of frequencies that some people's whispers say of everybody: theirs, and that of the sample."""
+    """Variances of frequencies that some people's whispers say of everybody: theirs, and that of
+    the sample.
+    """
     share = np.clip(frequencies, 0, 1)
     # drawn without replacement, so that asking everybody leaves none
     return noise.variance(share) + share * (1 - share) * (1 / people - 1 / everybody)

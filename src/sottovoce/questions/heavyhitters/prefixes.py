@@ -1,7 +1,7 @@
 """Prefix extending: group after group tells longer prefixes; the best are kept and extended.
 
-One report each and no interaction: a linear hash of the whole prefix is told, and all ways in which a kept prefix may
-go on are decoded by one transform.
+One report each and no interaction: a linear hash of the whole prefix is told, and all ways in which
+a kept prefix may go on are decoded by one transform.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def prefix_lengths(bits: int, top: int, groups: int) -> list[int]:
     [16, 28, 40, 52, 64]
     """
     first = _first(bits, top)
-    # s_i = ceil(log2 k) + ceil(i (m - ceil(log2 k)) / g)                         wang2021thesis, section 4.2.1
+    # s_i = ceil(log2 k) + ceil(i (m - ceil(log2 k)) / g)   wang2021thesis, section 4.2.1
     return [first + ceil(turn * (bits - first) / groups) for turn in range(1, groups + 1)]
 
 
@@ -70,15 +70,22 @@ class _Prefixes(HeavyHitterMethod):
         if not isinstance(scramble, bool):
             raise InvalidInput(f"scramble ({scramble}) must be true or false")
         keep = self.given.get("keep", self.target.top)
-        return {"lengths": lengths, "keep": whole("keep", keep, self.target.top, 1 << 16), "scramble": scramble}
+        return {
+            "lengths": lengths,
+            "keep": whole("keep", keep, self.target.top, 1 << 16),
+            "scramble": scramble,
+        }
 
     def _checked(self, lengths: Any) -> list[int]:
         if not isinstance(lengths, list | tuple) or not lengths:
             raise InvalidInput("lengths must list the bits of each round's prefix")
         told = [whole("lengths", each, 1, self.target.bits) for each in lengths]
-        if told[-1] != self.target.bits or any(not 0 < b - a <= MOST_FRESH for a, b in pairwise([0, *told])):
+        if told[-1] != self.target.bits or any(
+            not 0 < b - a <= MOST_FRESH for a, b in pairwise([0, *told])
+        ):
             raise InvalidInput(
-                f"lengths must rise to the value's {self.target.bits} bits, by at most {MOST_FRESH} at a time"
+                f"lengths must rise to the value's {self.target.bits} bits, by at most "
+                f"{MOST_FRESH} at a time"
             )
         return told
 
@@ -94,9 +101,15 @@ class _Prefixes(HeavyHitterMethod):
 
     def cohorts(self, terms: Terms) -> Family:
         scrambled = self.given["scramble"]
-        windows = [Window(self.target.name, self.target.bits, 0, each, scrambled=scrambled) for each in self._lengths]
+        windows = [
+            Window(self.target.name, self.target.bits, 0, each, scrambled=scrambled)
+            for each in self._lengths
+        ]
         return Listed(
-            [Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=terms.epsilon)),)) for each in windows]
+            [
+                Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=terms.epsilon)),))
+                for each in windows
+            ]
         )
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float:
@@ -122,18 +135,27 @@ class _Prefixes(HeavyHitterMethod):
 
     def explain(self, plan: Plan) -> list[str]:
         told = ", ".join(map(str, self._lengths))
-        queries = sum(min(self.given["keep"], 1 << length) << fresh for length, fresh in self._tested())
+        queries = sum(
+            min(self.given["keep"], 1 << length) << fresh for length, fresh in self._tested()
+        )
         groups = len(self._lengths)
         return [
-            f"{groups} group{'s' if groups > 1 else ''} tell prefixes of {told} bits; {queries:,} prefixes are tested",
-            "Fewer groups have more people each, so that rarer values stand out, and take more computing",
+            f"{groups} group{'s' if groups > 1 else ''} tell prefixes of {told} bits; {queries:,} "
+            "prefixes are tested",
+            "Fewer groups have more people each, so that rarer values stand out, and take more "
+            "computing",
         ]
 
     def _tested(self) -> list[tuple[int, int]]:
         """(bits before, bits added) of each round."""
-        return [(longer - fresh, fresh) for longer, fresh in zip(self._lengths, self._fresh, strict=True)]
+        return [
+            (longer - fresh, fresh)
+            for longer, fresh in zip(self._lengths, self._fresh, strict=True)
+        ]
 
-    def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
+    def find(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
         self.no_candidates(candidates)
         from sottovoce.kernels.beam import append_bits
         from sottovoce.kernels.wide import extend_wide
@@ -145,20 +167,36 @@ class _Prefixes(HeavyHitterMethod):
             source = _source(aggregate.plan, index)
             people = aggregate.cohort_people(index)
             if not people:
-                raise InvalidInput(f"aggregate: nobody of group {index + 1} was heard yet; more people are needed")
+                raise InvalidInput(
+                    f"aggregate: nobody of group {index + 1} was heard yet; more people are needed"
+                )
             seeds, answers, weights = source.columns(aggregate.state(index))
             tested = len(words) * 2.0**fresh
             keep = self.given["keep"]
-            parents, suffixes, scores = extend_wide(seeds, answers, words, fresh, source.hash_bits, keep, weights)
+            parents, suffixes, scores = extend_wide(
+                seeds, answers, words, fresh, source.hash_bits, keep, weights
+            )
             words = append_bits(words[parents], suffixes, fresh)
             # E[score] = n f (2^b p - 1), and 2^b q = 1
             frequencies = scores / (people * (source.buckets * source.p - 1))
-            variances = sampled_variances(source.noise(people), frequencies, people, aggregate.people)
+            variances = sampled_variances(
+                source.noise(people), frequencies, people, aggregate.people
+            )
             first = len(steps)
             steps += [
-                PrefixStep(self._lengths[index], label, before[parent], float(frequency), float(np.sqrt(variance)))
+                PrefixStep(
+                    self._lengths[index],
+                    label,
+                    before[parent],
+                    float(frequency),
+                    float(np.sqrt(variance)),
+                )
                 for label, parent, frequency, variance in zip(
-                    self._labels(words, self._lengths[index]), parents.tolist(), frequencies, variances, strict=True
+                    self._labels(words, self._lengths[index]),
+                    parents.tolist(),
+                    frequencies,
+                    variances,
+                    strict=True,
                 )
             ]
             before = list(range(first, len(steps)))  # type: ignore[arg-type]
@@ -166,7 +204,14 @@ class _Prefixes(HeavyHitterMethod):
         chances = expected_false(tested, scores.astype(float), people, source.buckets)
         floor = source.noise(people).floor
         return self.findings(
-            numbers, frequencies, variances, chances, people, floor, heard=aggregate.people, steps=steps
+            numbers,
+            frequencies,
+            variances,
+            chances,
+            people,
+            floor,
+            heard=aggregate.people,
+            steps=steps,
         )
 
     def _value(self, number: int) -> int:
@@ -176,7 +221,9 @@ class _Prefixes(HeavyHitterMethod):
         numbers = [high << 64 | low for high, low in words.tolist()]
         if self.given["scramble"] and length < self.target.bits:
             return [f"{number:0{length}b}" for number in numbers]
-        return [self.target.attribute.prefix_label(self._value(number), length) for number in numbers]
+        return [
+            self.target.attribute.prefix_label(self._value(number), length) for number in numbers
+        ]
 
 
 def _source(plan: Plan, index: int) -> WideLocalHashing:
@@ -209,7 +256,7 @@ class PrefixExtending(_Prefixes):
             if seconds is not None:
                 if self._cost(added, terms.people / groups, terms.epsilon) <= budget:
                     return lengths
-            # |D_i| = k 2^(s_i - s_(i-1)), in each of g groups                          wang2021thesis, eq. (4.3)
+            # |D_i| = k 2^(s_i - s_(i-1)), in each of g groups   wang2021thesis, eq. (4.3)
             elif groups * top << -(-(bits - _first(bits, top)) // groups) <= most:
                 return lengths
         named = f"seconds ({seconds})" if seconds is not None else f"queries ({queries})"

@@ -1,4 +1,6 @@
-"""The question: which values of an attribute are the most frequent, of more than anybody can list."""
+"""The question: which values of an attribute are the most frequent,
+of more than anybody can list.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ MOST_TOP = 4096
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search for popular values may be told. Each method takes its own and refuses others."""
+    """What a search for popular values may be told.
+    Each method takes its own and refuses others.
+    """
 
     fresh: Any  # windows
     width: int  # windows
@@ -55,11 +59,12 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, init=False)
 class HeavyHitters(Question):
-    """The most frequent values of an attribute whose values nobody can list: text, addresses, large numbers.
+    """The most frequent values of an attribute whose values nobody can list: text, addresses, large
+    numbers.
 
-    ``top``: how many of them; or ``above``: all whose frequency is at least that. ``method`` is ``auto`` or one of
-    ``windows``, ``pem``, ``pem1``, ``tree-hist``, ``spm``, ``hash``, ``priv-trie``, ``rappor``, ``o-rr``, with its
-    ``options`` (:class:`SearchOptions`).
+    ``top``: how many of them; or ``above``: all whose frequency is at least that. ``method`` is
+    ``auto`` or one of ``windows``, ``pem``, ``pem1``, ``tree-hist``, ``spm``, ``hash``,
+    ``priv-trie``, ``rappor``, ``o-rr``, with its ``options`` (:class:`SearchOptions`).
 
     >>> HeavyHitters("word", top=16).top
     16
@@ -83,7 +88,9 @@ class HeavyHitters(Question):
         **options: Unpack[SearchOptions],
     ) -> None:
         if (top is None) == (above is None):
-            raise InvalidInput("heavy hitters need top (how many) or above (a frequency), and not both")
+            raise InvalidInput(
+                "heavy hitters need top (how many) or above (a frequency), and not both"
+            )
         if method not in (AUTO, *(each.name for each in METHODS)):
             names = ", ".join(each.name for each in METHODS)
             raise InvalidInput(f"method ({method}) must be {AUTO} or one of {names}")
@@ -98,7 +105,9 @@ class HeavyHitters(Question):
         known = self._method_class.options
         for key in options:
             if key not in known:
-                raise InvalidInput(f"option {key!r} is not one of {method}'s ({', '.join(known) or 'it has none'})")
+                raise InvalidInput(
+                    f"option {key!r} is not one of {method}'s ({', '.join(known) or 'it has none'})"
+                )
 
     @classmethod
     def from_survey(cls, options: Mapping[str, Any]) -> Self:
@@ -118,20 +127,31 @@ class HeavyHitters(Question):
         if isinstance(attribute, Items):
             raise InvalidInput(f"attribute {self.attribute!r} is a set of items; ask for TopItems")
         if not attribute.sensitive:
-            raise InvalidInput(f"attribute {self.attribute!r} is public; only sensitive attributes are whispered")
+            raise InvalidInput(
+                f"attribute {self.attribute!r} is public; only sensitive attributes are whispered"
+            )
         if self._method_class.spells and attribute.spelling_bits > MOST_SPELLED:
             bits = attribute.spelling_bits
             raise InvalidInput(
-                f"attribute {self.attribute!r} has {bits} bits; values of at most {MOST_SPELLED} bits are found"
+                f"attribute {self.attribute!r} has {bits} bits; values of at most {MOST_SPELLED} "
+                "bits are found"
             )
         above = None if self.above is None else Fraction(self.above)
         top = self.top if above is None else min(int(1 / above), MOST_TOP)
-        target = Target(self.attribute, attribute, top or 1, None if above is None else float(above))
+        target = Target(
+            self.attribute, attribute, top or 1, None if above is None else float(above)
+        )
         return self._method_class(target, self.options)
 
     def settled(self, schema: Schema, terms: Terms) -> HeavyHitters:
         method = self._method(schema)
-        return HeavyHitters(self.attribute, top=self.top, above=self.above, method=method.name, **method.settled(terms))
+        return HeavyHitters(
+            self.attribute,
+            top=self.top,
+            above=self.above,
+            method=method.name,
+            **method.settled(terms),
+        )
 
     def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
         return self._method(schema).rounds(terms)
@@ -139,10 +159,16 @@ class HeavyHitters(Question):
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return self._method(schema).cohorts(terms)
 
-    def estimate(self, aggregate: Aggregate, candidates: Sequence[Any] | None = None, **options: Any) -> Findings:
-        """The popular values. ``candidates``: values that are likely, such as names; a list may come afterwards."""
+    def estimate(
+        self, aggregate: Aggregate, candidates: Sequence[Any] | None = None, **options: Any
+    ) -> Findings:
+        """The popular values. ``candidates``: values that are likely, such as names; a list may
+        come afterwards.
+        """
         if options:
-            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's (candidates)")
+            raise InvalidInput(
+                f"option {next(iter(options))!r} is not one of estimate's (candidates)"
+            )
         aggregate.require_people()
         return self._method(aggregate.plan.schema).find(aggregate, self, candidates)
 
@@ -151,7 +177,9 @@ class HeavyHitters(Question):
         made = self.plan(schema, terms, series)
         share = self._method(schema).threshold(made)
         # of a value that was found, if everybody of the round tells about it
-        figure = Figure("a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people)))
+        figure = Figure(
+            "a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people))
+        )
         if share is None:
             reason = f"method ({self.method}): how frequent a value must be is not known beforehand"
             return Prediction(nan, self.method, (figure,), is_share=True, unknown=reason)
@@ -161,12 +189,15 @@ class HeavyHitters(Question):
         method = self._method(plan.schema)
         attribute = plan.schema[self.attribute]
         wanted = (
-            f"the {self.top} most frequent values" if self.above is None else f"values held by {self.above} or more"
+            f"the {self.top} most frequent values"
+            if self.above is None
+            else f"values held by {self.above} or more"
         )
         lines = [
             f"Question: {wanted} of {self.attribute}, of 2^{attribute.spelling_bits} spellings",
             f"Method: {method.name} ({method.about})",
-            f"People: {plan.round_people:,} in {len(plan.cohorts)} cohort{'s' if len(plan.cohorts) > 1 else ''}",
+            f"People: {plan.round_people:,} in {len(plan.cohorts)} "
+            f"cohort{'s' if len(plan.cohorts) > 1 else ''}",
             *method.explain(plan),
         ]
         even, likely = method.threshold(plan), method.threshold(plan, 0.9)
@@ -185,7 +216,13 @@ class HeavyHitters(Question):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(data["attribute"], top=data["top"], above=data["above"], method=data["method"], **data["options"])
+        return cls(
+            data["attribute"],
+            top=data["top"],
+            above=data["above"],
+            method=data["method"],
+            **data["options"],
+        )
 
 
 def _found_at(even: float, likely: float, people: int) -> str:

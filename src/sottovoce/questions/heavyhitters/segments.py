@@ -1,4 +1,5 @@
-"""Segments beside the whole: people tell parts of a value, and the whole of it tests what the parts are joined to.
+"""Segments beside the whole: people tell parts of a value, and the whole of it tests what the parts
+are joined to.
 
 Two older methods share this: pairs of segments (``spm``) and channels by a public hash (``hash``).
 """
@@ -49,10 +50,11 @@ Pairs = Mapping[tuple[int, int], Floats]
 
 
 class _Tested(HeavyHitterMethod):
-    """Candidates come from parts of the value, and are tested by what people told of the whole of it.
+    """Candidates come from parts of the value, and are tested by what people told of the whole of
+    it.
 
-    ``split="budget"``: everybody tells parts and the whole, each at an equal part of epsilon. ``split="people"``: a
-    tenth of people tell the whole at all of epsilon, the others tell parts.
+    ``split="budget"``: everybody tells parts and the whole, each at an equal part of epsilon.
+    ``split="people"``: a tenth of people tell the whole at all of epsilon, the others tell parts.
     """
 
     told: ClassVar[int]  # parts of her value that a person tells
@@ -100,23 +102,29 @@ class _Tested(HeavyHitterMethod):
             told, people = "Others tell the whole value", plan.cohort_people(0)
         error = source.std_error(people)
         return [
-            f"{told} at epsilon {source.epsilon:.4g} ({people:,} people): it tests with a standard error of {error:.2%}"
+            f"{told} at epsilon {source.epsilon:.4g} ({people:,} people): it tests with a standard "
+            f"error of {error:.2%}"
         ]
 
     def _heard(self, people: int, of: str) -> int:
         if not people:
-            raise InvalidInput(f"aggregate: nobody who tells {of} was heard yet; more people are needed")
+            raise InvalidInput(
+                f"aggregate: nobody who tells {of} was heard yet; more people are needed"
+            )
         return people
 
-    def _tested(self, aggregate: Aggregate, numbers: Sequence[int], notes: Sequence[str]) -> Findings:
+    def _tested(
+        self, aggregate: Aggregate, numbers: Sequence[int], notes: Sequence[str]
+    ) -> Findings:
         """The candidates with what people told of whole values."""
         from sottovoce.kernels.spelling import to_words
 
         source = _wide(aggregate.plan)
-        cohorts = range(
-            len(aggregate.plan.cohorts) if self.split == BUDGET else 1
-        )  # whose first ask is the whole value
-        people = self._heard(sum(aggregate.cohort_people(index) for index in cohorts), "the whole value")
+        # whose first ask is the whole value
+        cohorts = range(len(aggregate.plan.cohorts) if self.split == BUDGET else 1)
+        people = self._heard(
+            sum(aggregate.cohort_people(index) for index in cohorts), "the whole value"
+        )
         words = to_words(list(numbers))
         support = np.zeros(len(words), np.int64)
         for index in cohorts:
@@ -124,11 +132,19 @@ class _Tested(HeavyHitterMethod):
         frequencies = source.from_support(support, people)
         noise = source.noise(people)
         variances = sampled_variances(noise, frequencies, people, aggregate.people)
-        # its coins are not those of the parts, so that only the candidates themselves were looked at
+        # its coins are not those of the parts, so that only the candidates themselves were looked
+        # at
         scores = source.buckets * support.astype(float) - people
         chances = expected_false(float(len(numbers)), scores, people, source.buckets)
         return self.findings(
-            numbers, frequencies, variances, chances, people, noise.floor, heard=aggregate.people, notes=notes
+            numbers,
+            frequencies,
+            variances,
+            chances,
+            people,
+            noise.floor,
+            heard=aggregate.people,
+            notes=notes,
         )
 
 
@@ -139,10 +155,12 @@ def _wide(plan: Plan) -> WideLocalHashing:
 
 
 class SegmentPairs(_Tested):
-    """Each person tells two segments of her value; frequent pairs of patterns are joined to candidates.
+    """Each person tells two segments of her value; frequent pairs of patterns are joined to
+    candidates.
 
-    A pattern's frequency comes from all cohorts that tell its segment, a pair's from the product of the two answers
-    of one person. Pairs are added, the most frequent first, until they join to more candidates than are wanted.
+    A pattern's frequency comes from all cohorts that tell its segment, a pair's from the product of
+    the two answers of one person. Pairs are added, the most frequent first, until they join to more
+    candidates than are wanted.
     """
 
     name: ClassVar[str] = "spm"
@@ -159,7 +177,8 @@ class SegmentPairs(_Tested):
         bits = self.target.bits
         if bits < 2:
             raise InvalidInput(
-                f"attribute {self.target.name!r} has no two segments; spm needs values of 2 bits or more"
+                f"attribute {self.target.name!r} has no two segments; spm needs values of 2 bits "
+                "or more"
             )
         given = self.given.get("segment")
         if given is None:
@@ -170,7 +189,10 @@ class SegmentPairs(_Tested):
     def windows(self) -> list[Window]:
         """The segments; the last one may be shorter."""
         bits, length = self.target.bits, self.segment
-        return [Window(self.target.name, bits, start, min(length, bits - start)) for start in range(0, bits, length)]
+        return [
+            Window(self.target.name, bits, start, min(length, bits - start))
+            for start in range(0, bits, length)
+        ]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -192,13 +214,17 @@ class SegmentPairs(_Tested):
             *super().explain(plan),
         ]
 
-    def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
+    def find(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
         self.no_candidates(candidates)
         counts = aggregate.counts
         assert isinstance(counts, RowCounts)
         told = self._told(counts)
         patterns = self._patterns(aggregate)
-        pairs = {pair: self._joint(aggregate.plan, pair, told[pair], patterns) for pair in self.pairs}
+        pairs = {
+            pair: self._joint(aggregate.plan, pair, told[pair], patterns) for pair in self.pairs
+        }
         numbers, notes = self._candidates(patterns, pairs)
         return self._tested(aggregate, numbers, notes)
 
@@ -218,7 +244,9 @@ class SegmentPairs(_Tested):
         if bool((people == 1).all()):
             return payloads
         if bool((people < 0).any()):
-            raise InvalidInput("aggregate: pairs of segments need reports whose weights are not negative")
+            raise InvalidInput(
+                "aggregate: pairs of segments need reports whose weights are not negative"
+            )
         return [np.repeat(payload, people, axis=0) for payload in payloads]
 
     def _source(self, plan: Plan, pair: tuple[int, int], side: int) -> LocalHashing:
@@ -231,7 +259,9 @@ class SegmentPairs(_Tested):
         found = []
         for segment in range(len(self.windows)):
             own = [(pair, pair.index(segment)) for pair in self.pairs if segment in pair]
-            cohorts = [(self.first + self.pairs.index(pair), self.place + side) for pair, side in own]
+            cohorts = [
+                (self.first + self.pairs.index(pair), self.place + side) for pair, side in own
+            ]
             support = aggregate.support(*cohorts[0])
             for index, ask in cohorts[1:]:
                 support += aggregate.support(index, ask)
@@ -240,7 +270,11 @@ class SegmentPairs(_Tested):
         return found
 
     def _joint(
-        self, plan: Plan, pair: tuple[int, int], told: tuple[Payload, Payload], patterns: Sequence[Integers]
+        self,
+        plan: Plan,
+        pair: tuple[int, int],
+        told: tuple[Payload, Payload],
+        patterns: Sequence[Integers],
     ) -> Floats:
         """The frequency of each pair of patterns, from the product of each person's two answers."""
         from sottovoce.kernels.segments import count_pairs
@@ -251,18 +285,24 @@ class SegmentPairs(_Tested):
         both, first, second = count_pairs(told, shapes, listed)  # type: ignore[arg-type]
         people = len(told[0])
         (q, gap), (other_q, other_gap) = ((each.q, each.gap) for each in sources)
-        # E[(1[a] - q)(1[b] - q')] = (p - q)(p' - q') f(a, b): the coins of the two answers are independent
+        # E[(1[a] - q)(1[b] - q')] = (p - q)(p' - q') f(a, b): the coins of the two answers are
+        # independent
         centred = both - other_q * first[:, None] - q * second[None, :] + people * q * other_q
         out: Floats = centred / (people * gap * other_gap)
         return out
 
-    def _candidates(self, patterns: Sequence[Integers], pairs: Pairs) -> tuple[list[int], list[str]]:
+    def _candidates(
+        self, patterns: Sequence[Integers], pairs: Pairs
+    ) -> tuple[list[int], list[str]]:
         picks, weakest, dropped = joined([len(each) for each in patterns], pairs)
         numbers: list[int] = []
         last = np.inf
         for pick, weight in zip(picks.tolist(), weakest.tolist(), strict=True):
-            # pairs are added until more than k candidates are identified          wang2021thesis, section 4.4.1
-            if (len(numbers) > self.target.top and weight < last) or len(numbers) == MOST_CANDIDATES:
+            # pairs are added until more than k candidates are identified
+            #     wang2021thesis, section 4.4.1
+            if (len(numbers) > self.target.top and weight < last) or len(
+                numbers
+            ) == MOST_CANDIDATES:
                 break
             number = 0
             for window, own, place in zip(self.windows, patterns, pick, strict=True):
@@ -272,16 +312,24 @@ class SegmentPairs(_Tested):
                 last = weight
         notes = []
         if self.target.top > MOST_PATTERNS:
-            notes.append(f"only the {MOST_PATTERNS} most frequent patterns of a segment were paired")
-        if dropped > last or len(numbers) == MOST_CANDIDATES or (dropped > -np.inf and len(numbers) <= self.target.top):
+            notes.append(
+                f"only the {MOST_PATTERNS} most frequent patterns of a segment were paired"
+            )
+        if (
+            dropped > last
+            or len(numbers) == MOST_CANDIDATES
+            or (dropped > -np.inf and len(numbers) <= self.target.top)
+        ):
             notes.append("there were more candidates than are looked at; some were left out")
         return numbers, notes
 
 
 def joined(sizes: Sequence[int], pairs: Pairs) -> tuple[Integers, Floats, float]:
-    """(picks, weakest, dropped): ways to pick a pattern of each segment, those whose weakest pair is strongest first.
+    """(picks, weakest, dropped): ways to pick a pattern of each segment, those whose weakest pair
+    is strongest first.
 
-    ``dropped``: the strongest that was left out on the way, because only ``MOST_JOINED`` are carried on.
+    ``dropped``: the strongest that was left out on the way, because only ``MOST_JOINED`` are
+    carried on.
     """
     picks = np.arange(sizes[0])[:, None]
     weakest = np.full(sizes[0], np.inf)
@@ -302,15 +350,19 @@ def joined(sizes: Sequence[int], pairs: Pairs) -> tuple[Integers, Floats, float]
 
 
 class Channels(_Tested):
-    """A public hash sends every value to a channel; each person tells a block of bits beside her channel.
+    """A public hash sends every value to a channel; each person tells a block of bits beside her
+    channel.
 
-    Where a channel has one frequent value, the most frequent block of each place spells it: one candidate a channel.
-    ``strict``: only candidates that the hash does send to the channel where they were found, which leaves out most of
-    what noise put together, and was not part of the method as published.
+    Where a channel has one frequent value, the most frequent block of each place spells it: one
+    candidate a channel. ``strict``: only candidates that the hash does send to the channel where
+    they were found, which leaves out most of what noise put together, and was not part of the
+    method as published.
     """
 
     name: ClassVar[str] = "hash"
-    about: ClassVar[str] = "channels by a public hash, a candidate each, which the whole value tests"
+    about: ClassVar[str] = (
+        "channels by a public hash, a candidate each, which the whole value tests"
+    )
     options: ClassVar[tuple[str, ...]] = ("split", "block", "strict")
     told: ClassVar[int] = 1
 
@@ -327,12 +379,14 @@ class Channels(_Tested):
     @property
     def block(self) -> int:
         """Bits that a person tells beside her channel."""
-        return whole("block", self.given.get("block", min(8, self.target.bits)), 1, min(16, self.target.bits))
+        return whole(
+            "block", self.given.get("block", min(8, self.target.bits)), 1, min(16, self.target.bits)
+        )
 
     @property
     def tag(self) -> int:
         """Bits of a channel's number."""
-        # h >= k^1.5, so that two of k values seldom share a channel             wang2021thesis, section 4.4.1
+        # h >= k^1.5, so that two of k values seldom share a channel   wang2021thesis, section 4.4.1
         channels = isqrt(self.target.top**3 - 1) + 1
         return min((channels - 1).bit_length(), MOST_CELLS - self.block)
 
@@ -346,7 +400,9 @@ class Channels(_Tested):
         ]
 
     def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
-        return [(Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),) for each in self.windows]
+        return [
+            (Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),) for each in self.windows
+        ]
 
     def cohorts(self, terms: Terms) -> Family:
         return Listed(self.crowd(terms.epsilon))
@@ -359,18 +415,26 @@ class Channels(_Tested):
             *super().explain(plan),
         ]
 
-    def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
+    def find(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
         self.no_candidates(candidates)
         numbers = [0] * (1 << self.tag)
         for index, window in enumerate(self.windows):
             self._heard(aggregate.cohort_people(self.first + index), f"block {index + 1}")
-            support = aggregate.support(self.first + index, self.place).reshape(1 << self.tag, 1 << window.fresh)
+            support = aggregate.support(self.first + index, self.place).reshape(
+                1 << self.tag, 1 << window.fresh
+            )
             best = support.argmax(axis=1).tolist()
-            numbers = [number << window.fresh | block for number, block in zip(numbers, best, strict=True)]
+            numbers = [
+                number << window.fresh | block for number, block in zip(numbers, best, strict=True)
+            ]
         return self._tested(aggregate, self._candidates(numbers), [])
 
     def _candidates(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the channels' values that can be spelled, each once; if strict, those of their own channel."""
+        """Those of the channels' values that can be spelled, each once; if strict, those of their
+        own channel.
+        """
         last = self.windows[-1]
         spelled = self.target.attribute.spelled
         kept = [

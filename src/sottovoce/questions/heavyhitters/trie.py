@@ -1,8 +1,9 @@
-"""A trie grown in rounds: a small batch of people at a time tells how the prefixes found so far go on.
+"""A trie grown in rounds: a small batch of people at a time tells how the prefixes found so far go
+on.
 
-Every round has a cohort for each depth of the trie that still grows. What a prefix gathers over the rounds that asked
-for it adds up; one that stands above the threshold is accepted and asked on. A text that has ended is a value at once,
-however long others are.
+Every round has a cohort for each depth of the trie that still grows. What a prefix gathers over the
+rounds that asked for it adds up; one that stands above the threshold is accepted and asked on. A
+text that has ended is a value at once, however long others are.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ FACTOR = "4"  # of the threshold, as the paper has it
 SYMBOL = 8  # bits by which whole numbers go on
 LEAST_GROWN = 16  # prefixes of one depth that may go on, however few values are wanted
 MOST_DOUBLED = 10  # depths over which the people asked double
-UNJUDGED = "prefixes are asked until they look frequent, so no chance of error is stated, and nothing is starred"
+UNJUDGED = (
+    "prefixes are asked until they look frequent, so no chance of error is stated, and nothing is "
+    "starred"
+)
 PROMISING = 1.0  # standard deviations from which a prefix is looked at for the first time
 MOST_CARRIED = 256  # prefixes not yet accepted whose evidence goes into the next round
 
@@ -50,7 +54,9 @@ Place = tuple[int, int]  # a prefix: how many bits it has, and which
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of a prefix: of ``asked`` people so many seem to ``hold`` it, with that variance if none does."""
+    """What is known of a prefix: of ``asked`` people so many seem to ``hold`` it, with that
+    variance if none does.
+    """
 
     length: int
     number: int
@@ -74,7 +80,14 @@ class Node:
 
     def to_json(self) -> list[Any]:
         """Decimal strings, since a plan holds no floats and no large integers."""
-        return [self.length, str(self.number), self.asked, f"{self.held:.9g}", f"{self.spread:.9g}", self.accepted]
+        return [
+            self.length,
+            str(self.number),
+            self.asked,
+            f"{self.held:.9g}",
+            f"{self.spread:.9g}",
+            self.accepted,
+        ]
 
     @classmethod
     def from_json(cls, data: Any, bits: int) -> Node:
@@ -85,7 +98,9 @@ class Node:
             asked = whole("known: asked", asked, 1, LARGEST_INTEGER)
             if not isinstance(accepted, bool) or not np.isfinite(sums).all() or sums[1] <= 0:
                 raise ValueError
-            return cls(length, whole("known: prefix", number, 0, (1 << length) - 1), asked, *sums, accepted)
+            return cls(
+                length, whole("known: prefix", number, 0, (1 << length) - 1), asked, *sums, accepted
+            )
         except (ValueError, TypeError, ArithmeticError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
@@ -93,10 +108,12 @@ class Node:
 
 
 class PrivTrie(HeavyHitterMethod):
-    """A trie of prefixes, one character deeper at each step, tested batch by batch until each is surely frequent.
+    """A trie of prefixes, one character deeper at each step, tested batch by batch until each is
+    surely frequent.
 
-    ``batches``: rounds of equal shares of people, each of whom answers once. ``factor``: of the threshold
-    factor / (epsilon sqrt(people asked)). ``known`` is what the rounds before found; a plan holds it, nobody gives it.
+    ``batches``: rounds of equal shares of people, each of whom answers once. ``factor``: of the
+    threshold factor / (epsilon sqrt(people asked)). ``known`` is what the rounds before found; a
+    plan holds it, nobody gives it.
     """
 
     name: ClassVar[str] = "priv-trie"
@@ -108,15 +125,19 @@ class PrivTrie(HeavyHitterMethod):
         return {"batches": self.batches(terms), "factor": str(self.factor), "known": known}
 
     def batches(self, terms: Terms) -> int:
-        """How many rounds: by default so many that a batch is not too small, but one for each character."""
+        """How many rounds: by default so many that a batch is not too small, but one for each
+        character.
+        """
         given = self.given.get("batches")
         if given is None:
-            # at least 800 / epsilon^2 people a batch                             wang2021thesis, section 4.4.2
+            # at least 800 / epsilon^2 people a batch   wang2021thesis, section 4.4.2
             fitting = min(BATCHES, int(terms.people * terms.epsilon**2 / BATCH))
             given = max(fitting, -(-self.target.bits // self.step))
         batches = whole("batches", given, 1, MOST_BATCHES)
         if terms.people < batches:
-            raise InvalidInput(f"people ({terms.people}) must be at least one for each of {batches} batches")
+            raise InvalidInput(
+                f"people ({terms.people}) must be at least one for each of {batches} batches"
+            )
         return batches
 
     @property
@@ -149,7 +170,9 @@ class PrivTrie(HeavyHitterMethod):
 
     @property
     def grown(self) -> dict[int, list[Place]]:
-        """The prefixes that are asked on, by their length: the accepted ones, if more can follow."""
+        """The prefixes that are asked on, by their length: the accepted ones,
+        if more can follow.
+        """
         grown: dict[int, list[Place]] = {0: [(0, 0)]}
         for node in self.known:
             if node.accepted and not complete(self.target, node.place):
@@ -166,7 +189,9 @@ class PrivTrie(HeavyHitterMethod):
         return Listed(listed)
 
     def _weight(self, length: int) -> int:
-        """Short prefixes are frequent ones, for which fewer people suffice: half as many a step up."""
+        """Short prefixes are frequent ones, for which fewer people suffice:
+        half as many a step up.
+        """
         return 1 << min(length // self.step, MOST_DOUBLED)
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
@@ -175,11 +200,15 @@ class PrivTrie(HeavyHitterMethod):
     def explain(self, plan: Plan) -> list[str]:
         count = sum(map(len, self.grown.values()))
         return [
-            f"{len(plan.series.shares)} batches; this one is asked how {count:,} of the known prefixes go on",
-            f"A prefix is accepted when its frequency exceeds {self.factor} / (epsilon sqrt(people asked for it))",
+            f"{len(plan.series.shares)} batches; this one is asked how {count:,} of the known "
+            "prefixes go on",
+            f"A prefix is accepted when its frequency exceeds {self.factor} / (epsilon sqrt(people "
+            "asked for it))",
         ]
 
-    def find(self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None) -> Findings:
+    def find(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
         self.no_candidates(candidates)
         plan = aggregate.plan
         nodes = {node.place: node for node in self.known}
@@ -195,9 +224,16 @@ class PrivTrie(HeavyHitterMethod):
         return self._findings(aggregate, kept, following, notes)
 
     def _heard(
-        self, ask: Ask, people: int, support: Integers, nodes: Mapping[Place, Node], epsilon: Decimal
+        self,
+        ask: Ask,
+        people: int,
+        support: Integers,
+        nodes: Mapping[Place, Node],
+        epsilon: Decimal,
     ) -> list[Node]:
-        """The children of a cohort's prefixes that are known or promising, with all evidence so far."""
+        """The children of a cohort's prefixes that are known or promising, with all evidence so
+        far.
+        """
         encoding, source = ask.encoding, ask.oracle
         assert isinstance(encoding, Extensions)
         assert isinstance(source, PureOracle)
@@ -221,11 +257,13 @@ class PrivTrie(HeavyHitterMethod):
         return found
 
     def _accepts(self, node: Node, limit: float) -> bool:
-        # f n > 4 n / (epsilon sqrt(sum of n_b))                                  wang2021thesis, section 4.2.4
+        # f n > 4 n / (epsilon sqrt(sum of n_b))   wang2021thesis, section 4.2.4
         return node.held > limit * sqrt(node.asked) and possible(self.target, node.place)
 
     def _kept(self, nodes: Iterable[Node]) -> tuple[list[Node], list[str]]:
-        """What goes on: the accepted nodes of each depth, if not too many, and the most promising others."""
+        """What goes on: the accepted nodes of each depth, if not too many, and the most promising
+        others.
+        """
         most = max(LEAST_GROWN, 2 * self.target.top)
         by_length: dict[int, list[Node]] = {}
         others: list[Node] = []
@@ -236,7 +274,10 @@ class PrivTrie(HeavyHitterMethod):
             accepted.sort(key=lambda node: (-node.score, node.number))
             kept += accepted[:most]
             crowded += [str(length)] if len(accepted) > most else []
-        told = f"more prefixes of {', '.join(crowded)} bits were accepted than are asked on: only the {most} surest are"
+        told = (
+            f"more prefixes of {', '.join(crowded)} bits were accepted than are asked on: only the "
+            f"{most} surest are"
+        )
         notes = [told] if crowded else []
         others.sort(key=lambda node: (-node.score, node.place))
         return sorted([*kept, *others[:MOST_CARRIED]], key=lambda node: node.place), notes
@@ -248,16 +289,25 @@ class PrivTrie(HeavyHitterMethod):
         return type(question).from_json(data)
 
     def _findings(
-        self, aggregate: Aggregate, kept: Sequence[Node], following: Question | None, notes: Sequence[str]
+        self,
+        aggregate: Aggregate,
+        kept: Sequence[Node],
+        following: Question | None,
+        notes: Sequence[str],
     ) -> Findings:
         accepted = [node for node in kept if node.accepted]
         source = aggregate.plan.cohorts[0].asks[0].oracle
         slope = max(source.noise(1).slope, 0.0)
         values = [node for node in accepted if complete(self.target, node.place)]
-        # people were asked for some more than for others, so that the largest frequencies are not the surest
+        # people were asked for some more than for others, so that the largest frequencies are not
+        # the surest
         values = sorted(values, key=lambda node: -node.score)[: self.target.top]
         rest = [self.target.bits - node.length for node in values]
-        floor = float(np.median([node.spread / node.asked**2 for node in values])) if values else source.noise(1).floor
+        floor = (
+            float(np.median([node.spread / node.asked**2 for node in values]))
+            if values
+            else source.noise(1).floor
+        )
         return self.findings(
             [node.number << bits for node, bits in zip(values, rest, strict=True)],
             np.array([node.frequency for node in values]),
@@ -273,7 +323,9 @@ class PrivTrie(HeavyHitterMethod):
 
     @staticmethod
     def _variance(node: Node, slope: float) -> float:
-        """That of the whispers, larger for those who hold a value, and of the people asked as a sample of all."""
+        """That of the whispers, larger for those who hold a value, and of the people asked as a
+        sample of all.
+        """
         share = min(max(node.frequency, 0.0), 1.0)
         return node.spread / node.asked**2 + share * (slope + 1 - share) / node.asked
 
@@ -286,7 +338,11 @@ class PrivTrie(HeavyHitterMethod):
             parent = order.get((length, node.number >> (node.length - length)))
             rest = self.target.bits - node.length if complete(self.target, node.place) else 0
             label = self.target.attribute.prefix_label(node.number << rest, node.length + rest)
-            steps.append(PrefixStep(node.length, label, parent, node.frequency, sqrt(self._variance(node, slope))))
+            steps.append(
+                PrefixStep(
+                    node.length, label, parent, node.frequency, sqrt(self._variance(node, slope))
+                )
+            )
         return steps
 
 
@@ -294,7 +350,9 @@ def complete(target: Target, place: Place) -> bool:
     """Whether a prefix is a whole value: of full length, or a text that has ended."""
     length, number = place
     attribute = target.attribute
-    ended = isinstance(attribute, Text) and length > 0 and not number & (1 << attribute.symbol_bits) - 1
+    ended = (
+        isinstance(attribute, Text) and length > 0 and not number & (1 << attribute.symbol_bits) - 1
+    )
     return length == target.bits or ended
 
 

@@ -1,4 +1,6 @@
-"""What people hold together: frequent items and itemsets of set-valued data, and the rules they suggest."""
+"""What people hold together: frequent items and itemsets of set-valued data, and the rules they
+suggest.
+"""
 
 from sottovoce.questions.itemsets.associations import rules
 from sottovoce.questions.itemsets.question import TopItems, TopItemsets

@@ -1,4 +1,6 @@
-"""Association rules: who holds these items also holds those, with support, confidence, lift and their uncertainty."""
+"""Association rules: who holds these items also holds those, with support, confidence, lift and
+their uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Rule:
-    """Who holds ``given`` also holds ``then``: how many hold both, what part of the former, and against independence.
+    """Who holds ``given`` also holds ``then``: how many hold both, what part of the former, and
+    against independence.
 
-    Standard errors are by the delta method, with the errors of different sets' frequencies taken as independent. Sets
-    that were counted in one round share their noise only weakly: a report speaks for each of them with its own chance.
+    Standard errors are by the delta method, with the errors of different sets' frequencies taken as
+    independent. Sets that were counted in one round share their noise only weakly: a report speaks
+    for each of them with its own chance.
     """
 
     given: Itemset
@@ -54,14 +58,22 @@ class Rule:
             out[name] = None
             if part is not None:
                 low, high = part.interval(level)
-                out[name] = {"value": part.value, "std_error": part.std_error, "low": low, "high": high}
+                out[name] = {
+                    "value": part.value,
+                    "std_error": part.std_error,
+                    "low": low,
+                    "high": high,
+                }
         return out
 
     def __str__(self) -> str:
-        lift = "" if self.lift is None else f", lift {self.lift.value:.2f} ± {self.lift.std_error:.2f}"
+        lift = (
+            "" if self.lift is None else f", lift {self.lift.value:.2f} ± {self.lift.std_error:.2f}"
+        )
         return (
             f"{_named(self.given)} -> {_named(self.then)}: support {self.support.value:.4f} ± "
-            f"{self.support.std_error:.4f}, confidence {self.confidence.value:.2f} ± {self.confidence.std_error:.2f}"
+            f"{self.support.std_error:.4f}, confidence {self.confidence.value:.2f} ± "
+            f"{self.confidence.std_error:.2f}"
             f"{lift}"
         )
 
@@ -75,11 +87,13 @@ class SetFindings(Findings):
         return rules(self, least_confidence=least_confidence, significant=significant)
 
 
-def rules(findings: Findings, *, least_confidence: float = 0.0, significant: bool = True) -> list[Rule]:
+def rules(
+    findings: Findings, *, least_confidence: float = 0.0, significant: bool = True
+) -> list[Rule]:
     """The rules between itemsets that were found, the most confident first.
 
-    A rule needs the frequencies of both its sides together and of its antecedent; ``significant`` leaves out whatever
-    noise alone may explain.
+    A rule needs the frequencies of both its sides together and of its antecedent; ``significant``
+    leaves out whatever noise alone may explain.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(basket=sv.Items(["milk", "bread", "tea", "jam"]))
@@ -105,7 +119,9 @@ def _frequencies(findings: Findings, significant: bool) -> dict[frozenset[Label]
         table.labels, table.values.tolist(), table.std_error.tolist(), marks, strict=True
     ):
         if mark and value > 0:
-            known[frozenset(label if isinstance(label, tuple) else (label,))] = Measured(value, error)
+            known[frozenset(label if isinstance(label, tuple) else (label,))] = Measured(
+                value, error
+            )
     return known
 
 
@@ -125,7 +141,10 @@ def _all_rules(known: dict[frozenset[Label], Measured]) -> Iterator[Rule]:
 def _quotient(top: Measured, bottom: Measured) -> Measured:
     """A quotient of independent estimates, by the delta method: relative variances add."""
     value = top.value / bottom.value
-    return Measured(value, value * sqrt((top.std_error / top.value) ** 2 + (bottom.std_error / bottom.value) ** 2))
+    return Measured(
+        value,
+        value * sqrt((top.std_error / top.value) ** 2 + (bottom.std_error / bottom.value) ** 2),
+    )
 
 
 def _named(items: Itemset) -> str:

@@ -17,14 +17,18 @@ LEAST_SPREAD = 0.05
 
 
 def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, tested: int) -> Reading:
-    """The candidates of ``reading`` with what an earlier round of other people ``heard`` of the same ones.
+    """The candidates of ``reading`` with what an earlier round of other people ``heard`` of the
+    same ones.
 
-    Both rounds underestimate candidates that people hold among many others, the earlier one more so. Its frequencies
-    are multiplied by the ratio that strong candidates show (by ``factor`` if there are too few), and trusted up to the
-    spread of those ratios: rare candidates gain from it, frequent ones are left as the later round has them.
+    Both rounds underestimate candidates that people hold among many others, the earlier one more
+    so. Its frequencies are multiplied by the ratio that strong candidates show (by ``factor`` if
+    there are too few), and trusted up to the spread of those ratios: rare candidates gain from it,
+    frequent ones are left as the later round has them.
     """
     earlier = {each.candidate: each for each in heard}
-    both = np.array([place for place, each in enumerate(reading.candidates) if each in earlier], int)
+    both = np.array(
+        [place for place, each in enumerate(reading.candidates) if each in earlier], int
+    )
     if not len(both):
         return reading
     told = np.array([earlier[reading.candidates[place]].frequency for place in both])
@@ -45,15 +49,20 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
     floors[both] = weight**2 * noise.min() + (1 - weight) ** 2 * reading.noise.floor
     law = Noise(float(floors.min()), reading.noise.slope)
     people, support = reading.support
-    alike = np.round(people * np.maximum(reading.noise.floor / floors, 1))  # people whose support strays as little
+    # people whose support strays as little
+    alike = np.round(people * np.maximum(reading.noise.floor / floors, 1))
     chance = expected_false(joint, floors, tested, alike, support)
-    return replace(reading, values=joint, variances=joint_variance, chance=chance, noise=law, repair="combined")
+    return replace(
+        reading, values=joint, variances=joint_variance, chance=chance, noise=law, repair="combined"
+    )
 
 
 def _ratio(
     told: Floats, told_variance: Floats, values: Floats, variances: Floats, factor: float
 ) -> tuple[float, float]:
-    """(the later over the earlier frequency of strong candidates, how much candidates differ in it)."""
+    """(the later over the earlier frequency of strong candidates, how much candidates differ in
+    it).
+    """
     strong = (values > STRONG * np.sqrt(variances)) & (told > STRONG * np.sqrt(told_variance))
     if strong.sum() < LEAST_STRONG:
         return factor, 1 - 1 / factor

@@ -1,4 +1,6 @@
-"""What earlier rounds made public, as a plan holds it: candidates, sizes, the items found so far."""
+"""What earlier rounds made public, as a plan holds it: candidates, sizes,
+the items found so far.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from sottovoce.questions.itemsets.sizes import DIGITS, Sizes, finite
 
 @dataclass(frozen=True)
 class ItemsHeard:
-    """A candidate's estimate in an earlier round: frequency, variance, expected false ones as strong."""
+    """A candidate's estimate in an earlier round: frequency, variance, expected false ones as
+    strong.
+    """
 
     candidate: tuple[int, ...]
     frequency: float
@@ -35,20 +39,24 @@ class ItemsHeard:
 class Known:
     """What the rounds so far told everybody.
 
-    ``candidates``: those that are still asked about; all items if there are none. ``sizes``: how many of them people
-    hold, as heard; ``length``: how many of them a set is padded to. ``heard``: what is known of candidates already.
+    ``candidates``: those that are still asked about; all items if there are none. ``sizes``: how
+    many of them people hold, as heard; ``length``: how many of them a set is padded to. ``heard``:
+    what is known of candidates already.
     """
 
     candidates: Candidates | None = None
     sizes: Sizes | None = None
     length: int | None = None
     heard: tuple[ItemsHeard, ...] = ()
-    factor: float | None = None  # what to multiply heard frequencies by, if they are to be combined with later ones
+    # what to multiply heard frequencies by, if they are to be combined with later ones
+    factor: float | None = None
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "candidates": None if self.candidates is None else [list(each) for each in self.candidates],
+            "candidates": None
+            if self.candidates is None
+            else [list(each) for each in self.candidates],
             "sizes": None if self.sizes is None else self.sizes.to_json(),
             "length": self.length,
             "heard": [each.to_json() for each in self.heard],
@@ -62,7 +70,9 @@ class Known:
         return cls(
             None if candidates is None else tuple(tuple(each) for each in candidates),
             None if sizes is None else Sizes.from_json(sizes),
-            None if data["length"] is None else whole("plan: known length", data["length"], 1, MOST_LENGTH),
+            None
+            if data["length"] is None
+            else whole("plan: known length", data["length"], 1, MOST_LENGTH),
             tuple(ItemsHeard.from_json(each) for each in data["heard"]),
             None if data["factor"] is None else finite("factor", data["factor"]),
             tuple(str(note) for note in data["notes"]),

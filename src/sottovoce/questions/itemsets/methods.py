@@ -13,7 +13,8 @@ from sottovoce.questions.itemsets.padding import ADAPTIVE, PLAIN, WHOLE
 
 AUTO = "auto"
 FIND, SIZES, COUNT = "find", "sizes", "count"  # what a round is for
-# lengths that follow from what was heard: the 90th percentile of sizes, the least predicted error, all candidates
+# lengths that follow from what was heard: the 90th percentile of sizes, the least predicted error,
+# all candidates
 PERCENTILE, BEST, CANDIDATES = "percentile", "best", "candidates"
 FROM_SIZES = (PERCENTILE, BEST)
 SPLITS = ("people", "budget")
@@ -66,10 +67,22 @@ WHEEL = {
 }
 ABOUT = {
     "psfo": ("padding and sampling, one round", "wang2021thesis, section 5.2"),
-    "ldpminer": ("candidates, then counts padded to their number", "wang2021thesis, sections 5.1.1 and 5.4"),
-    "svim": ("candidates, sizes, then counts padded to the 90th percentile", "wang2021thesis, section 5.3.1"),
-    "wheel": ("whole sets through one hash, lengths by predicted error, both rounds' evidence", "wang2020set"),
-    "svsm": ("items as by svim, then sets of them by guessed frequency", "wang2021thesis, section 5.3.2"),
+    "ldpminer": (
+        "candidates, then counts padded to their number",
+        "wang2021thesis, sections 5.1.1 and 5.4",
+    ),
+    "svim": (
+        "candidates, sizes, then counts padded to the 90th percentile",
+        "wang2021thesis, section 5.3.1",
+    ),
+    "wheel": (
+        "whole sets through one hash, lengths by predicted error, both rounds' evidence",
+        "wang2020set",
+    ),
+    "svsm": (
+        "items as by svim, then sets of them by guessed frequency",
+        "wang2021thesis, section 5.3.2",
+    ),
 }
 
 
@@ -89,7 +102,9 @@ def _settle_psfo(options: Mapping[str, Any]) -> dict[str, Any]:
     delta = options.get("delta")
     return {
         "length": whole("length", options.get("length", 1), 1, MOST_CANDIDATES),
-        "oracle": _oracle_name("oracle", options.get("oracle", ADAPTIVE if delta is None else "olh-seeded")),
+        "oracle": _oracle_name(
+            "oracle", options.get("oracle", ADAPTIVE if delta is None else "olh-seeded")
+        ),
         "delta": None if delta is None else str(share("delta", delta)),
     }
 
@@ -105,16 +120,24 @@ def _settle_phases(
     for phase, words in (("first", FROM_SIZES), ("second", (*FROM_SIZES, CANDIDATES))):
         chosen[f"{phase}_oracle"] = _oracle_name(f"{phase}_oracle", chosen[f"{phase}_oracle"])
         if chosen[f"{phase}_length"] not in words:
-            chosen[f"{phase}_length"] = whole(f"{phase}_length", chosen[f"{phase}_length"], 1, MOST_CANDIDATES)
+            chosen[f"{phase}_length"] = whole(
+                f"{phase}_length", chosen[f"{phase}_length"], 1, MOST_CANDIDATES
+            )
     if chosen["sizes_oracle"] not in (known := ("adaptive", "grr", *PLAIN)):
-        raise InvalidInput(f"sizes_oracle ({chosen['sizes_oracle']}) must be one of {', '.join(known)}")
+        raise InvalidInput(
+            f"sizes_oracle ({chosen['sizes_oracle']}) must be one of {', '.join(known)}"
+        )
     for name in ("update", "combine"):
         if not isinstance(chosen[name], bool):
             raise InvalidInput(f"{name} ({chosen[name]}) must be true or false")
     asks_sizes = any(chosen[f"{phase}_length"] in FROM_SIZES for phase in ("first", "second"))
     if chosen["split"] == "budget" and (setting.sets or asks_sizes):
-        raise InvalidInput("split (budget) has two phases for items: first_length and second_length must be given")
-    chosen["candidates"] = whole("candidates", chosen.get("candidates", 2 * setting.top), 1, MOST_CANDIDATES)
+        raise InvalidInput(
+            "split (budget) has two phases for items: first_length and second_length must be given"
+        )
+    chosen["candidates"] = whole(
+        "candidates", chosen.get("candidates", 2 * setting.top), 1, MOST_CANDIDATES
+    )
     chosen["shares"] = _shares(chosen.get("shares"), _names(chosen, setting), setting)
     return chosen
 
@@ -135,13 +158,15 @@ def _allowed(method: str, options: Mapping[str, Any], names: tuple[str, ...]) ->
 def _names(chosen: Mapping[str, Any], setting: Setting) -> tuple[str, ...]:
     """What the rounds are for, in order."""
     names: list[str] = []
-    if setting.items > chosen["candidates"]:  # or else every item is a candidate, and none need be found
+    if (
+        setting.items > chosen["candidates"]
+    ):  # or else every item is a candidate, and none need be found
         names += [SIZES, FIND] if chosen["first_length"] in FROM_SIZES else [FIND]
     counts = [SIZES, COUNT] if chosen["second_length"] in FROM_SIZES else [COUNT]
     return (*names, *counts, *(counts if setting.sets else ()))
 
 
-# Shares of people in percent, by the rounds of the items' part               wang2021thesis, section 5.4.2
+# Shares of people in percent, by the rounds of the items' part   wang2021thesis, section 5.4.2
 _SHARES = {
     (SIZES, FIND, COUNT): (10, 40, 50),
     (FIND, COUNT): (50, 50),
@@ -155,12 +180,15 @@ _SHARES = {
 def _shares(given: Any, names: tuple[str, ...], setting: Setting) -> list[int]:
     if given is not None:
         if not isinstance(given, list | tuple) or len(given) != len(names):
-            raise InvalidInput(f"shares must be {len(names)} whole numbers, for the rounds: {', '.join(names)}")
+            raise InvalidInput(
+                f"shares must be {len(names)} whole numbers, for the rounds: {', '.join(names)}"
+            )
         return [whole("shares", each, 1, 1 << 20) for each in given]
     if not setting.sets:
         return list(_SHARES[names])
     counts = 2 if names[-2:] == (SIZES, COUNT) else 1
-    # half of the people find items; sizes of sets 10% and their counts 40% of all      wang2021thesis, section 5.4.3
+    # half of the people find items; sizes of sets 10% and their counts 40% of all
+    #     wang2021thesis, section 5.4.3
     later = (20, 80) if counts == 2 else (100,)
     return [*_SHARES[names[:-counts]], *later]
 
@@ -169,4 +197,7 @@ def steps(method: str, options: Mapping[str, Any], setting: Setting) -> tuple[Ro
     """The rounds of a settled method."""
     if method == "psfo":
         return (RoundStep(COUNT, 1),)
-    return tuple(RoundStep(name, part) for name, part in zip(_names(options, setting), options["shares"], strict=True))
+    return tuple(
+        RoundStep(name, part)
+        for name, part in zip(_names(options, setting), options["shares"], strict=True)
+    )

@@ -1,4 +1,6 @@
-"""Padding and sampling before a frequency oracle: the ask, and what its answers say of each candidate."""
+"""Padding and sampling before a frequency oracle: the ask, and what its answers say of each
+candidate.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,9 @@ def padded_ask(
 ) -> Ask:
     """One candidate of a set padded to ``length``, through the oracle called ``name``.
 
-    ``adaptive`` takes the better of amplified randomized response and local hashing. ``grr`` is amplified, and
-    ``olh-seeded`` is if there is a ``delta``; all other oracles spend ``epsilon`` itself. ``olh-sets`` takes the set
-    as a whole, or ``length`` of its candidates if it has more.
+    ``adaptive`` takes the better of amplified randomized response and local hashing. ``grr`` is
+    amplified, and ``olh-seeded`` is if there is a ``delta``; all other oracles spend ``epsilon``
+    itself. ``olh-sets`` takes the set as a whole, or ``length`` of its candidates if it has more.
     """
     if name == WHOLE:
         drawn = Drawn(attribute, items, candidates, length)
@@ -55,22 +57,27 @@ def padded_ask(
     if name == ADAPTIVE:
         name = "grr" if prefers_grr(plain.count, length, epsilon) else "olh"
     if delta is not None and name != "olh-seeded":
-        raise InvalidInput(f"delta is for the oracle olh-seeded, not for {name}: other hashes do not keep it")
+        raise InvalidInput(
+            f"delta is for the oracle olh-seeded, not for {name}: other hashes do not keep it"
+        )
     if name == "grr" or delta is not None:
         encoding = Padded(attribute, items, candidates, length, epsilon, delta)
         return Ask(encoding, encoding.oracle(epsilon))
     if name not in PLAIN:
-        raise InvalidInput(f"oracle ({name}) must be one of {', '.join((ADAPTIVE, 'grr', WHOLE, *PLAIN))}")
+        raise InvalidInput(
+            f"oracle ({name}) must be one of {', '.join((ADAPTIVE, 'grr', WHOLE, *PLAIN))}"
+        )
     return Ask(plain, oracle(name, size=plain.size, epsilon=epsilon))
 
 
 def padded_noise(source: PureOracle, length: int, people: int, factor: float = 1.0) -> Noise:
     """The law of the error of an estimate that was multiplied by ``length`` and ``factor``.
 
-    Its floor is that of (5.1) and (5.2). A holder's report supports the item with chance a = q + (p - q)/l only, since
-    sampling may pass it over: the slope holds that too.
+    Its floor is that of (5.1) and (5.2). A holder's report supports the item with chance a = q + (p
+    - q)/l only, since sampling may pass it over: the slope holds that too.
     """
-    # l^2/(n (p - q)^2) [f a(1 - a) + (1 - f) q(1 - q)],  a = p/l + q(l - 1)/l          wang2021thesis, theorem 5.2.4
+    # l^2/(n (p - q)^2) [f a(1 - a) + (1 - f) q(1 - q)],  a = p/l + q(l - 1)/l
+    #     wang2021thesis, theorem 5.2.4
     p, q, gap = source.p, source.q, source.gap
     scale = (length * factor) ** 2 / (people * gap**2)
     joined = p / length + q * (length - 1) / length
@@ -86,8 +93,11 @@ class Counted:
     noise: Noise
 
 
-def counted(ask: Ask, support: Integers, people: int, factor: float = 1.0, factor_variance: float = 0.0) -> Counted:
-    """What an ask about candidates says, of which each has its ``support`` among the reports of so many ``people``.
+def counted(
+    ask: Ask, support: Integers, people: int, factor: float = 1.0, factor_variance: float = 0.0
+) -> Counted:
+    """What an ask about candidates says, of which each has its ``support`` among the reports of so
+    many ``people``.
 
     ``factor`` is the update factor, known with ``factor_variance``.
     """
@@ -95,7 +105,7 @@ def counted(ask: Ask, support: Integers, people: int, factor: float = 1.0, facto
     assert isinstance(encoding, Padded | Drawn)
     assert isinstance(source, PureOracle)
     times = encoding.length if isinstance(encoding, Padded) else 1  # one of l is told, or all
-    # f(x) = l u' c(x)/n                                                    wang2021thesis, definition 5.2.2, eq. (5.5)
+    # f(x) = l u' c(x)/n   wang2021thesis, definition 5.2.2, eq. (5.5)
     plain = times * source.from_support(support, people)
     noise = padded_noise(source, times, people, factor)
     values = factor * plain
@@ -104,13 +114,14 @@ def counted(ask: Ask, support: Integers, people: int, factor: float = 1.0, facto
 
 
 def best_oracle(count: int, length: int, epsilon: Decimal) -> tuple[str, float]:
-    """(the oracle with the least error for candidates that nobody holds, that variance times the people).
+    """(the oracle with the least error for candidates that nobody holds, that variance times the
+    people).
 
     >>> best_oracle(128, 4, Decimal(2))[0], best_oracle(20_000, 4, Decimal(2))[0], best_oracle(5, 4, Decimal(2))[0]
     ('olh-sets', 'olh-sets', 'grr')
     """
     odds = float(exp(epsilon))
-    # (e^eps l + d - 1)/(e^eps - 1)^2                                                  wang2021thesis, eq. (5.1)
+    # (e^eps l + d - 1)/(e^eps - 1)^2   wang2021thesis, eq. (5.1)
     direct = (odds * length + count - 1) / (odds - 1) ** 2
     hashed = least_variance(length, odds)
     return ("grr", direct) if direct < hashed else (WHOLE, hashed)

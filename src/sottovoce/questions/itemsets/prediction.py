@@ -1,4 +1,6 @@
-"""What a plan can promise before anybody is asked: errors of rare items, and how frequent an item must be."""
+"""What a plan can promise before anybody is asked: errors of rare items, and how frequent an item
+must be.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,17 @@ def rare_error(ask: Ask, people: int, factor: float = 1.0) -> float:
 
 
 def least_frequency(
-    attribute: str, planned: tuple[RoundStep, ...], options: Mapping[str, Any], setting: Setting, held: int
+    attribute: str,
+    planned: tuple[RoundStep, ...],
+    options: Mapping[str, Any],
+    setting: Setting,
+    held: int,
 ) -> float:
-    """How frequent an item must be to be found with even chances, by people who hold ``held`` items each.
+    """How frequent an item must be to be found with even chances, by people who hold ``held`` items
+    each.
 
-    It must pass every round: be among the candidates of the first, and significant among them in the last.
+    It must pass every round: be among the candidates of the first, and significant among them in
+    the last.
     """
     total = sum(step.share for step in planned)
     epsilon = setting.epsilon
@@ -46,9 +54,12 @@ def least_frequency(
         people = max(1, setting.people * (step.share if total > 1 else 1) // total)
         is_finding = step.name == FIND
         count = (
-            setting.items if is_finding or "candidates" not in options else min(setting.items, options["candidates"])
+            setting.items
+            if is_finding or "candidates" not in options
+            else min(setting.items, options["candidates"])
         )
-        # the share of candidates that noise may pass: 2k/d where candidates are sought, 0.05/2k where they are tested
+        # the share of candidates that noise may pass: 2k/d where candidates are sought, 0.05/2k
+        # where they are tested
         passing = options["candidates"] / count if is_finding else ALPHA / count
         length, error = _error(attribute, step.name, options, count, held, Terms(epsilon, people))
         quantile = -NormalDist().inv_cdf(min(passing, 0.5))
@@ -59,7 +70,9 @@ def least_frequency(
 def _error(
     attribute: str, name: str, options: Mapping[str, Any], count: int, held: int, terms: Terms
 ) -> tuple[int, float]:
-    """(the length that a round will take, the standard error of a rare candidate in it), if people hold so many."""
+    """(the length that a round will take, the standard error of a rare candidate in it), if people
+    hold so many.
+    """
     phase = "first_" if name == FIND else "second_" if "second_length" in options else ""
     length, oracle = options[f"{phase}length"], options[f"{phase}oracle"]
     if length in FROM_SIZES:
@@ -69,5 +82,13 @@ def _error(
     if oracle == BEST:
         return length, sqrt(best_oracle(count, length, terms.epsilon)[1] / terms.people)
     delta = options.get("delta")
-    ask = padded_ask(attribute, count, None, length, oracle, terms.epsilon, None if delta is None else Fraction(delta))
+    ask = padded_ask(
+        attribute,
+        count,
+        None,
+        length,
+        oracle,
+        terms.epsilon,
+        None if delta is None else Fraction(delta),
+    )
     return length, rare_error(ask, terms.people)

@@ -59,7 +59,9 @@ MOST_TOP = 1 << 15
 
 
 class ItemOptions(TypedDict, total=False):
-    """What a method of items may be told: see :class:`TopItems`. Each takes its own and refuses others."""
+    """What a method of items may be told: see :class:`TopItems`. Each takes its own and refuses
+    others.
+    """
 
     length: int  # psfo: to pad sets to
     oracle: str  # psfo
@@ -78,7 +80,9 @@ class ItemOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, init=False)
 class Popular(Question):
-    """What most people hold of an attribute of sets. Rounds follow each other; nobody answers two."""
+    """What most people hold of an attribute of sets. Rounds follow each other;
+    nobody answers two.
+    """
 
     finds: ClassVar[bool] = True
     sets: ClassVar[bool]
@@ -89,7 +93,9 @@ class Popular(Question):
     round: int  # the place of this question's round
     known: Known = field(hash=False)
 
-    def __init__(self, attribute: str, top: int, method: str = AUTO, **options: Unpack[ItemOptions]) -> None:
+    def __init__(
+        self, attribute: str, top: int, method: str = AUTO, **options: Unpack[ItemOptions]
+    ) -> None:
         if not isinstance(attribute, str):
             raise InvalidInput("attribute must be the name of an attribute of sets")
         if not isinstance(method, str):
@@ -97,7 +103,9 @@ class Popular(Question):
         self._set(attribute, whole("top", top, 1, MOST_TOP), method, options, 0, Known())
 
     def _set(self, *values: Any) -> None:
-        for name, value in zip(("attribute", "top", "method", "options", "round", "known"), values, strict=True):
+        for name, value in zip(
+            ("attribute", "top", "method", "options", "round", "known"), values, strict=True
+        ):
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -111,10 +119,16 @@ class Popular(Question):
     def _setting(self, schema: Schema, terms: Terms) -> Setting:
         attribute = schema[self.attribute]
         if not isinstance(attribute, Items):
-            raise InvalidInput(f"attribute {self.attribute!r} is no set of items; this question is about sets")
+            raise InvalidInput(
+                f"attribute {self.attribute!r} is no set of items; this question is about sets"
+            )
         if not attribute.sensitive:
-            raise InvalidInput(f"attribute {self.attribute!r} is public; only sensitive attributes are whispered")
-        return Setting(attribute.size, min(self.top, attribute.size), terms.epsilon, terms.people, self.sets)
+            raise InvalidInput(
+                f"attribute {self.attribute!r} is public; only sensitive attributes are whispered"
+            )
+        return Setting(
+            attribute.size, min(self.top, attribute.size), terms.epsilon, terms.people, self.sets
+        )
 
     def settled(self, schema: Schema, terms: Terms) -> Self:
         setting = self._setting(schema, terms)
@@ -127,7 +141,8 @@ class Popular(Question):
         if not self._is_split(options) and terms.people < sum(step.share for step in planned):
             least = sum(step.share for step in planned)
             raise InvalidInput(
-                f"people ({terms.people}) must be at least {least} for the {len(planned)} rounds of {method}"
+                f"people ({terms.people}) must be at least {least} for the {len(planned)} rounds "
+                f"of {method}"
             )
         return made
 
@@ -173,7 +188,9 @@ class Popular(Question):
         count = items if candidates is None else len(candidates)
         if step.name == SIZES:
             by_error = self._wanted_length(later) == BEST
-            most = min(count, MOST_SIZES if by_error else max(self.options["candidates"], LEAST_SIZES))
+            most = min(
+                count, MOST_SIZES if by_error else max(self.options["candidates"], LEAST_SIZES)
+            )
             held = Held(self.attribute, items, candidates, most)
             return Ask(held, oracle(self.options["sizes_oracle"], size=held.size, epsilon=epsilon))
         phase = "first" if step.name == FIND else "second"
@@ -188,9 +205,13 @@ class Popular(Question):
         return padded_ask(self.attribute, items, candidates, length, name, epsilon)
 
     def estimate(self, aggregate: Aggregate, **options: Any) -> Findings:
-        """What this round says; ``next`` is the question of the round that follows, if there is one."""
+        """What this round says; ``next`` is the question of the round that follows, if there is
+        one.
+        """
         if options:
-            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's: this question has none")
+            raise InvalidInput(
+                f"option {next(iter(options))!r} is not one of estimate's: this question has none"
+            )
         aggregate.require_people()
         plan = aggregate.plan
         planned = self.steps(plan.schema, plan.terms)
@@ -199,7 +220,9 @@ class Popular(Question):
             return found
         return replace(found, next=self._with(round=self.round + 1, known=known))
 
-    def _read(self, planned: Sequence[RoundStep], aggregate: Aggregate) -> tuple[Known | None, Findings]:
+    def _read(
+        self, planned: Sequence[RoundStep], aggregate: Aggregate
+    ) -> tuple[Known | None, Findings]:
         known, plan, step = self.known, aggregate.plan, planned[self.round]
         if step.name == SIZES:
             sizes = readings.read_sizes(aggregate)
@@ -208,10 +231,16 @@ class Popular(Question):
         is_last = self.round + 1 == len(planned)
         if step.name == FIND:
             best = readings.read_frequencies(aggregate).best(self.options["candidates"])
-            heard, factor = (best.heard(), self._factor()) if self.options["combine"] else ((), None)
-            known = Known(tuple(sorted(best.candidates)), heard=heard, factor=factor, notes=known.notes)
+            heard, factor = (
+                (best.heard(), self._factor()) if self.options["combine"] else ((), None)
+            )
+            known = Known(
+                tuple(sorted(best.candidates)), heard=heard, factor=factor, notes=known.notes
+            )
             return known, self._found(best, aggregate, known.notes)
-        reading = readings.read_frequencies(aggregate, known.sizes if self.options.get("update") else None)
+        reading = readings.read_frequencies(
+            aggregate, known.sizes if self.options.get("update") else None
+        )
         if known.factor is not None:
             reading = combined(reading, known.heard, known.factor, plan.schema[self.attribute].size)
         elif is_last:
@@ -221,14 +250,18 @@ class Popular(Question):
             return None, self._found(best, aggregate, (*known.notes, *self._shortfall(best)))
         guessed = self._guessed(best)
         if not guessed:
-            return None, self._found(best, aggregate, (*known.notes, "Too few items were found to build sets of them."))
+            return None, self._found(
+                best, aggregate, (*known.notes, "Too few items were found to build sets of them.")
+            )
         known = Known(guessed, heard=best.heard(), notes=known.notes)
         return known, self._found(best, aggregate, known.notes)
 
     def _guessed(self, singles: readings.Reading) -> Candidates:
         """The sets of these items that are likely frequent."""
         pairs = zip(singles.candidates, singles.values.tolist(), strict=True)
-        return guessed_sets({item: value for (item,), value in pairs}, self.top, self.options["candidates"])
+        return guessed_sets(
+            {item: value for (item,), value in pairs}, self.top, self.options["candidates"]
+        )
 
     def _factor(self) -> float:
         """What a first round's frequencies must be multiplied by, as far as sizes tell."""
@@ -246,11 +279,18 @@ class Popular(Question):
             kept = sizes.filtered()
             notes = known.notes
             if not kept.is_known:
-                notes = (*notes, "No size of sets rose above the noise: they were taken to hold one candidate at most.")
+                notes = (
+                    *notes,
+                    "No size of sets rose above the noise: they were taken to hold one candidate "
+                    "at most.",
+                )
             return replace(known, sizes=kept, length=kept.percentile(), notes=notes)
-        # where items are sought a long tail matters; where they are counted, noise in it would mislead the factor
+        # where items are sought a long tail matters; where they are counted, noise in it would
+        # mislead the factor
         kept = sizes.projected() if later.name == FIND else sizes.filtered()
-        count = plan.schema[self.attribute].size if known.candidates is None else len(known.candidates)
+        count = (
+            plan.schema[self.attribute].size if known.candidates is None else len(known.candidates)
+        )
         if later.name == FIND:
             length = finding_length(kept, count, plan.epsilon)
         else:
@@ -258,18 +298,24 @@ class Popular(Question):
             length = counting_length(kept, count, plan.terms.among(people), self._typical_square())
         return replace(known, sizes=kept, length=length)
 
-    def _found(self, reading: readings.Reading, aggregate: Aggregate, notes: Sequence[str]) -> Findings:
+    def _found(
+        self, reading: readings.Reading, aggregate: Aggregate, notes: Sequence[str]
+    ) -> Findings:
         labels = [self.label(aggregate.plan.schema, candidate) for candidate in reading.candidates]
         return readings.frequencies_found(self.attribute, reading, labels, aggregate, notes)
 
     def _shortfall(self, best: readings.Reading) -> list[str]:
         notes = []
         if len(best.candidates) < self.top:
-            notes.append(f"Only {len(best.candidates)} of the {self.top} wanted: there were no more candidates.")
+            notes.append(
+                f"Only {len(best.candidates)} of the {self.top} wanted: there were no more "
+                "candidates."
+            )
         weak = int((best.chance > SIGNIFICANT).sum())
         if weak:
             notes.append(
-                f"{weak} of the {len(best.candidates)} are not significant: noise alone may have put them here."
+                f"{weak} of the {len(best.candidates)} are not significant: noise alone may have "
+                "put them here."
             )
         return notes
 
@@ -279,10 +325,17 @@ class Popular(Question):
         return tuple(values[item] for item in candidate) if self.sets else values[candidate[0]]
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
-        """The error of one popular value; how frequent it must be to be found depends on how many items people hold."""
+        """The error of one popular value; how frequent it must be to be found depends on how many
+        items people hold.
+        """
         made = self.plan(schema, terms, series)
-        reason = f"question ({self.kind}): what it needs depends on how many items people hold; see its plan"
-        figure = Figure("a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people)))
+        reason = (
+            f"question ({self.kind}): what it needs depends on how many items people hold; see its "
+            "plan"
+        )
+        figure = Figure(
+            "a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people))
+        )
         return Prediction(nan, self.method, (figure,), is_share=True, unknown=reason)
 
     def explain(self, plan: Plan) -> list[str]:
@@ -291,33 +344,54 @@ class Popular(Question):
         about, source = ABOUT[self.method]
         what = "sets of items" if self.sets else "items"
         lines = [
-            f"Question: the {self.top} {what} that most people hold, of {setting.items:,} items of {self.attribute}",
+            f"Question: the {self.top} {what} that most people hold, of {setting.items:,} items of "
+            f"{self.attribute}",
             f"Method: {self.method} ({about}), {source}",
         ]
         if self._is_split(self.options):
-            lines.append(f"Phases: two plans of half of epsilon; everybody answers both, at {plan.epsilon} in all")
+            lines.append(
+                f"Phases: two plans of half of epsilon; everybody answers both, at {plan.epsilon} "
+                "in all"
+            )
         elif len(planned) > 1:
             total = sum(step.share for step in planned)
             shares = ", ".join(f"{step.name} {step.share / total:.0%}" for step in planned)
-            lines.append(f"Rounds: {shares} of the people; what a round asks follows from those before")
+            lines.append(
+                f"Rounds: {shares} of the people; what a round asks follows from those before"
+            )
         lines.append(self._explain_round(planned[self.round], plan))
-        least = [least_frequency(self.attribute, planned, self.options, setting, held) for held in HELD]
-        told = ", ".join(f"{share:.2%} if they hold {held}" for share, held in zip(least, HELD, strict=True))
+        least = [
+            least_frequency(self.attribute, planned, self.options, setting, held) for held in HELD
+        ]
+        told = ", ".join(
+            f"{share:.2%} if they hold {held}" for share, held in zip(least, HELD, strict=True)
+        )
         lines.append(f"Found with even chances: an item that this share of people holds: {told}")
         return lines
 
     def _explain_round(self, step: RoundStep, plan: Plan) -> str:
         ask, people = plan.cohorts[0].asks[0], plan.round_people
         encoding, chosen = ask.encoding, ask.oracle
-        tail = f"{chosen.names[0]} ({chosen.about}), {people:,} people, {chosen.bits:,} bits per report"
+        tail = (
+            f"{chosen.names[0]} ({chosen.about}), {people:,} people, {chosen.bits:,} bits per "
+            "report"
+        )
         if isinstance(encoding, Held):
-            return f"Asked: how many of {encoding.count:,} candidates a set holds, up to {encoding.most}; {tail}"
+            return (
+                f"Asked: how many of {encoding.count:,} candidates a set holds, up to "
+                f"{encoding.most}; {tail}"
+            )
         assert isinstance(encoding, Padded | Drawn)
-        factor = self.known.sizes.update_factor(encoding.length) if self.known.sizes and step.name == COUNT else 1.0
+        factor = (
+            self.known.sizes.update_factor(encoding.length)
+            if self.known.sizes and step.name == COUNT
+            else 1.0
+        )
         part = "one, after padding to" if isinstance(encoding, Padded) else "all, at most"
         error = rare_error(ask, people, factor)
         return (
-            f"Asked: of {encoding.count:,} candidates that a set holds {part} {encoding.length}; {tail}; "
+            f"Asked: of {encoding.count:,} candidates that a set holds {part} {encoding.length}; "
+            f"{tail}; "
             f"predicted standard error {error:.2g} for a rare one"
         )
 
@@ -334,7 +408,10 @@ class Popular(Question):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         plain = cls(data["attribute"], data["top"], data["method"], **data["options"])
-        return plain._with(round=whole("plan: round", data["round"], 0, MOST_TOP), known=Known.from_json(data["known"]))
+        return plain._with(
+            round=whole("plan: round", data["round"], 0, MOST_TOP),
+            known=Known.from_json(data["known"]),
+        )
 
 
 class TopItems(Popular):
@@ -342,11 +419,14 @@ class TopItems(Popular):
 
     ``method`` and its options:
 
-    - ``auto``: the best there is, now ``wheel``: whole sets are whispered, of all items first, then of candidates.
-    - ``psfo``: one round; ``length`` to pad sets to, ``oracle`` (adaptive, grr, olh, olh-seeded, ...), ``delta``.
-    - ``ldpminer``, ``svim``: ``candidates`` (twice ``top``), ``shares`` of people by round, ``first_oracle``,
-      ``first_length``, ``second_oracle``, ``second_length`` (a number, or "percentile" of the sizes heard, "best",
-      "candidates"), ``update`` by the sizes, ``sizes_oracle``; ``split="budget"`` asks everybody both phases instead.
+    - ``auto``: the best there is, now ``wheel``: whole sets are whispered, of all items first, then
+      of candidates.
+    - ``psfo``: one round; ``length`` to pad sets to, ``oracle`` (adaptive, grr, olh, olh-seeded,
+      ...), ``delta``.
+    - ``ldpminer``, ``svim``: ``candidates`` (twice ``top``), ``shares`` of people by round,
+      ``first_oracle``, ``first_length``, ``second_oracle``, ``second_length`` (a number, or
+      "percentile" of the sizes heard, "best", "candidates"), ``update`` by the sizes,
+      ``sizes_oracle``; ``split="budget"`` asks everybody both phases instead.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(basket=sv.Items(["milk", "bread", "tea"]))
@@ -363,8 +443,9 @@ class TopItems(Popular):
 class TopItemsets(Popular):
     """The ``top`` sets of items that most people hold: single items too, as sets of one.
 
-    ``method``: ``auto`` (now ``wheel``), ``svsm`` or ``ldpminer``, with the options of :class:`TopItems`. Items are
-    found first, by half of the people; the others count the sets of them that are likely frequent.
+    ``method``: ``auto`` (now ``wheel``), ``svsm`` or ``ldpminer``, with the options of
+    :class:`TopItems`. Items are found first, by half of the people; the others count the sets of
+    them that are likely frequent.
 
     >>> TopItemsets("basket", top=8).top
     8

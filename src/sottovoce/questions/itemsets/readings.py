@@ -33,7 +33,8 @@ class Reading:
     variances: Floats
     chance: Floats
     noise: Noise
-    support: tuple[int, float]  # people, and the chance that one of them supports a candidate she does not hold
+    # people, and the chance that one of them supports a candidate she does not hold
+    support: tuple[int, float]
     is_unbiased: bool
     repair: str | None  # what was done to the values
 
@@ -55,7 +56,9 @@ class Reading:
 
     def with_heard(self, heard: Sequence[ItemsHeard]) -> Reading:
         """Together with what was heard of other candidates before."""
-        extra = np.array([(each.frequency, each.variance, each.chance) for each in heard]).reshape(-1, 3)
+        extra = np.array([(each.frequency, each.variance, each.chance) for each in heard]).reshape(
+            -1, 3
+        )
         return replace(
             self,
             candidates=(*self.candidates, *(each.candidate for each in heard)),
@@ -65,27 +68,36 @@ class Reading:
         )
 
 
-def expected_false(values: Floats, floor: float | Floats, tested: int, people: float | Floats, q: float) -> Floats:
-    """For each estimate, how many of ``tested`` candidates that nobody holds are expected to look as frequent.
+def expected_false(
+    values: Floats, floor: float | Floats, tested: int, people: float | Floats, q: float
+) -> Floats:
+    """For each estimate, how many of ``tested`` candidates that nobody holds are expected to look
+    as frequent.
 
-    ``floor``: the variance of the estimate of such a candidate, which each of ``people`` supports with chance ``q``:
-    the support is binomial, and far from normal where it is rare.
+    ``floor``: the variance of the estimate of such a candidate, which each of ``people`` supports
+    with chance ``q``: the support is binomial, and far from normal where it is rare.
     """
     support = people * q + values / np.sqrt(floor) * np.sqrt(people * q * (1 - q))
-    least = np.clip(np.round(support), 1, people)  # P[at least so many] = I_q(least, people - least + 1)
+    # P[at least so many] = I_q(least, people - least + 1)
+    least = np.clip(np.round(support), 1, people)
     betainc = imported("scipy.special").betainc
     return np.asarray(tested * betainc(least, people - least + 1, q))
 
 
 def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Reading:
-    """The frequency of every candidate of a padded ask, multiplied by the update factor of ``sizes`` if given."""
+    """The frequency of every candidate of a padded ask, multiplied by the update factor of
+    ``sizes`` if given.
+    """
     people = aggregate.cohort_people(0)
     ask = aggregate.plan.cohorts[0].asks[0]
     encoding = ask.encoding
     assert isinstance(encoding, Padded | Drawn)
     factor = variance = None
     if sizes is not None:
-        factor, variance = sizes.update_factor(encoding.length), sizes.update_variance(encoding.length)
+        factor, variance = (
+            sizes.update_factor(encoding.length),
+            sizes.update_variance(encoding.length),
+        )
     support = aggregate.support(0, 0, np.arange(encoding.count, dtype=np.uint64))
     told = counted(ask, support, people, factor or 1.0, variance or 0.0)
     chance = ask.oracle.q if isinstance(ask.oracle, PureOracle) else 0.5
@@ -114,7 +126,9 @@ def read_sizes(aggregate: Aggregate) -> Sizes:
     return Sizes(shares, ask.oracle.noise(aggregate.cohort_people(0)).floor)
 
 
-def sizes_found(attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Sequence[str]) -> Findings:
+def sizes_found(
+    attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Sequence[str]
+) -> Findings:
     """The law of sizes as findings: how many candidates people hold."""
     order = np.argsort(-sizes.shares, kind="stable")
     labels: list[CellLabel] = order.tolist()
@@ -129,7 +143,11 @@ def sizes_found(attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Seque
 
 
 def frequencies_found(
-    attribute: str, reading: Reading, labels: Sequence[CellLabel], aggregate: Aggregate, notes: Sequence[str]
+    attribute: str,
+    reading: Reading,
+    labels: Sequence[CellLabel],
+    aggregate: Aggregate,
+    notes: Sequence[str],
 ) -> SetFindings:
     """Frequencies as findings, in the order of the reading."""
     table = Table(

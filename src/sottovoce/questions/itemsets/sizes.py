@@ -1,4 +1,6 @@
-"""How many candidates people hold: the law of sizes, its 90th percentile, and what a length limit misses."""
+"""How many candidates people hold: the law of sizes, its 90th percentile, and what a length limit
+misses.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,10 @@ class Sizes:
 
     def filtered(self) -> Sizes:
         """With the shares that noise alone may explain set to nothing."""
-        # T = Phi^-1(1 - 0.05/2k) sqrt(Var)                             wang2021thesis, section 5.3.1, step 2
-        limit = -NormalDist().inv_cdf(SIGNIFICANT / max(1, len(self.shares) - 1)) * float(np.sqrt(self.variance))
+        # T = Phi^-1(1 - 0.05/2k) sqrt(Var)   wang2021thesis, section 5.3.1, step 2
+        limit = -NormalDist().inv_cdf(SIGNIFICANT / max(1, len(self.shares) - 1)) * float(
+            np.sqrt(self.variance)
+        )
         return Sizes(np.where(self.shares > limit, self.shares, 0.0), self.variance)
 
     def projected(self) -> Sizes:
@@ -53,8 +57,11 @@ class Sizes:
         return bool((self.shares[1:] > 0).any())
 
     def percentile(self, level: float = PERCENTILE) -> int:
-        """The least number that so many of those who hold anything do not exceed; 1 if nothing is known."""
-        # the smallest L whose sizes 1 ... L make up more than 0.9 of all      wang2021thesis, section 5.3.1, step 2
+        """The least number that so many of those who hold anything do not exceed; 1 if nothing is
+        known.
+        """
+        # the smallest L whose sizes 1 ... L make up more than 0.9 of all
+        #     wang2021thesis, section 5.3.1, step 2
         held = np.cumsum(self.shares[1:])
         if not self.is_known:
             return 1
@@ -67,16 +74,20 @@ class Sizes:
 
     def update_factor(self, length: int) -> float:
         """What to multiply estimates by, if what is missed is like what is reported."""
-        # u'(L) = sum of l f(l) / (sum of l f(l) - sum over l > L of (l - L) f(l))         wang2021thesis, eq. (5.5)
+        # u'(L) = sum of l f(l) / (sum of l f(l) - sum over l > L of (l - L) f(l))
+        #     wang2021thesis, eq. (5.5)
         return 1 / self.kept(length)
 
     def update_variance(self, length: int) -> float:
         """The variance of the update factor, by the delta method over the sizes that were kept."""
-        # u = A/B with A = sum of l f(l), B = sum of min(l, L) f(l): du/df(l) = (l - u min(l, L)) / B
+        # u = A/B with A = sum of l f(l), B = sum of min(l, L) f(l): du/df(l) = (l - u min(l, L)) /
+        # B
         low = float(np.minimum(self.numbers, length) @ self.shares)
         if low <= 0:
             return 0.0
-        slopes = (self.numbers - self.update_factor(length) * np.minimum(self.numbers, length)) / low
+        slopes = (
+            self.numbers - self.update_factor(length) * np.minimum(self.numbers, length)
+        ) / low
         return float((slopes[self.shares > 0] ** 2).sum()) * self.variance
 
     def to_json(self) -> list[str]:

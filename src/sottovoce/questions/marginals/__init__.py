@@ -1,4 +1,6 @@
-"""Marginals: tables of how attributes go together, by every method of the papers and better ones."""
+"""Marginals: tables of how attributes go together,
+by every method of the papers and better ones.
+"""
 
 from __future__ import annotations
 

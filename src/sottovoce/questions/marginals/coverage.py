@@ -1,7 +1,9 @@
-"""Coverage: which attributes, and which pairs of them, somebody is asked about, and by how many coefficients.
+"""Coverage: which attributes, and which pairs of them, somebody is asked about, and by how many
+coefficients.
 
-A table whose attributes nobody was asked about together reads as if they were independent. So every plan says what it
-leaves out, ``auto`` leaves nothing out, and every answer says what nobody was heard on.
+A table whose attributes nobody was asked about together reads as if they were independent. So every
+plan says what it leaves out, ``auto`` leaves nothing out, and every answer says what nobody was
+heard on.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ from math import comb, exp, log1p
 
 from sottovoce.questions.marginals.workload import Places, Workload
 
-MOST_UNHEARD = (
-    0.05  # expected number of coefficients that nobody is heard on, up to which a plan is sure to hear of all
-)
+# expected number of coefficients that nobody is heard on, up to which a plan is sure to hear of all
+MOST_UNHEARD = 0.05
 MOST_NAMED = 8  # parts that a sentence names
 MAX_PAIRS = 5_000  # of attributes, up to which those outside the tables are listed
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The attributes and pairs inside a workload's tables, and the share of the people who are asked about each.
+    """The attributes and pairs inside a workload's tables, and the share of the people who are
+    asked about each.
 
-    ``counts``: the coefficients that each is asked by, equally often; 1 where reports tell it as a whole.
+    ``counts``: the coefficients that each is asked by, equally often; 1 where reports tell it as a
+    whole.
 
     >>> made = Coverage(((0,), (1,), (0, 1)), (0.5, 0.5, 0.0))
     >>> made.left_out, round(made.unheard(10), 4)
@@ -41,18 +44,26 @@ class Coverage:
     @property
     def left_out(self) -> tuple[Places, ...]:
         """The parts that nobody is asked about."""
-        return tuple(part for part, share in zip(self.parts, self.shares, strict=True) if share <= 0)
+        return tuple(
+            part for part, share in zip(self.parts, self.shares, strict=True) if share <= 0
+        )
 
     def unheard(self, people: int) -> float:
-        """Of the coefficients that are asked, the expected number nobody is heard on, since cohorts are drawn."""
+        """Of the coefficients that are asked, the expected number nobody is heard on, since cohorts
+        are drawn.
+        """
         # (1 - share/count)^people for each coefficient
-        each = [(share / count, count) for share, count in zip(self.shares, self._counts, strict=True)]
+        each = [
+            (share / count, count) for share, count in zip(self.shares, self._counts, strict=True)
+        ]
         return sum(count * exp(people * log1p(-share)) for share, count in each if 0 < share < 1)
 
     @property
     def asked(self) -> int:
         """How many coefficients are asked; of parts that are told as a whole, one each."""
-        return sum(count for share, count in zip(self.shares, self._counts, strict=True) if share > 0)
+        return sum(
+            count for share, count in zip(self.shares, self._counts, strict=True) if share > 0
+        )
 
     @property
     def has_coefficients(self) -> bool:
@@ -65,7 +76,9 @@ class Coverage:
 
 
 def view_shares(views: Sequence[Places], sets: Sequence[Places]) -> list[float]:
-    """The share of the people for each attribute or pair, if one cohort reports each view and all are alike."""
+    """The share of the people for each attribute or pair, if one cohort reports each view and all
+    are alike.
+    """
     times: Counter[Places] = Counter()
     for view in views:
         times.update((place,) for place in view)
@@ -85,7 +98,8 @@ def named(work: Workload, parts: Sequence[Places]) -> str:
 
 
 def parts_outside(work: Workload) -> tuple[Places, ...] | None:
-    """The attributes, and the pairs of them, that lie in none of the workload's tables; None if too many to list.
+    """The attributes, and the pairs of them, that lie in none of the workload's tables; None if too
+    many to list.
 
     >>> parts_outside(Workload(("a", "b", "c"), (2, 2, 2), 2, ((0, 1),)))
     ((2,), (0, 2), (1, 2))
@@ -101,35 +115,49 @@ def parts_outside(work: Workload) -> tuple[Places, ...] | None:
 
 
 def explained(
-    work: Workload, coverage: Coverage, people: int, reconstructed: int, outside: Sequence[Places] | None = ()
+    work: Workload,
+    coverage: Coverage,
+    people: int,
+    reconstructed: int,
+    outside: Sequence[Places] | None = (),
 ) -> list[str]:
-    """What a plan says of its coverage; nothing if it asks for every table as a whole, and tables hold every pair.
+    """What a plan says of its coverage; nothing if it asks for every table as a whole, and tables
+    hold every pair.
 
     Args:
-        reconstructed: how many of the workload's sampled tables of three or more attributes are not told as a whole.
-        outside: the attributes and pairs that lie in no table and that nobody is asked about; None if not listed.
+        reconstructed: how many of the workload's sampled tables of three or more attributes are not
+        told as a whole. outside: the attributes and pairs that lie in no table and that nobody is
+        asked about; None if not listed.
     """
     lines = []
     if coverage.left_out:
         lines.append(
-            f"Never asked: {named(work, coverage.left_out)} ({len(coverage.left_out):,} of {len(coverage.parts):,} "
+            f"Never asked: {named(work, coverage.left_out)} ({len(coverage.left_out):,} of "
+            f"{len(coverage.parts):,} "
             "attributes and pairs); answers mark them, and say nothing of them"
         )
     if outside is None:
         lines.append(
-            "Outside the tables: pairs that no table holds, too many to list, may never be asked; answers mark those "
+            "Outside the tables: pairs that no table holds, too many to list, may never be asked; "
+            "answers mark those "
             "that are not, and say nothing of them"
         )
     elif outside:
         lines.append(
-            f"Outside the tables: {named(work, outside)} ({len(outside):,} attributes and pairs) are never asked; "
+            f"Outside the tables: {named(work, outside)} ({len(outside):,} attributes and pairs) "
+            "are never asked; "
             "answers mark them, and say nothing of them"
         )
     unheard = coverage.unheard(people)
     if unheard > MOST_UNHEARD:
-        things = "coefficients of attributes and pairs" if coverage.has_coefficients else "attributes and pairs"
+        things = (
+            "coefficients of attributes and pairs"
+            if coverage.has_coefficients
+            else "attributes and pairs"
+        )
         lines.append(
-            f"Few people: of the {coverage.asked:,} {things} asked, nobody is expected to be heard on about "
+            f"Few people: of the {coverage.asked:,} {things} asked, nobody is expected to be heard "
+            "on about "
             f"{unheard:.2g}; answers mark them"
         )
     if reconstructed:

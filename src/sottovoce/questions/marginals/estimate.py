@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 1 << 22  # of one table
 MOST_TABLES = 20_000  # that are listed at once
-MOSTLY_HEARD = 0.5  # of what is asked of a pair: a strength that is told from less would read as independence
+# of what is asked of a pair: a strength that is told from less would read as independence
+MOSTLY_HEARD = 0.5
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):
-    """The tables that are shown when nobody names one: each attribute by itself, made when looked at."""
+    """The tables that are shown when nobody names one: each attribute by itself, made when looked
+    at.
+    """
 
     def __init__(self, estimate: MarginalEstimate) -> None:
         self._estimate = estimate
@@ -67,12 +70,16 @@ class MarginalEstimate(JointEstimate):
 
     @classmethod
     def of(cls, work: Workload, fit: Fit, method: str, aggregate: Aggregate) -> MarginalEstimate:
-        made = cls({}, aggregate.people, work=work, fit=fit, method=method, schema=aggregate.plan.schema)
+        made = cls(
+            {}, aggregate.people, work=work, fit=fit, method=method, schema=aggregate.plan.schema
+        )
         object.__setattr__(made, "tables", _Singles(made))
         return made
 
     def marginal(self, *attributes: str) -> Table:
-        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, and marked so."""
+        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, and marked
+        so.
+        """
         first: Any = attributes[0] if attributes else None
         if len(attributes) == 1 and isinstance(first, list | tuple):
             attributes = tuple(first)  # a list of names serves as well
@@ -83,19 +90,27 @@ class MarginalEstimate(JointEstimate):
         names = self.work.names
         k = whole("k", k, 1, 64)
         if not 1 <= k <= len(names):
-            raise InvalidInput(f"k ({k}) must lie between 1 and the number of attributes ({len(names)})")
+            raise InvalidInput(
+                f"k ({k}) must lie between 1 and the number of attributes ({len(names)})"
+            )
         if comb(len(names), k) > MOST_TABLES:
             raise InvalidInput(
-                f"k ({k}) asks for {comb(len(names), k):,} tables; ask for those you want, at most {MOST_TABLES:,}"
+                f"k ({k}) asks for {comb(len(names), k):,} tables; ask for those you want, at most "
+                f"{MOST_TABLES:,}"
             )
         sets = list(combinations(range(len(names)), k))
         cells = sum(self.work.cells(each) for each in sets)
         if cells > MOST_CELLS:
-            raise InvalidInput(f"k ({k}) asks for {cells:,} cells in all, more than {MOST_CELLS:,}; ask table by table")
+            raise InvalidInput(
+                f"k ({k}) asks for {cells:,} cells in all, more than {MOST_CELLS:,}; ask table by "
+                "table"
+            )
         return {table.attributes: table for table in self._tables(sets)}
 
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
-        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take long."""
+        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take
+        long.
+        """
         asked = [self._asked(each) for each in sets]
         flat = self.fit.tables([tuple(sorted(each)) for each in asked])
         return [_ordered(self.work, each, values) for each, values in zip(asked, flat, strict=True)]
@@ -103,7 +118,9 @@ class MarginalEstimate(JointEstimate):
     def _asked(self, attributes: Sequence[str]) -> Places:
         places = self.work.places(attributes)
         if self.work.cells(places) > MOST_CELLS:
-            raise InvalidInput(f"marginal: {self.work.cells(places):,} cells are more than {MOST_CELLS:,}")
+            raise InvalidInput(
+                f"marginal: {self.work.cells(places):,} cells are more than {MOST_CELLS:,}"
+            )
         return places
 
     def _tables(self, asked: Sequence[Places]) -> list[Table]:
@@ -111,7 +128,9 @@ class MarginalEstimate(JointEstimate):
         values = self.fit.tables(sets)
         variances = stated_variances(self.work, self.fit, sets, values)
         return [
-            self._table(places, own, _ordered(self.work, places, flat), _ordered(self.work, places, errors))
+            self._table(
+                places, own, _ordered(self.work, places, flat), _ordered(self.work, places, errors)
+            )
             for places, own, flat, errors in zip(asked, sets, values, variances, strict=True)
         ]
 
@@ -130,29 +149,38 @@ class MarginalEstimate(JointEstimate):
             Noise(float(variances.mean()), 0.0),
             is_unbiased=self.fit.is_unbiased(own),
             method=self.method,
-            is_reconstructed=len(own) > self.work.order or bool(unheard or partly) or self.fit.is_reconstructed(own),
+            is_reconstructed=len(own) > self.work.order
+            or bool(unheard or partly)
+            or self.fit.is_reconstructed(own),
             errors=self.fit.errors,
             never_asked=tuple(self.work.attributes(part) for part in unheard),
             partly_heard=partly,
         )
 
     def is_asked(self, *attributes: str) -> bool:
-        """Whether anybody's report tells of these attributes: of each, and of every two together."""
+        """Whether anybody's report tells of these attributes: of each,
+        and of every two together.
+        """
         own = tuple(sorted(self.work.places(attributes)))
         return all(self.fit.is_heard(part) for part in parts_of(own))
 
     def heard_share(self, *attributes: str) -> float:
-        """Of what is asked of these attributes, and of every two of them, the least share that reports tell of."""
+        """Of what is asked of these attributes, and of every two of them, the least share that
+        reports tell of.
+        """
         own = tuple(sorted(self.work.places(attributes)))
         return min(self.fit.heard_share(part) for part in parts_of(own))
 
     def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
-        """Those of some attributes (by default all), and the pairs of them, that no report tells of.
+        """Those of some attributes (by default all), and the pairs of them, that no report tells
+        of.
 
         Unlike ``never_asked`` it counts pairs that lie in none of the plan's tables.
         """
         own = tuple(sorted(self.work.places(attributes or self.work.names)))
-        return tuple(self.work.attributes(part) for part in parts_of(own) if not self.fit.is_heard(part))
+        return tuple(
+            self.work.attributes(part) for part in parts_of(own) if not self.fit.is_heard(part)
+        )
 
     @property
     def never_asked(self) -> tuple[tuple[str, ...], ...]:
@@ -160,10 +188,13 @@ class MarginalEstimate(JointEstimate):
 
         Pairs that lie in none of these tables are not listed: see :meth:`never_asked_of`.
         """
-        return tuple(self.work.attributes(part) for part in self.work.parts if not self.fit.is_heard(part))
+        return tuple(
+            self.work.attributes(part) for part in self.work.parts if not self.fit.is_heard(part)
+        )
 
     def correlations(self) -> Any:
-        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data frame.
+        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data
+        frame.
 
         A pair that was never asked, or of which less than half was heard, has none (NaN).
         """

@@ -1,4 +1,6 @@
-"""What every method for marginals is: who is asked what, what the answers say, and how well it can be known."""
+"""What every method for marginals is: who is asked what, what the answers say, and how well it can
+be known.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ POSTERIOR = "posterior"
 
 
 class Fit(ABC):
-    """What a method makes of an aggregate: a table for any set of attributes, and how far it may be off.
+    """What a method makes of an aggregate: a table for any set of attributes, and how far it may be
+    off.
 
     Tables are flat, the last attribute varying fastest; sets are increasing places of the workload.
     """
@@ -48,7 +51,9 @@ class Fit(ABC):
         return False
 
     def is_reconstructed(self, places: Places) -> bool:
-        """Whether some of this table was never asked for, and comes from an assumption such as maximum entropy."""
+        """Whether some of this table was never asked for, and comes from an assumption such as
+        maximum entropy.
+        """
         return False
 
     @abstractmethod
@@ -56,7 +61,9 @@ class Fit(ABC):
         """Whether anybody's report tells of this attribute, or of these two together."""
 
     def heard_share(self, part: Places) -> float:
-        """Of what is asked of this attribute, or of these two together, the share that reports tell of."""
+        """Of what is asked of this attribute, or of these two together, the share that reports tell
+        of.
+        """
         return float(self.is_heard(part))
 
 
@@ -75,11 +82,15 @@ class Method(ABC):
     def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         """Every choice the plan must hold, as JSON without floats; by default there are none."""
         if options:
-            raise InvalidInput(f"option {next(iter(options))!r} is not one of {self.name}'s (it has none)")
+            raise InvalidInput(
+                f"option {next(iter(options))!r} is not one of {self.name}'s (it has none)"
+            )
         return {}
 
     @abstractmethod
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
+    def cohorts(
+        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
+    ) -> Family:
         """Who is asked what, from the settled options alone."""
 
     @abstractmethod
@@ -91,19 +102,27 @@ class Method(ABC):
         """The expected sum of squared errors of one of the workload's tables."""
 
     @abstractmethod
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(
+        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
+    ) -> list[float]:
         """For each attribute, or two together, the share of the people whose reports tell of it."""
 
     def coefficients(self, work: Workload, part: Places) -> int:
-        """How many coefficients an attribute, or two together, are asked by, one in a report; 1 if as a whole."""
+        """How many coefficients an attribute, or two together, are asked by, one in a report; 1 if
+        as a whole.
+        """
         return 1
 
     def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
-        """Whether reports tell of this table as a whole, so that it need not be reconstructed from smaller ones."""
+        """Whether reports tell of this table as a whole, so that it need not be reconstructed from
+        smaller ones.
+        """
         return True
 
     def coverage(self, work: Workload, options: Mapping[str, Any]) -> Coverage:
-        """Which attributes and pairs of the workload's tables people are asked about, from the options alone."""
+        """Which attributes and pairs of the workload's tables people are asked about, from the
+        options alone.
+        """
         counts = tuple(self.coefficients(work, part) for part in work.parts)
         return Coverage(work.parts, tuple(self.shares(work, options, work.parts)), counts)
 

@@ -17,12 +17,15 @@ from sottovoce.questions.prediction import Rank
 
 CHOOSABLE = tuple(method for method in METHODS if not method.is_baseline)
 BASELINES = tuple(method for method in METHODS if method.is_baseline)
-MOST_DEARER = 2.0  # times the squared error, for a method that is sure to hear of every table where others are not
+# times the squared error, for a method that is sure to hear of every table where others are not
+MOST_DEARER = 2.0
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A method that fits, its settled options, and the squared error that it is predicted to make per table."""
+    """A method that fits, its settled options, and the squared error that it is predicted to make
+    per table.
+    """
 
     method: Method
     options: dict[str, Any]
@@ -79,17 +82,22 @@ def best(work: Workload, terms: Terms) -> Choice:
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:
-    """Of ranked methods the one with the least predicted error of those that leave out no table of the workload.
+    """Of ranked methods the one with the least predicted error of those that leave out no table of
+    the workload.
 
-    With few people those come first that are all but sure to hear of every table, unless they err much more.
+    With few people those come first that are all but sure to hear of every table, unless they err
+    much more.
     """
     fitting = [choice for choice in choices if not choice.method.is_baseline]
     if not fitting:
-        raise InvalidInput("no method fits these attributes and people; ask about fewer or smaller attributes")
+        raise InvalidInput(
+            "no method fits these attributes and people; ask about fewer or smaller attributes"
+        )
     covering = [choice for choice in fitting if not choice.left_out]
     if not covering:
         raise InvalidInput(
-            "no method asks for every table of so few people; ask for fewer tables (workload) or attributes, or name a "
+            "no method asks for every table of so few people; ask for fewer tables (workload) or "
+            "attributes, or name a "
             "method, whose plan then says what it leaves out"
         )
     sure = [choice for choice in covering if choice.unheard <= MOST_UNHEARD]

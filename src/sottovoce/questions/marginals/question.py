@@ -17,7 +17,14 @@ from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
 from sottovoce.questions.marginals.methods import AUTO, METHODS, method
-from sottovoce.questions.marginals.planner import BASELINES, CHOOSABLE, Choice, best_of, ranking, ranks_of
+from sottovoce.questions.marginals.planner import (
+    BASELINES,
+    CHOOSABLE,
+    Choice,
+    best_of,
+    ranking,
+    ranks_of,
+)
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.schema import Schema
@@ -30,7 +37,8 @@ class MarginalOptions(TypedDict, total=False):
     """What a method of marginals may be told; all others follow from the numbers at hand."""
 
     theta: Any  # calm, calm+, calm-binary, joint: the error that noise or sampling alone may bring
-    views: Sequence[Sequence[int]]  # of the same: lists of attributes' places, to choose them by hand
+    # of the same: lists of attributes' places, to choose them by hand
+    views: Sequence[Sequence[int]]
     hashes: int  # inp-htcms: how many hash functions, a power of two
     width: int  # inp-htcms: how many values each has, a power of two
     salt: int | str  # inp-htcms: of the hash functions
@@ -40,9 +48,10 @@ class MarginalOptions(TypedDict, total=False):
 class Marginals(Question):
     """Tables of any ``up_to`` attributes together, with intervals.
 
-    ``attributes``: those asked about, by default every sensitive one with known values. ``workload``: the sets that
-    matter, by default every set of ``up_to`` attributes. ``method``: a name, or ``auto``, which predicts every
-    method's error and takes the best. ``options`` are the method's: see :class:`MarginalOptions`.
+    ``attributes``: those asked about, by default every sensitive one with known values.
+    ``workload``: the sets that matter, by default every set of ``up_to`` attributes. ``method``: a
+    name, or ``auto``, which predicts every method's error and takes the best. ``options`` are the
+    method's: see :class:`MarginalOptions`.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
@@ -55,13 +64,15 @@ class Marginals(Question):
 
     kind: ClassVar[str] = "marginals"
     is_joint: ClassVar[bool] = True
-    resettles: ClassVar[bool] = False  # a method's choices follow from its options, and go into the cohorts
+    # a method's choices follow from its options, and go into the cohorts
+    resettles: ClassVar[bool] = False
     up_to: int
     attributes: tuple[str, ...] | None
     workload: tuple[tuple[str, ...], ...] | None
     method: str
     options: Mapping[str, Any] = field(hash=False)
-    _rankings: dict[tuple[Workload, Terms, bool], list[Choice]] = field(compare=False, repr=False)  # once computed
+    # once computed
+    _rankings: dict[tuple[Workload, Terms, bool], list[Choice]] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -74,7 +85,9 @@ class Marginals(Question):
         for part, names in (("attributes", attributes), ("workload", workload)):
             if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
                 raise InvalidInput(f"{part} must be a list of names")
-        if workload is not None and any(isinstance(each, str) or not isinstance(each, Sequence) for each in workload):
+        if workload is not None and any(
+            isinstance(each, str) or not isinstance(each, Sequence) for each in workload
+        ):
             raise InvalidInput("workload must be a list of lists of names")
         if not isinstance(method, str):
             raise InvalidInput(f"method ({method}) must be a name")
@@ -97,8 +110,12 @@ class Marginals(Question):
         if "up_to" not in options:
             raise InvalidInput("question: up_to is missing: how many attributes a table may have")
         workload = options.get("workload")
-        if workload is not None and not (isinstance(workload, list) and all(are_names(each) for each in workload)):
-            raise InvalidInput('question: workload must be a list of lists of names, such as [["age", "state"]]')
+        if workload is not None and not (
+            isinstance(workload, list) and all(are_names(each) for each in workload)
+        ):
+            raise InvalidInput(
+                'question: workload must be a list of lists of names, such as [["age", "state"]]'
+            )
         if not isinstance(options.get("method", ""), str):
             raise InvalidInput("question: method must be a name")
         return super().from_survey(options)
@@ -131,29 +148,39 @@ class Marginals(Question):
         work = self.work(schema)
         if max(work.cells(each) for each in work.sample) > MOST_CELLS:
             largest = max(work.cells(each) for each in work.sample)
-            raise InvalidInput(f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}")
+            raise InvalidInput(
+                f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}"
+            )
         if self.method == AUTO:
             return self._chosen(work, terms)
         chosen = method(self.method)
         reason = chosen.refuse(work, terms)
         if reason is not None:
             fitting = ", ".join(each.name for each in METHODS if each.refuse(work, terms) is None)
-            raise DoesNotFit(chosen.name, f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})")
+            raise DoesNotFit(
+                chosen.name, f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})"
+            )
         options = chosen.settle(work, terms, **self.options)
         return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
 
     def _chosen(self, work: Workload, terms: Terms) -> Marginals:
-        """The question with the best method, and the ranking that led to it, which nobody need compute again."""
+        """The question with the best method, and the ranking that led to it, which nobody need
+        compute again.
+        """
         if self.options:
             raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
         choices = ranking(work, terms, CHOOSABLE)
         choice = best_of(choices)
-        made = Marginals(self.up_to, work.names, self.workload, choice.method.name, **choice.options)
+        made = Marginals(
+            self.up_to, work.names, self.workload, choice.method.name, **choice.options
+        )
         made._rankings[work, terms, False] = choices
         return made
 
     def _ranking(self, work: Workload, terms: Terms, baselines: bool) -> list[Choice]:
-        """The methods by predicted error, those that can be chosen or the baselines; each computed once."""
+        """The methods by predicted error, those that can be chosen or the baselines; each computed
+        once.
+        """
         key = (work, terms, baselines)
         if key not in self._rankings:
             self._rankings[key] = ranking(work, terms, BASELINES if baselines else CHOOSABLE)
@@ -162,7 +189,9 @@ class Marginals(Question):
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The root mean squared error of a cell, over the tables that matter."""
         work = self.work(schema)
-        error = sqrt(self._squared_error(work, round_terms(self, schema, terms, series)) / work.mean_cells)
+        error = sqrt(
+            self._squared_error(work, round_terms(self, schema, terms, series)) / work.mean_cells
+        )
         return Prediction(error, self.method, (Figure("a cell of a table", error),))
 
     def _squared_error(self, work: Workload, terms: Terms) -> float:
@@ -176,13 +205,17 @@ class Marginals(Question):
         work, terms = self.work(plan.schema), plan.round_terms
         choices = self._ranking(work, terms, baselines=False)
         if baselines:
-            choices = sorted([*choices, *self._ranking(work, terms, baselines=True)], key=lambda each: each.error)
+            choices = sorted(
+                [*choices, *self._ranking(work, terms, baselines=True)], key=lambda each: each.error
+            )
         ranks = ranks_of(work, choices, self.method)
         fitting = {rank.method for rank in ranks}
         for each in METHODS:
             if each.name not in fitting and (baselines or not each.is_baseline):
                 reason = each.refuse(work, terms) or "left out by the planner"
-                ranks.append(Rank(each.name, None, None, None, reason, each.name == self.method, None))
+                ranks.append(
+                    Rank(each.name, None, None, None, reason, each.name == self.method, None)
+                )
         return tuple(ranks)
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
@@ -191,7 +224,9 @@ class Marginals(Question):
     def estimate(self, aggregate: Aggregate, **options: Any) -> MarginalEstimate:
         """Tables of any attributes."""
         if options:
-            raise InvalidInput(f"option {next(iter(options))!r} is not one of estimate's: marginals have none")
+            raise InvalidInput(
+                f"option {next(iter(options))!r} is not one of estimate's: marginals have none"
+            )
         aggregate.require_people()
         work = self.work(aggregate.plan.schema)
         fit = method(self.method).fit(work, aggregate, self.options)
@@ -202,36 +237,49 @@ class Marginals(Question):
         chosen = method(self.method)
         error = predicted(plan).error
         tables = (
-            f"{work.count:,} tables of {work.order} attributes" if self.workload is None else f"{work.count} tables"
+            f"{work.count:,} tables of {work.order} attributes"
+            if self.workload is None
+            else f"{work.count} tables"
         )
         return [
             f"Question: {tables} over {', '.join(work.names)}",
             f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
-            f"People: {plan.round_people:,} in {len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}, "
+            f"People: {plan.round_people:,} in {len(plan.cohorts):,} "
+            f"cohort{'s' if len(plan.cohorts) > 1 else ''}, "
             f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
-            f"Predicted squared error of a table: {error**2 * work.mean_cells:.2g}, about {error:.2g} per cell",
+            f"Predicted squared error of a table: {error**2 * work.mean_cells:.2g}, about "
+            f"{error:.2g} per cell",
             *explained(
-                work, self.coverage(plan), plan.round_people, self._reconstructed(work), self.outside_tables(plan)
+                work,
+                self.coverage(plan),
+                plan.round_people,
+                self._reconstructed(work),
+                self.outside_tables(plan),
             ),
         ]
 
     def coverage(self, plan: Plan) -> Coverage:
-        """Which attributes and pairs of its tables a plan asks about, and how many of its people each."""
+        """Which attributes and pairs of its tables a plan asks about, and how many of its people
+        each.
+        """
         return method(self.method).coverage(self.work(plan.schema), self.options)
 
     def gaps(self, plan: Plan) -> dict[str, Any]:
-        """``never_asked``: attributes and pairs inside its tables that nobody is asked about. ``outside_tables``: those
-        that lie in none of them; None if there are too many to list.
+        """``never_asked``: attributes and pairs inside its tables that nobody is asked about.
+        ``outside_tables``: those that lie in none of them; None if there are too many to list.
         """
         work = self.work(plan.schema)
         outside = self.outside_tables(plan)
         return {
             "never_asked": [list(work.attributes(part)) for part in self.coverage(plan).left_out],
-            "outside_tables": None if outside is None else [list(work.attributes(part)) for part in outside],
+            "outside_tables": None
+            if outside is None
+            else [list(work.attributes(part)) for part in outside],
         }
 
     def outside_tables(self, plan: Plan) -> tuple[Places, ...] | None:
-        """What lies in none of a plan's tables, and nobody is asked about: attributes, and pairs of them.
+        """What lies in none of a plan's tables, and nobody is asked about: attributes, and pairs of
+        them.
 
         None if there are too many to list.
         """
@@ -243,7 +291,9 @@ class Marginals(Question):
         return tuple(part for part, share in zip(parts, shares, strict=True) if share <= 0)
 
     def _reconstructed(self, work: Workload) -> int:
-        """How many of the workload's sampled tables of three or more attributes reports do not tell as a whole."""
+        """How many of the workload's sampled tables of three or more attributes reports do not tell
+        as a whole.
+        """
         large = [places for places in work.sample if len(places) > 2]
         return sum(not method(self.method).is_whole(work, self.options, places) for places in large)
 
@@ -258,4 +308,6 @@ class Marginals(Question):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(data["up_to"], data["attributes"], data["workload"], data["method"], **data["options"])
+        return cls(
+            data["up_to"], data["attributes"], data["workload"], data["method"], **data["options"]
+        )

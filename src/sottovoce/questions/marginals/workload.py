@@ -19,7 +19,8 @@ MOST_SAMPLED = 2000  # tables that stand for a workload that has more
 
 @dataclass(frozen=True)
 class Workload:
-    """Tables over the attributes ``names`` of ``sizes``: those in ``sets``, or every one of ``order`` attributes.
+    """Tables over the attributes ``names`` of ``sizes``: those in ``sets``, or every one of
+    ``order`` attributes.
 
     >>> Workload(("a", "b", "c"), (2, 2, 3), 2).count
     3
@@ -32,7 +33,11 @@ class Workload:
 
     @classmethod
     def of(
-        cls, schema: Schema, names: Sequence[str] | None, order: int, sets: Sequence[Sequence[str]] | None = None
+        cls,
+        schema: Schema,
+        names: Sequence[str] | None,
+        order: int,
+        sets: Sequence[Sequence[str]] | None = None,
     ) -> Workload:
         """The workload of some attributes of a schema; all that can be whispered by default."""
         if names is None:
@@ -48,14 +53,20 @@ class Workload:
         for name in chosen:
             _check(schema, name)
         if order > len(chosen):
-            raise InvalidInput(f"up_to ({order}) must be at most the number of attributes ({len(chosen)})")
+            raise InvalidInput(
+                f"up_to ({order}) must be at most the number of attributes ({len(chosen)})"
+            )
         places = {name: place for place, name in enumerate(chosen)}
         listed = None
         if sets is not None:
             unknown = [name for each in sets for name in each if name not in places]
             if unknown:
-                raise InvalidInput(f"workload: attribute {unknown[0]!r} is not one of the question's")
-            listed = tuple(dict.fromkeys(tuple(sorted({places[name] for name in each})) for each in sets))
+                raise InvalidInput(
+                    f"workload: attribute {unknown[0]!r} is not one of the question's"
+                )
+            listed = tuple(
+                dict.fromkeys(tuple(sorted({places[name] for name in each})) for each in sets)
+            )
             if not listed or any(not 1 <= len(each) <= order for each in listed):
                 raise InvalidInput(f"workload must be sets of 1 to {order} attributes")
         return cls(chosen, tuple(schema[name].size for name in chosen), order, listed)
@@ -67,14 +78,19 @@ class Workload:
 
     @cached_property
     def sample(self) -> tuple[Places, ...]:
-        """All tables, or some drawn from so many that nobody would list them; the same ones every time."""
+        """All tables, or some drawn from so many that nobody would list them; the same ones every
+        time.
+        """
         if self.sets is not None:
             return self.sets
         every = range(len(self.names))
         if self.count <= MOST_SAMPLED:
             return tuple(combinations(every, self.order))
         draws = np.random.Generator(np.random.PCG64(self.order))
-        return tuple(tuple(sorted(draws.choice(len(every), self.order, False).tolist())) for _ in range(MOST_SAMPLED))
+        return tuple(
+            tuple(sorted(draws.choice(len(every), self.order, False).tolist()))
+            for _ in range(MOST_SAMPLED)
+        )
 
     @cached_property
     def mean_cells(self) -> float:
@@ -99,7 +115,10 @@ class Workload:
     def all_sets(self, order: int, most: int) -> tuple[Places, ...]:
         """Every set of so many attributes; refused beyond ``most`` of them."""
         if comb(len(self.names), order) > most:
-            raise InvalidInput(f"there are {comb(len(self.names), order)} sets of {order} attributes, more than {most}")
+            raise InvalidInput(
+                f"there are {comb(len(self.names), order)} sets of {order} attributes, more than "
+                f"{most}"
+            )
         return tuple(islice(combinations(range(len(self.names)), order), most))
 
     def shape(self, places: Places) -> tuple[int, ...]:
@@ -116,7 +135,9 @@ class Workload:
         known = {name: place for place, name in enumerate(self.names)}
         for name in names:
             if name not in known:
-                raise InvalidInput(f"attribute {name!r} is not in the plan (it has: {', '.join(self.names)})")
+                raise InvalidInput(
+                    f"attribute {name!r} is not in the plan (it has: {', '.join(self.names)})"
+                )
         if not names or len(set(names)) < len(names):
             raise InvalidInput("a marginal must have one or more different attributes")
         return tuple(known[name] for name in names)
@@ -125,8 +146,13 @@ class Workload:
 def _check(schema: Schema, name: str) -> None:
     attribute = schema[name]
     if isinstance(attribute, Items):
-        raise InvalidInput(f"attribute {name!r} is a set of items; Marginals takes attributes of a single value")
+        raise InvalidInput(
+            f"attribute {name!r} is a set of items; Marginals takes attributes of a single value"
+        )
     if attribute.is_open:
-        raise InvalidInput(f"attribute {name!r} is an open alphabet; Marginals takes attributes whose values are known")
+        raise InvalidInput(
+            f"attribute {name!r} is an open alphabet; Marginals takes attributes whose values are "
+            "known"
+        )
     if not attribute.sensitive:
         raise InvalidInput(f"attribute {name!r} is public; only sensitive attributes are whispered")

@@ -42,4 +42,6 @@ def method(name: str) -> Method:
     for each in METHODS:
         if each.name == wanted:
             return each
-    raise InvalidInput(f"method ({name}) must be one of {', '.join([AUTO, *(each.name for each in METHODS)])}")
+    raise InvalidInput(
+        f"method ({name}) must be one of {', '.join([AUTO, *(each.name for each in METHODS)])}"
+    )

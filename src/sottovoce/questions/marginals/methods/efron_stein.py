@@ -1,21 +1,24 @@
-"""Signs decoded by the Efron-Stein decomposition: a table is a sum of orthogonal components, one for each set in it.
+"""Signs decoded by the Efron-Stein decomposition: a table is a sum of orthogonal components, one
+for each set in it.
 
-For an attribute of K values let H be the smallest power of two that holds them, and h_r the rows r = 1 .. H - 1 of the
-Hadamard matrix on its first K columns, with means m_r and centred rows c_r = h_r - m_r. Three sums carry everything:
+For an attribute of K values let H be the smallest power of two that holds them, and h_r the rows r
+= 1 .. H - 1 of the Hadamard matrix on its first K columns, with means m_r and centred rows c_r =
+h_r - m_r. Three sums carry everything:
 
     sum c_r c_r' = H (I - J/K)        sum c_r m_r = 0        sum m_r^2 = (H - K)/K
 
-The centred rows are a tight frame of the K - 1 dimensions of functions of mean zero. A person of cohort (B, r) tells
-the product of her signs, whose mean is theta_B(r) = sum over S within B of (prod over B - S of m_r) <c_r on S, f_S>,
-with f_S the component of the table over S: a sign of more attributes tells of fewer as well. With w_B people for each
-character of B, least squares over everybody is diagonal in S, because of the second sum:
+The centred rows are a tight frame of the K - 1 dimensions of functions of mean zero. A person of
+cohort (B, r) tells the product of her signs, whose mean is theta_B(r) = sum over S within B of
+(prod over B - S of m_r) <c_r on S, f_S>, with f_S the component of the table over S: a sign of more
+attributes tells of fewer as well. With w_B people for each character of B, least squares over
+everybody is diagonal in S, because of the second sum:
 
     f_S = (1/L_S) sum over r on S of c_r phi_S(r)
     phi_S(r) = sum over B containing S and r on B - S of w_B (prod over B - S of m_r) theta_B(r)
     L_S = (prod over S of H) sum over B containing S of w_B prod over B - S of (H - K)/K
 
-By Gauss and Markov no unbiased linear decoding of the same reports has less variance, the inverse Hadamard transform
-included; for powers of two the two are equal.
+By Gauss and Markov no unbiased linear decoding of the same reports has less variance, the inverse
+Hadamard transform included; for powers of two the two are equal.
 """
 
 from __future__ import annotations
@@ -48,7 +51,12 @@ from sottovoce.questions.marginals.methods.coefficients import (
     parts,
     too_many,
 )
-from sottovoce.questions.marginals.models.signs import hadamard, sign_count, sign_family, sign_shares
+from sottovoce.questions.marginals.models.signs import (
+    hadamard,
+    sign_count,
+    sign_family,
+    sign_shares,
+)
 from sottovoce.questions.marginals.models.structure import spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -56,8 +64,10 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-POOLING_WORK = 1 << 28  # characters times their parts up to which signs of more attributes are used for fewer
-MOST_PRODUCTS = 1024  # pairs of components of a table whose covariance is worked out; it is 0 in the mean
+# characters times their parts up to which signs of more attributes are used for fewer
+POOLING_WORK = 1 << 28
+# pairs of components of a table whose covariance is worked out; it is 0 in the mean
+MOST_PRODUCTS = 1024
 CHUNK = 1 << 17
 FINENESS = 20  # steps of an attribute's weight
 SHARES = 200  # the least of the orders' tickets, for which rounding is half a per cent at most
@@ -70,13 +80,17 @@ def depth_of(work: Workload) -> int:
 
 def leaks(work: Workload) -> list[float]:
     """The sum of squared means of each attribute's rows, (H - K)/K."""
-    return [(order - size) / size for order, size in zip(orders(work.sizes), work.sizes, strict=True)]
+    return [
+        (order - size) / size for order, size in zip(orders(work.sizes), work.sizes, strict=True)
+    ]
 
 
 class EfronSteinFit(LinearFit):
     """Tables as sums of components, each from the signs that tell of it."""
 
-    def __init__(self, work: Workload, coefficients: Coefficients, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, work: Workload, coefficients: Coefficients, options: Mapping[str, Any]
+    ) -> None:
         super().__init__(work, coefficients)
         self._weights = [float(each) for each in options["weights"]]
         self._times = [0.0, *(float(each) for each in options["times"])]
@@ -88,7 +102,9 @@ class EfronSteinFit(LinearFit):
     def axis(size: int) -> Floats:
         """1/K for what does not touch the attribute, else the centred rows."""
         rows = hadamard(size)[1:, :size]
-        return np.concatenate([np.full((size, 1), 1 / size), (rows - rows.mean(1, keepdims=True)).T], axis=1)
+        return np.concatenate(
+            [np.full((size, 1), 1 / size), (rows - rows.mean(1, keepdims=True)).T], axis=1
+        )
 
     def level(self, places: Places) -> float:
         """L_S."""
@@ -96,11 +112,15 @@ class EfronSteinFit(LinearFit):
             own = prod(self._weights[place] * (len(self._rows[place]) + 1) for place in places)
             leak = leaks(self._work)
             others = [
-                self._weights[place] * leak[place] for place in range(len(self._weights)) if place not in set(places)
+                self._weights[place] * leak[place]
+                for place in range(len(self._weights))
+                if place not in set(places)
             ]
             most = min(self._depth, self._work.order - len(places))
             sums = elementary(others, most)
-            self._levels[places] = own * sum(self._times[len(places) + more] * sums[more] for more in range(most + 1))
+            self._levels[places] = own * sum(
+                self._times[len(places) + more] * sums[more] for more in range(most + 1)
+            )
         return self._levels[places]
 
     @cached_property
@@ -124,7 +144,10 @@ class EfronSteinFit(LinearFit):
                     dropped = [slot for slot in range(number + 1) if slot not in kept]
                     factor = weights * leak[:, dropped].prod(axis=1)
                     used = np.flatnonzero(factor)
-                    own = np.ascontiguousarray(members[used][:, kept]), np.ascontiguousarray(masks[used][:, kept])
+                    own = (
+                        np.ascontiguousarray(members[used][:, kept]),
+                        np.ascontiguousarray(masks[used][:, kept]),
+                    )
                     target = source.family.cohorts_of(len(kept) - 1, *own)
                     told = column[used]
                     np.add.at(totals[0], target, factor[used] * source.means[told])
@@ -134,7 +157,11 @@ class EfronSteinFit(LinearFit):
 
     def _kept(self, order: int) -> list[list[int]]:
         fewest = max(1, order - self._depth)
-        return [list(slots) for size in range(fewest, order + 1) for slots in combinations(range(order), size)]
+        return [
+            list(slots)
+            for size in range(fewest, order + 1)
+            for slots in combinations(range(order), size)
+        ]
 
     def means(self, places: Places) -> Floats:
         return self._pooled[0][self._coefficients.cohorts(places)] / self.level(places)
@@ -145,13 +172,16 @@ class EfronSteinFit(LinearFit):
     def is_unbiased(self, places: Places) -> bool:
         if len(places) > self._work.order:
             return False
-        return not any(bool(self._pooled[2][self._coefficients.cohorts(part)].any()) for part in parts(places))
+        return not any(
+            bool(self._pooled[2][self._coefficients.cohorts(part)].any()) for part in parts(places)
+        )
 
     def covariances(self, places: Places) -> Floats | float:
-        """Components S and T share the signs of all B that contain both, with c_r m_r where only one has the attribute.
+        """Components S and T share the signs of all B that contain both, with c_r m_r where only
+        one has the attribute.
 
-        They are independent if every character has as many respondents, since sum c_r m_r = 0; left out beyond
-        MOST_PRODUCTS pairs.
+        They are independent if every character has as many respondents, since sum c_r m_r = 0; left
+        out beyond MOST_PRODUCTS pairs.
         """
         leak = leaks(self._work)
         leaking = [place for place in places if leak[place] > 0]
@@ -162,20 +192,37 @@ class EfronSteinFit(LinearFit):
         total = np.zeros(self._work.shape(places))
         for union in parts(places):
             shared = self._pooled[1][self._coefficients.cohorts(union)]
-            choices = [("both", "one", "other") if leak[place] > 0 else ("both",) for place in union]
+            choices = [
+                ("both", "one", "other") if leak[place] > 0 else ("both",) for place in union
+            ]
             for states in product(*choices):
                 pair = dict(zip(union, states, strict=True))
-                one, other = (tuple(p for p in union if pair[p] in ("both", side)) for side in ("one", "other"))
+                one, other = (
+                    tuple(p for p in union if pair[p] in ("both", side))
+                    for side in ("one", "other")
+                )
                 if one and other and one != other:
                     matrices = [self._squared(place, pair.get(place)) for place in places]
-                    inside = [matrix for place, matrix in zip(places, matrices, strict=True) if place in pair]
+                    inside = [
+                        matrix
+                        for place, matrix in zip(places, matrices, strict=True)
+                        if place in pair
+                    ]
                     added = along(shared, inside) / (self.level(one) * self.level(other))
-                    outside = prod(float(m[0, 0]) for p, m in zip(places, matrices, strict=True) if p not in pair)
-                    total += outside * added.reshape([self._work.sizes[p] if p in pair else 1 for p in places])
+                    outside = prod(
+                        float(m[0, 0])
+                        for p, m in zip(places, matrices, strict=True)
+                        if p not in pair
+                    )
+                    total += outside * added.reshape(
+                        [self._work.sizes[p] if p in pair else 1 for p in places]
+                    )
         return total
 
     def _squared(self, place: int, state: str | None) -> Floats:
-        """What a sign's variance adds to each value, for an attribute of both components, of one, or of neither."""
+        """What a sign's variance adds to each value, for an attribute of both components, of one,
+        or of neither.
+        """
         size = self._work.sizes[place]
         centred = self._axes[place][:, 1:]
         if state is None:
@@ -188,20 +235,22 @@ class EfronSteinFit(LinearFit):
 
 @dataclass(frozen=True)
 class Allotment:
-    """How many people each character gets, and the error that follows; attributes of one size are treated alike.
+    """How many people each character gets, and the error that follows; attributes of one size are
+    treated alike.
 
-    A character of S, |S| = r attributes, has times_r prod over S of weight tickets, and in proportion w_S people. Over
-    the tables A of the workload and S within A the squared error is
+    A character of S, |S| = r attributes, has times_r prod over S of weight tickets, and in
+    proportion w_S people. Over the tables A of the workload and S within A the squared error is
 
         E = sum of a_S(A)/L_S,    a_S(A) = prod over S of (K - 1) prod over A - S of 1/K,
 
-    at the cost of sum over S of w_S prod over S of (H - 1) people. Without leaks (H = K), L_S = w_S prod over S of H,
-    and for equal weights E is least for
+    at the cost of sum over S of w_S prod over S of (H - 1) people. Without leaks (H = K), L_S = w_S
+    prod over S of H, and for equal weights E is least for
 
-        times_r proportional to sqrt(A_r/N_r),    A_r = sum over A and |S| = r of a_S(A)/prod over S of H,
+        times_r proportional to sqrt(A_r/N_r),    A_r = sum over A and |S| = r of a_S(A)/prod over S
+        of H,
 
-    with N_r characters of order r: the square root of how often the workload uses one. From there a descent settles the
-    leaks and the weights of attributes of other sizes.
+    with N_r characters of order r: the square root of how often the workload uses one. From there a
+    descent settles the leaks and the weights of attributes of other sizes.
     """
 
     work: Workload
@@ -212,10 +261,14 @@ class Allotment:
 
     @cached_property
     def _uses(self) -> tuple[Any, Floats]:
-        """(how many attributes of each size a set S has, the mean over tables of a_S / prod H over such S)."""
+        """(how many attributes of each size a set S has, the mean over tables of a_S / prod H over
+        such S).
+        """
         tables = Counter(self._kind(places) for places in self.work.sample)
         ways: Counter[tuple[int, ...]] = Counter()
-        inside = [(size - 1) / order for size, order in zip(self.sizes, orders(self.sizes), strict=True)]
+        inside = [
+            (size - 1) / order for size, order in zip(self.sizes, orders(self.sizes), strict=True)
+        ]
         for table, often in tables.items():
             for kind in product(*(range(most + 1) for most in table)):
                 if any(kind):
@@ -229,7 +282,9 @@ class Allotment:
         return tuple(sum(self.work.sizes[place] == size for place in places) for size in self.sizes)
 
     def error(self, times: Floats, weights: Floats) -> float:
-        """E times the people per ticket: the squared error if one person answered in all, with 1/kappa^2 = 1."""
+        """E times the people per ticket: the squared error if one person answered in all, with
+        1/kappa^2 = 1.
+        """
         kinds, uses = self._uses
         depth = depth_of(self.work)
         leak = dict(zip(self.work.sizes, leaks(self.work), strict=True))
@@ -245,7 +300,9 @@ class Allotment:
         level = np.zeros(len(kinds))
         for more in range(depth + 1):
             reached = own + more <= self.work.order
-            level += np.where(reached, times[np.minimum(own + more, self.work.order) - 1] * sums[more], 0.0)
+            level += np.where(
+                reached, times[np.minimum(own + more, self.work.order) - 1] * sums[more], 0.0
+            )
         level *= np.prod(np.asarray(weights) ** kinds, axis=1)
         return float((uses / level).sum() * self.tickets(times, weights))
 
@@ -287,7 +344,8 @@ def _allotted(work: Workload) -> tuple[Floats, Floats]:
 
 
 class EfronStein(Method):
-    """One sign each, as often as the workload uses it; categories are decoded by orthogonal components.
+    """One sign each, as often as the workload uses it; categories are decoded by orthogonal
+    components.
 
     People are shared out over orders and attributes by :class:`Allotment`.
     """
@@ -304,25 +362,39 @@ class EfronStein(Method):
         allotment = Allotment(work)
         times, weights = _allotted(work)
         for fineness in (FINENESS, 10, 5, 2, 1):
-            steps = np.maximum(1, np.round(weights / weights.max() * fineness)) if len(weights) > 1 else np.ones(1)
-            scale = weights[0] / steps[0]  # of a weight, by which an order r's tickets shrink r times
+            steps = (
+                np.maximum(1, np.round(weights / weights.max() * fineness))
+                if len(weights) > 1
+                else np.ones(1)
+            )
+            # of a weight, by which an order r's tickets shrink r times
+            scale = weights[0] / steps[0]
             exact = np.array([each * scale ** (place + 1) for place, each in enumerate(times)])
             whole = np.maximum(1, np.round(exact / exact.min() * SHARES))
             if allotment.tickets(whole, steps) < MOST_TICKETS / 4 and whole.max() < 1 << 53:
                 break
         by_size = {size: int(step) for size, step in zip(allotment.sizes, steps, strict=True)}
-        return {"weights": [by_size[size] for size in work.sizes], "times": [int(each) for each in whole]}
+        return {
+            "weights": [by_size[size] for size in work.sizes],
+            "times": [int(each) for each in whole],
+        }
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Signs:
+    def cohorts(
+        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
+    ) -> Signs:
         if len(options["times"]) != work.order:
             raise InvalidInput(f"times must be {work.order} numbers, one for each order")
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
         return sign_family(schema, work.names, options["weights"], blocks, epsilon)
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> EfronSteinFit:
+    def fit(
+        self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]
+    ) -> EfronSteinFit:
         return EfronSteinFit(work, Coefficients(aggregate), options)
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(
+        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
+    ) -> list[float]:
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
         return sign_shares(work.sizes, options["weights"], blocks, parts)
 
@@ -335,26 +407,45 @@ class EfronStein(Method):
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
         weights = np.array([by_size[size] for size in allotment.sizes], float)
         total = allotment.tickets(times, weights)
-        # so many people for each character of an order, in the mean over its characters; some get nobody
-        own = [weight * (order - 1) for weight, order in zip(options["weights"], orders(work.sizes), strict=True)]
+        # so many people for each character of an order, in the mean over its characters; some get
+        # nobody
+        own = [
+            weight * (order - 1)
+            for weight, order in zip(options["weights"], orders(work.sizes), strict=True)
+        ]
         mean = [
             each * tickets / number * terms.people / total
-            for each, tickets, number in zip(times, elementary(own, work.order)[1:], counts(work), strict=True)
+            for each, tickets, number in zip(
+                times, elementary(own, work.order)[1:], counts(work), strict=True
+            )
         ]
         heard = np.array([1 / (each * inverse_mean(each)) for each in mean])
-        error = allotment.error(times * heard, weights) * total / allotment.tickets(times * heard, weights)
+        error = (
+            allotment.error(times * heard, weights)
+            * total
+            / allotment.tickets(times * heard, weights)
+        )
         structure = float(np.mean([spread(work, places) for places in work.sample]))
         mass = float(np.mean([squared_mass(work, places) for places in work.sample]))
-        return error * debias(terms.epsilon) / terms.people + exp(-mean[-1]) * structure - (1 - mass) / terms.people
+        return (
+            error * debias(terms.epsilon) / terms.people
+            + exp(-mean[-1]) * structure
+            - (1 - mass) / terms.people
+        )
 
     def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
         shares = ", ".join(f"{share:.0%}" for share in people_shares(work, options))
-        return f"{sum(counts(work)):,} signs; of the people {shares} tell one of 1, 2, ... attributes"
+        return (
+            f"{sum(counts(work)):,} signs; of the people {shares} tell one of 1, 2, ... attributes"
+        )
 
 
 def people_shares(work: Workload, options: Mapping[str, Any]) -> list[float]:
     """The share of the people who tell signs of 1, 2, ... attributes."""
-    own = [weight * (order - 1) for weight, order in zip(options["weights"], orders(work.sizes), strict=True)]
+    own = [
+        weight * (order - 1)
+        for weight, order in zip(options["weights"], orders(work.sizes), strict=True)
+    ]
     tickets: Sequence[Any] = elementary(own, work.order)[1:]
     each = [times * count for times, count in zip(options["times"], tickets, strict=True)]
     return [one / sum(each) for one in each]

@@ -37,7 +37,8 @@ WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
 
 
 def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list[Floats]:
-    """The sums of a whole table (flat, over attributes of ``sizes``) for each set of attributes, flat.
+    """The sums of a whole table (flat, over attributes of ``sizes``) for each set of attributes,
+    flat.
 
     Sets that leave out the same first attributes share the sums over them.
 
@@ -45,17 +46,30 @@ def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list
     [array([ 3., 12.]), array([3., 5., 7.])]
     """
     found: dict[Places, Floats] = {}
-    _walk(np.asarray(table).reshape(1, -1), 0, sizes, [(each, each) for each in dict.fromkeys(sets)], found)
+    _walk(
+        np.asarray(table).reshape(1, -1),
+        0,
+        sizes,
+        [(each, each) for each in dict.fromkeys(sets)],
+        found,
+    )
     return [found[each] for each in sets]
 
 
 def _walk(
-    part: Floats, place: int, sizes: Sequence[int], wanted: list[tuple[Places, Places]], found: dict[Places, Floats]
+    part: Floats,
+    place: int,
+    sizes: Sequence[int],
+    wanted: list[tuple[Places, Places]],
+    found: dict[Places, Floats],
 ) -> None:
-    """``part``: cells kept x cells of the attributes from ``place`` on; ``wanted``: sets, and what of them is ahead."""
+    """``part``: cells kept x cells of the attributes from ``place`` on; ``wanted``: sets, and what
+    of them is ahead.
+    """
     ready = [own for own, ahead in wanted if not ahead]
     if ready:
-        found[ready[0]] = part.sum(axis=1)  # two sets with the same attributes behind and none ahead are one
+        # two sets with the same attributes behind and none ahead are one
+        found[ready[0]] = part.sum(axis=1)
     ahead = [each for each in wanted if each[1]]
     if not ahead:
         return
@@ -69,7 +83,9 @@ def _walk(
 
 
 class FullFit(Fit):
-    """Sums of the estimated cells; the variance of a sum is the oracle's own for so many of them."""
+    """Sums of the estimated cells; the variance of a sum is the oracle's own for so many
+    of them.
+    """
 
     errors: ClassVar[str] = CLOSED_FORM
 
@@ -91,7 +107,9 @@ class FullFit(Fit):
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         tables = self.tables(sets)
         out = [np.zeros(0)] * len(tables)
-        for cells in {table.size for table in tables}:  # together, since what a sketch's state tells is slow to find
+        for cells in {
+            table.size for table in tables
+        }:  # together, since what a sketch's state tells is slow to find
             alike = [number for number, table in enumerate(tables) if table.size == cells]
             sums = np.concatenate([tables[number] for number in alike])
             found = self._sum_variances(self._oracle.size // cells, sums)
@@ -100,7 +118,9 @@ class FullFit(Fit):
         return out
 
     def _sum_variances(self, count: int, sums: Floats) -> Floats:
-        """Variances of the errors of sums of ``count`` cells each; what a sketch's state tells of them counts too."""
+        """Variances of the errors of sums of ``count`` cells each; what a sketch's state tells of
+        them counts too.
+        """
         if self._oracle.uses_state:
             return self._oracle.sum_variances(self._aggregate.state(0), self._people, count, sums)
         return self._oracle.sum_noise(self._people, count).variance(np.clip(sums, 0, 1))
@@ -120,7 +140,9 @@ class Full(Method):
 
     def refuse(self, work: Workload, terms: Terms) -> str | None:
         if _all_cells(work) > self.most:
-            return f"the whole table has {_grouped(_all_cells(work))} cells, more than {self.most:,}"
+            return (
+                f"the whole table has {_grouped(_all_cells(work))} cells, more than {self.most:,}"
+            )
         try:
             self.oracle(work, terms.epsilon, self.settle(work, terms))
         except InvalidInput as wrong:
@@ -133,13 +155,19 @@ class Full(Method):
         assert isinstance(made, PureOracle)
         return made
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
-        return Listed([Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))])
+    def cohorts(
+        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
+    ) -> Family:
+        return Listed(
+            [Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))]
+        )
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), aggregate)
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(
+        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
+    ) -> list[float]:
         return [1.0] * len(parts)
 
     def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
@@ -161,7 +189,9 @@ class InputRandomizedResponse(Full):
 
     name: ClassVar[str] = "inp-rr"
     about: ClassVar[str] = "the whole table by symmetric unary encoding"
-    source: ClassVar[str] = "cormode2018marginal, section 4.2, theorem 4.3 corrected, see docs/errata"
+    source: ClassVar[str] = (
+        "cormode2018marginal, section 4.2, theorem 4.3 corrected, see docs/errata"
+    )
     oracle_name: ClassVar[str] = "sue"
     most: ClassVar[int] = MOST_BITS
 
@@ -187,7 +217,9 @@ class InputLocalHashing(Full):
 
 
 class FullContingency(Full):
-    """Randomized response or unary encoding by the size of the whole table; hashing where a bit each is too much."""
+    """Randomized response or unary encoding by the size of the whole table; hashing where a bit
+    each is too much.
+    """
 
     name: ClassVar[str] = "fc"
     about: ClassVar[str] = "the whole table by the better of two oracles"
@@ -199,8 +231,9 @@ class FullContingency(Full):
 class InputSketch(Full):
     """The whole table in a count-mean sketch: one sign of one row each.
 
-    ``hashes`` rows of ``width`` buckets (powers of two), drawn by ``salt``. By default a row has a bucket for every
-    cell, since sums of cells suffer from narrow rows, and there are as many rows as a million numbers hold.
+    ``hashes`` rows of ``width`` buckets (powers of two), drawn by ``salt``. By default a row has a
+    bucket for every cell, since sums of cells suffer from narrow rows, and there are as many rows
+    as a million numbers hold.
     """
 
     name: ClassVar[str] = "inp-htcms"
@@ -212,21 +245,28 @@ class InputSketch(Full):
     def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
         unknown = [key for key in options if key not in ("hashes", "width", "salt")]
         if unknown:
-            raise InvalidInput(f"option {unknown[0]!r} is not one of {self.name}'s (hashes, width, salt)")
+            raise InvalidInput(
+                f"option {unknown[0]!r} is not one of {self.name}'s (hashes, width, salt)"
+            )
         holding = 1 << (_all_cells(work) - 1).bit_length()
-        width = power_of_two("width", options.get("width", min(max(holding, WIDTHS[0]), WIDTHS[1])), 2, SKETCH // 2)
+        width = power_of_two(
+            "width", options.get("width", min(max(holding, WIDTHS[0]), WIDTHS[1])), 2, SKETCH // 2
+        )
         hashes = power_of_two("hashes", options.get("hashes", SKETCH // width), 2, SKETCH // width)
         salt = whole("salt", options.get("salt", _salt(work)), 0, LARGEST_SALT)
         return {"hashes": hashes, "width": width, "salt": str(salt)}
 
-    def oracle(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> HadamardCountMeanSketch:
+    def oracle(
+        self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
+    ) -> HadamardCountMeanSketch:
         made = oracle(self.oracle_name, size=_all_cells(work), epsilon=epsilon, **options)
         assert isinstance(made, HadamardCountMeanSketch)
         return made
 
     def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         chosen = self.oracle(work, terms.epsilon, options)
-        # the spread of a sum, added up over the cells of a table: all cells' squares, each table's own
+        # the spread of a sum, added up over the cells of a table: all cells' squares, each table's
+        # own
         whole_mass = squared_mass(work, tuple(range(len(work.sizes))))
         tables = np.array([squared_mass(work, each) for each in work.sample])
         shared = chosen.collision_variance((chosen.size - 2) * whole_mass + tables)

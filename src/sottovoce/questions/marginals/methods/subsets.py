@@ -1,4 +1,6 @@
-"""One cohort for every table that is asked for: its people report the table's cell, and nothing is shared."""
+"""One cohort for every table that is asked for: its people report the table's cell, and nothing is
+shared.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
 
 
 class Views:
-    """The tables that are asked for, each by a cohort of its own: those listed, or all of so many attributes."""
+    """The tables that are asked for, each by a cohort of its own: those listed, or all of so many
+    attributes.
+    """
 
     def __init__(self, work: Workload) -> None:
         self._count, self._order, self._is_complete = len(work.names), work.order, work.sets is None
-        self.listed = tuple(combinations(range(self._count), self._order)) if work.sets is None else work.sets
+        self.listed = (
+            tuple(combinations(range(self._count), self._order)) if work.sets is None else work.sets
+        )
         self._index = {view: number for number, view in enumerate(self.listed)}
         self._known: dict[Places, tuple[int, ...]] = {}
 
@@ -69,7 +75,9 @@ class Views:
 
 
 class Source(NamedTuple):
-    """A view that tells of a set: how many people it asks, and the error's law of the set's cells."""
+    """A view that tells of a set: how many people it asks,
+    and the error's law of the set's cells.
+    """
 
     people: float
     noise: Noise
@@ -82,24 +90,39 @@ def source_of(oracle: Oracle, people: float, cells: int) -> Source:
 
 
 def shares(sources: Sequence[Source], cells: int) -> Floats:
-    """What each source counts in the average of all: the inverse of its variance at an even table."""
+    """What each source counts in the average of all:
+    the inverse of its variance at an even table.
+    """
     # known before the answers, so that the average stays unbiased
     even = 1 / cells
-    weights = np.array([1 / (s.noise.floor + s.noise.slope * even + even * (1 - even) / s.people) for s in sources])
+    weights = np.array(
+        [1 / (s.noise.floor + s.noise.slope * even + even * (1 - even) / s.people) for s in sources]
+    )
     return np.asarray(weights / weights.sum())
 
 
 def average_noise(sources: Sequence[Source], weights: Floats, people: int) -> tuple[Noise, float]:
-    """The privacy noise of an average, and what f(1 - f) counts in its variance since cohorts are random people."""
-    floor = sum(weight**2 * source.noise.floor for weight, source in zip(weights, sources, strict=True))
-    slope = sum(weight**2 * source.noise.slope for weight, source in zip(weights, sources, strict=True))
+    """The privacy noise of an average, and what f(1 - f) counts in its variance since cohorts are
+    random people.
+    """
+    floor = sum(
+        weight**2 * source.noise.floor for weight, source in zip(weights, sources, strict=True)
+    )
+    slope = sum(
+        weight**2 * source.noise.slope for weight, source in zip(weights, sources, strict=True)
+    )
     # cohorts are drawn without replacement: Var[sum w f_c] = f(1 - f) (sum w^2/n_c - 1/n)
-    drawn = sum(weight**2 / source.people for weight, source in zip(weights, sources, strict=True)) - 1 / people
+    drawn = (
+        sum(weight**2 / source.people for weight, source in zip(weights, sources, strict=True))
+        - 1 / people
+    )
     return Noise(float(floor), float(slope)), max(float(drawn), 0.0)
 
 
 class SubsetsFit(Fit):
-    """A set's table from every view that contains it, averaged; other sets by maximum entropy from those."""
+    """A set's table from every view that contains it, averaged; other sets by maximum entropy from
+    those.
+    """
 
     errors: ClassVar[str] = f"{CLOSED_FORM}; {BOOTSTRAP} where reconstructed"
 
@@ -161,10 +184,14 @@ class SubsetsFit(Fit):
         while level:
             known = {each for each in level if self._heard(each)}
             found += sorted(known)
-            level = {sub for each in level - known for sub in combinations(each, len(each) - 1) if sub}
+            level = {
+                sub for each in level - known for sub in combinations(each, len(each) - 1) if sub
+            }
         return found if len({len(each) for each in found}) <= 1 else maximal(found)
 
-    def _maximum_entropy(self, places: Places, pieces: Sequence[Places], tables: Sequence[Floats]) -> Floats:
+    def _maximum_entropy(
+        self, places: Places, pieces: Sequence[Places], tables: Sequence[Floats]
+    ) -> Floats:
         """A fit for each row of the pieces' tables, each first brought to the simplex."""
         shape, cells = self._work.shape(places), self._work.cells(places)
         axes = [tuple(places.index(place) for place in piece) for piece in pieces]
@@ -179,12 +206,16 @@ class SubsetsFit(Fit):
             cells = self._work.cells(places)
             tables = [each[None] for each in self.tables(pieces)]
             self._fitted[places] = (
-                self._maximum_entropy(places, pieces, tables)[0] if pieces else np.full(cells, 1 / cells)
+                self._maximum_entropy(places, pieces, tables)[0]
+                if pieces
+                else np.full(cells, 1 / cells)
             )
         return self._fitted[places]
 
     def _reconstruction_variance(self, places: Places) -> Floats:
-        """How far fits to noisy pieces of the fitted table fall from it; more if the set should have been asked."""
+        """How far fits to noisy pieces of the fitted table fall from it; more if the set should
+        have been asked.
+        """
         if places not in self._spread:
             pieces, fitted = self._pieces(places), self._reconstruction(places)
             spread = np.zeros(fitted.size)
@@ -195,16 +226,23 @@ class SubsetsFit(Fit):
                 errors = [np.sqrt(each) for each in self.variances(pieces)]
                 steps = fitted.size * len(pieces) * LEAST_ROUNDS
                 rows = min(max(MOST_STEPS // steps, RESAMPLED[0]), RESAMPLED[1])
-                noisy = [t + e * draws.standard_normal((rows, t.size)) for t, e in zip(true, errors, strict=True)]
+                noisy = [
+                    t + e * draws.standard_normal((rows, t.size))
+                    for t, e in zip(true, errors, strict=True)
+                ]
                 spread = ((self._maximum_entropy(places, pieces, noisy) - fitted) ** 2).mean(axis=0)
             if len(places) <= self._views.widest or len(set().union(*pieces)) < len(places):
                 # nobody was asked what could have been: as if one person had been, truthfully
                 plausible = np.clip(fitted, 1 / fitted.size, 1 - 1 / fitted.size)
                 spread = spread + plausible * (1 - plausible)
             if self._views.widest < 2:  # nobody was asked how attributes go together
-                spread = spread + unknown_variances(self._work, places, fitted, combinations(places, 2))
+                spread = spread + unknown_variances(
+                    self._work, places, fitted, combinations(places, 2)
+                )
             elif len(places) > self._views.widest:  # structure that smaller tables cannot show
-                spread = spread + TRIPLE_TIE**2 * comb(len(places), self._views.widest + 1) * fitted**2
+                spread = (
+                    spread + TRIPLE_TIE**2 * comb(len(places), self._views.widest + 1) * fitted**2
+                )
             self._spread[places] = spread
         return self._spread[places]
 
@@ -222,7 +260,9 @@ class SubsetsFit(Fit):
         for each, table in zip(sets, self.tables(sets), strict=True):
             heard = self._heard(each)
             out.append(
-                self._average_variance(each, heard, table) if heard else self._reconstruction_variance(each).copy()
+                self._average_variance(each, heard, table)
+                if heard
+                else self._reconstruction_variance(each).copy()
             )
         return out
 
@@ -248,11 +288,16 @@ class PerTable(Method):
             return f"there are {count:,} tables, more than {MOST_VIEWS:,}"
         if count > terms.people:
             return f"there are {count:,} tables and {terms.people:,} people, less than one for each"
-        sizes = {work.cells(each) for each in work.sets} if work.sets else {prod(sorted(work.sizes)[-work.order :])}
+        sizes = (
+            {work.cells(each) for each in work.sets}
+            if work.sets
+            else {prod(sorted(work.sizes)[-work.order :])}
+        )
         largest = max(sizes)
         if largest > self.most or largest * count > MOST_NUMBERS:
             return (
-                f"{count:,} tables of up to {largest:,} cells are too many numbers: a table must have at most "
+                f"{count:,} tables of up to {largest:,} cells are too many numbers: a table must "
+                "have at most "
                 f"{self.most:,}, all together {MOST_NUMBERS:,}"
             )
         try:
@@ -261,7 +306,9 @@ class PerTable(Method):
             return str(wrong)
         return None
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> Family:
+    def cohorts(
+        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
+    ) -> Family:
         if work.sets is None:
             return Subsets(schema, work.names, work.order, self.oracle_name, epsilon, oracle_by)
         encodings = [Cells.of(schema, *work.attributes(each)) for each in work.sets]
@@ -271,12 +318,17 @@ class PerTable(Method):
     def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
         return SubsetsFit(work, Views(work), aggregate)
 
-    def shares(self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]) -> list[float]:
+    def shares(
+        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
+    ) -> list[float]:
         if work.sets is not None:
             return view_shares(work.sets, parts)
         # of the sets of k attributes, those that hold r given ones:  C(d - r, k - r) / C(d, k)
         count, order = len(work.names), work.order
-        inside = [comb(count - len(part), order - len(part)) if len(part) <= order else 0 for part in parts]
+        inside = [
+            comb(count - len(part), order - len(part)) if len(part) <= order else 0
+            for part in parts
+        ]
         return [holding / comb(count, order) for holding in inside]
 
     def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
@@ -285,14 +337,20 @@ class PerTable(Method):
         errors = []
         for places in work.sample:
             cells = work.cells(places)
-            told = [places] if views is None else [views.listed[number] for number in views.containing(places)]
+            told = (
+                [places]
+                if views is None
+                else [views.listed[number] for number in views.containing(places)]
+            )
             sources = []
             for size in map(work.cells, told):
                 if size not in oracles:
                     oracles[size] = oracle_by(self.oracle_name, size, terms.epsilon)
                 sources.append(source_of(oracles[size], terms.people / work.count, cells))
             noise, drawn = average_noise(sources, shares(sources, cells), terms.people)
-            errors.append(cells * noise.floor + noise.slope + drawn * (1 - squared_mass(work, places)))
+            errors.append(
+                cells * noise.floor + noise.slope + drawn * (1 - squared_mass(work, places))
+            )
         return float(np.mean(errors))
 
     def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
@@ -320,7 +378,9 @@ class MarginalPreferentialSampling(PerTable):
 
 
 class MarginalHadamard(PerTable):
-    """The sign of one Hadamard coefficient of one table; a table of any sizes is filled up to a power of two cells."""
+    """The sign of one Hadamard coefficient of one table; a table of any sizes is filled up to a
+    power of two cells.
+    """
 
     name: ClassVar[str] = "marg-ht"
     about: ClassVar[str] = "each table by one of its Hadamard coefficients"
@@ -330,7 +390,9 @@ class MarginalHadamard(PerTable):
 
 
 class AllMarginals(PerTable):
-    """Randomized response or unary encoding by the size of each table; hashing where a bit each is too much."""
+    """Randomized response or unary encoding by the size of each table; hashing where a bit each is
+    too much.
+    """
 
     name: ClassVar[str] = "am"
     about: ClassVar[str] = "each table by the better of two oracles"

@@ -1,7 +1,7 @@
 """Views: what methods share whose cohorts each report the table of a few attributes.
 
-A view's table comes unbiased from its cohort. Where it is repaired afterwards no formula gives the errors, so they are
-found by asking simulated crowds again that answer as the fitted tables say.
+A view's table comes unbiased from its cohort. Where it is repaired afterwards no formula gives the
+errors, so they are found by asking simulated crowds again that answer as the fitted tables say.
 """
 
 from __future__ import annotations
@@ -26,15 +26,22 @@ from sottovoce.protocol.encodings import Ask, Encoding
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats
-from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE, UNKNOWN_TIE
+from sottovoce.questions.marginals.models.structure import (
+    EVENNESS,
+    PAIR_TIE,
+    TRIPLE_TIE,
+    UNKNOWN_TIE,
+)
 from sottovoce.questions.marginals.workload import Places, Workload
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 REPLICATES = 24  # simulated crowds behind the errors
-MOST_REPLAYED = 2048  # people of a view in a simulated crowd; with more, their errors are scaled down to size
-SMOOTHING = 0.2  # of a cell's variance is the mean of its table: few replicates say little of cells held at 0
+# people of a view in a simulated crowd; with more, their errors are scaled down to size
+MOST_REPLAYED = 2048
+# of a cell's variance is the mean of its table: few replicates say little of cells held at 0
+SMOOTHING = 0.2
 MOST_PAIRS = 100  # that the usual tie of a pair is taken from
 SMALLEST_VARIANCE = 1e-15  # epsilon may be so large that nothing is noisy
 SEED = 20_240_229
@@ -42,7 +49,9 @@ SEED = 20_240_229
 
 def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Family:
     """One cohort per view, all of the same weight."""
-    return Listed([Cohort((Ask(each, oracle),)) for each, oracle in zip(encodings, oracles, strict=True)])
+    return Listed(
+        [Cohort((Ask(each, oracle),)) for each, oracle in zip(encodings, oracles, strict=True)]
+    )
 
 
 def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
@@ -53,19 +62,24 @@ def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
         raise InvalidInput(f"{method}: views must be lists of places") from None
     for view in made:
         if not view or list(view) != sorted(set(view)) or view[0] < 0 or view[-1] >= points:
-            raise InvalidInput(f"{method}: view {list(view)} must be increasing places below {points}")
+            raise InvalidInput(
+                f"{method}: view {list(view)} must be increasing places below {points}"
+            )
     if not made or len(set(made)) < len(made):
         raise InvalidInput(f"{method}: views must be one or more, each once")
     return made
 
 
 def contrast_variance(oracle: Oracle, people: int) -> float:
-    """Variance of a contrast (weights that sum to 0, their squares to 1) of the estimated cells, all equally frequent.
+    """Variance of a contrast (weights that sum to 0, their squares to 1) of the estimated cells,
+    all equally frequent.
 
-    Sums of cells over attributes differ by contrasts, and the total is known, so this is the noise that matters. It is
-    a cell's own variance if cells are uncorrelated, and more where they share a fixed total.
+    Sums of cells over attributes differ by contrasts, and the total is known, so this is the noise
+    that matters. It is a cell's own variance if cells are uncorrelated, and more where they share a
+    fixed total.
     """
-    # covariance a I + b 1 1^T:  one cell a + b, two cells 2 a + 4 b,  so  a = 2 Var(one) - Var(two)/2
+    # covariance a I + b 1 1^T:  one cell a + b, two cells 2 a + 4 b,  so  a = 2 Var(one) -
+    # Var(two)/2
     one = float(oracle.sum_noise(people, 1).variance(1 / oracle.size))
     two = float(oracle.sum_noise(people, 2).variance(2 / oracle.size))
     return 2 * one - two / 2
@@ -73,7 +87,9 @@ def contrast_variance(oracle: Oracle, people: int) -> float:
 
 @dataclass(frozen=True)
 class ViewsHeard:
-    """What the cohorts of an aggregate said: the views that anybody reported, with their unbiased tables."""
+    """What the cohorts of an aggregate said: the views that anybody reported, with their unbiased
+    tables.
+    """
 
     overlap: Overlap
     cells: Floats  # the tables in one row, as the overlap lays them out
@@ -83,8 +99,12 @@ class ViewsHeard:
     oracles: tuple[Oracle, ...]
 
     @classmethod
-    def listen(cls, aggregate: Aggregate, sizes: Sequence[int], views: Sequence[Places]) -> ViewsHeard:
-        """Cohort i reports view i, over attributes of ``sizes``. Views that nobody reported are left out."""
+    def listen(
+        cls, aggregate: Aggregate, sizes: Sequence[int], views: Sequence[Places]
+    ) -> ViewsHeard:
+        """Cohort i reports view i, over attributes of ``sizes``. Views that nobody reported are
+        left out.
+        """
         kept, tables, noise, counts, oracles = [], [], [], [], []
         for index, view in enumerate(views):
             people = aggregate.cohort_people(index)
@@ -120,7 +140,9 @@ class ViewsHeard:
         return view_weights(self.oracles, self.people, self.everybody)
 
     def again(self, fitted: Floats, replicates: int = REPLICATES) -> Floats:
-        """The rows of cells that crowds of the same size would give whose views' tables are the fitted ones."""
+        """The rows of cells that crowds of the same size would give whose views' tables are the
+        fitted ones.
+        """
         draws = np.random.Generator(np.random.PCG64(SEED))
         out = np.empty((replicates, self.overlap.cells))
         alike: dict[Oracle, list[int]] = {}
@@ -133,21 +155,32 @@ class ViewsHeard:
             laws = [_summing_to_one(tables[self.overlap.slices[number]]) for number in numbers]
             codes = np.arange(oracle.size)
             for row in range(replicates):
-                counts = [draws.multinomial(crowd, law) for crowd, law in zip(crowds, laws, strict=True)]
+                counts = [
+                    draws.multinomial(crowd, law) for crowd, law in zip(crowds, laws, strict=True)
+                ]
                 values = np.repeat(np.tile(codes, len(numbers)), np.concatenate(counts))
                 payload = oracle.simulate(values, int(draws.integers(1 << 62)))
-                for number, crowd, end, law, held in zip(numbers, crowds, ends.tolist(), laws, counts, strict=True):
+                for number, crowd, end, law, held in zip(
+                    numbers, crowds, ends.tolist(), laws, counts, strict=True
+                ):
                     state = oracle.accumulate(oracle.empty(), payload[end - crowd : end])
                     found = oracle.estimate(state, crowd)[0]
-                    # the noise of the reports, and by what a random part of everybody differs from all of them
+                    # the noise of the reports, and by what a random part of everybody differs from
+                    # all of them
                     part = np.sqrt(1 - self.people[number] / self.everybody)
                     error = (found - held / crowd) + part * (held / crowd - law)
-                    out[row, self.overlap.slices[number]] = law + np.sqrt(crowd / self.people[number]) * error
+                    out[row, self.overlap.slices[number]] = (
+                        law + np.sqrt(crowd / self.people[number]) * error
+                    )
         return out
 
 
-def view_weights(oracles: Sequence[Oracle], people: Sequence[int] | NDArray[np.int64], everybody: int) -> Floats:
-    """The inverse of the variance of a contrast of each view's cells: noise, and that of a random part of everybody."""
+def view_weights(
+    oracles: Sequence[Oracle], people: Sequence[int] | NDArray[np.int64], everybody: int
+) -> Floats:
+    """The inverse of the variance of a contrast of each view's cells: noise, and that of a random
+    part of everybody.
+    """
     noise: dict[Oracle, float] = {}
     for oracle in oracles:
         if oracle not in noise:
@@ -165,9 +198,11 @@ def _summing_to_one(table: Floats) -> Floats:
 
 
 class Reconstruction:
-    """Tables of any attributes from the coefficients that all views share; rows of them give rows of tables.
+    """Tables of any attributes from the coefficients that all views share; rows of them give rows
+    of tables.
 
-    A table that lies in a view is read off; any other has maximum entropy given the tables of its parts that do.
+    A table that lies in a view is read off; any other has maximum entropy given the tables of its
+    parts that do.
     """
 
     def __init__(self, overlap: Overlap, coefficients: Floats, cells: Floats) -> None:
@@ -199,30 +234,42 @@ class Reconstruction:
         rows = len(self.coefficients)
         if not parts:
             return np.full((rows, prod(shape)), 1 / prod(shape))
-        return proportional_fits(shape, axes, [self.known(part) for part in parts]).reshape(rows, -1)
+        return proportional_fits(shape, axes, [self.known(part) for part in parts]).reshape(
+            rows, -1
+        )
 
     def chosen(self, places: Places, values: NDArray[np.int64]) -> Floats:
-        """The same for some cells alone, which are all there are: column c holds the values of cell c's places."""
+        """The same for some cells alone, which are all there are: column c holds the values of cell
+        c's places.
+        """
         targets, maps = [], []
         for part in self.parts(places):
             shape = tuple(self.overlap.sizes[place] for place in part)
             targets.append(self.known(part))
-            maps.append(np.ravel_multi_index(tuple(values[places.index(place)] for place in part), shape))
+            maps.append(
+                np.ravel_multi_index(tuple(values[places.index(place)] for place in part), shape)
+            )
         return fit_cells(values.shape[1], maps, targets, len(self.coefficients))
 
 
 def parts_in(masks: Iterable[int], places: Places) -> list[Places]:
-    """The largest sets of ``places`` that lie in one of some sets, which are given by their bits."""
+    """The largest sets of ``places`` that lie in one of some sets,
+    which are given by their bits.
+    """
     whole = sum(1 << place for place in places)
     kept: list[int] = []
-    for mask in sorted({mask & whole for mask in masks} - {0}, key=lambda own: (-own.bit_count(), own)):
+    for mask in sorted(
+        {mask & whole for mask in masks} - {0}, key=lambda own: (-own.bit_count(), own)
+    ):
         if not any(mask & other == mask for other in kept):
             kept.append(mask)
     return [tuple(place for place in places if mask >> place & 1) for mask in kept]
 
 
 class ViewFit(Fit):
-    """Tables from views, with errors by a parametric bootstrap: the crowd asked again, fitted again."""
+    """Tables from views, with errors by a parametric bootstrap: the crowd asked again, fitted
+    again.
+    """
 
     errors: ClassVar[str] = BOOTSTRAP
 
@@ -231,7 +278,9 @@ class ViewFit(Fit):
 
     @abstractmethod
     def source(self, cells: Floats, *, is_replayed: bool) -> Any:
-        """What rows of the views' cells say: ``table(places)`` in rows, ``known`` of parts of views, ``views()``."""
+        """What rows of the views' cells say: ``table(places)`` in rows, ``known`` of parts of
+        views, ``views()``.
+        """
 
     @cached_property
     def model(self) -> Any:
@@ -274,14 +323,17 @@ class ViewFit(Fit):
         if not known:
             return UNKNOWN_TIE
         squares, noises, rooms = zip(*(self._squared_tie(own) for own in known), strict=True)
-        # the square of a contrast of variance v has variance 2 v^2, and a pair has (K_a - 1)(K_b - 1) contrasts
+        # the square of a contrast of variance v has variance 2 v^2, and a pair has (K_a - 1)(K_b -
+        # 1) contrasts
         free = [prod(self.heard.overlap.sizes[place] - 1 for place in own) for own in known]
         error = sqrt(sum(2 * noise**2 / count for noise, count in zip(noises, free, strict=True)))
         most = (sum(squares) - sum(noises) + 2 * error) / sum(rooms)
         return float(max(PAIR_TIE**2, min(most, UNKNOWN_TIE)))
 
     def _squared_tie(self, pair: Places) -> tuple[float, float, float]:
-        """Sums over a pair's cells: of (f_ab - f_a f_b)^2 as heard, of its noise, and of what r^2 = 1 gives."""
+        """Sums over a pair's cells: of (f_ab - f_a f_b)^2 as heard, of its noise, and of what r^2 =
+        1 gives.
+        """
         # f_ab - f_a f_b = r sqrt(f_a (1 - f_a) f_b (1 - f_b))
         overlap, raw = self.heard.overlap, self._unrepaired
         shape = tuple(overlap.sizes[place] for place in pair)
@@ -289,7 +341,9 @@ class ViewFit(Fit):
         one, two = self.model.known(pair[:1])[0], self.model.known(pair[1:])[0]
         square = float(((table - np.outer(table.sum(1), table.sum(0))) ** 2).sum())
         noise = self._part_noise(pair)
-        noise += self._part_noise(pair[:1]) * float(two @ two) + self._part_noise(pair[1:]) * float(one @ one)
+        noise += self._part_noise(pair[:1]) * float(two @ two) + self._part_noise(pair[1:]) * float(
+            one @ one
+        )
         return square, noise, float((one * (1 - one)).sum() * (two * (1 - two)).sum()) + 1e-9
 
     @cached_property
@@ -315,33 +369,50 @@ class ViewFit(Fit):
         return not self.is_known(places)
 
 
-def tie_variances(work: Workload, places: Places, table: Floats, is_tied: Callable[[Places], bool]) -> Floats:
-    """What maximum entropy may be off by, per cell, for all up to three attributes that no view holds together."""
+def tie_variances(
+    work: Workload, places: Places, table: Floats, is_tied: Callable[[Places], bool]
+) -> Floats:
+    """What maximum entropy may be off by, per cell, for all up to three attributes that no view
+    holds together.
+    """
     if is_tied(places):
         return np.zeros(table.size)
-    parts = [own for count in range(1, min(3, len(places)) + 1) for own in combinations(places, count)]
+    parts = [
+        own for count in range(1, min(3, len(places)) + 1) for own in combinations(places, count)
+    ]
     return unknown_variances(work, places, table, [own for own in parts if not is_tied(own)])
 
 
 def unknown_variances(
-    work: Workload, places: Places, table: Floats, parts: Iterable[Places], shares: Mapping[Places, float] | None = None
+    work: Workload,
+    places: Places,
+    table: Floats,
+    parts: Iterable[Places],
+    shares: Mapping[Places, float] | None = None,
 ) -> Floats:
     """What a table may be off by, per cell, because nothing was heard of some parts of it.
 
     ``shares``: of a part, the share of its variance that is unknown; all of it unless given.
 
-    Of two attributes that nobody was asked about together any tie is as likely as any other; of three, what goes
-    beyond their pairs is as is usual.
+    Of two attributes that nobody was asked about together any tie is as likely as any other; of
+    three, what goes beyond their pairs is as is usual.
     """
     shape = work.shape(places)
     cube = table.reshape(shape)
     out = np.zeros(shape)
     odds = {}
     for axis, (place, size) in enumerate(zip(places, shape, strict=True)):
-        share = np.clip(cube.sum(axis=tuple(other for other in range(len(shape)) if other != axis)), 0.5 / size**2, 1)
-        odds[place] = ((1 - share) / share).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+        share = np.clip(
+            cube.sum(axis=tuple(other for other in range(len(shape)) if other != axis)),
+            0.5 / size**2,
+            1,
+        )
+        odds[place] = ((1 - share) / share).reshape(
+            [-1 if other == axis else 1 for other in range(len(shape))]
+        )
     for own in parts:
-        # f_S = prod f_a + r prod sqrt(f_a (1 - f_a)):  relative to f_S, r prod sqrt((1 - f_a) / f_a)
+        # f_S = prod f_a + r prod sqrt(f_a (1 - f_a)):  relative to f_S, r prod sqrt((1 - f_a) /
+        # f_a)
         square = UNKNOWN_TIE if len(own) == 2 else tie_square(work, own)
         unknown = 1.0 if shares is None else shares.get(own, 1.0)
         out += square * unknown * prod((odds[place] for place in own), start=np.ones(1))
@@ -349,7 +420,9 @@ def unknown_variances(
 
 
 def tie_square(work: Workload, places: Places) -> float:
-    """The mean squared tie of attributes beyond what fewer of them say; of one, its own distance from uniform."""
+    """The mean squared tie of attributes beyond what fewer of them say; of one, its own distance
+    from uniform.
+    """
     if len(places) == 1:
         # Var f / (f (1 - f)) at f = 1/K for a Dirichlet law of parameter a over K values
         return 1 / (work.sizes[places[0]] * EVENNESS + 1)
@@ -361,22 +434,30 @@ def tie_square(work: Workload, places: Places) -> float:
 MOST_TERMS = 15_000  # (table, subset) pairs that a prediction adds up
 MOST_SHAPES = 24  # views of different shapes that a prediction projects
 TRIALS = 64
-SATURATION = 0.3  # the error that tables made consistent and non-negative approach, however much noise there is
+# the error that tables made consistent and non-negative approach, however much noise there is
+SATURATION = 0.3
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected sum of squares of a table's errors: noise as it averages out, and what maximum entropy may miss."""
+    """The expected sum of squares of a table's errors: noise as it averages out, and what maximum
+    entropy may miss.
+    """
 
     noise: float
     reconstruction: float
 
 
-def expected(work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[int, Places] | None = None) -> Expected:
-    """The mean over the workload's tables; ``groups``: the overlap's places of each attribute, if it has several."""
-    # A table is the sum of its parts (see Overlap). The part of S, averaged over the views that hold it, has
-    # prod (K_a - 1) coefficients of variance 1 / sum of 1/(C_A Var_A), and enters the table divided by the cells of
-    # the others. Where maximum entropy fills in, others enter by their frequencies instead: sum f^2 for 1/K.
+def expected(
+    work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[int, Places] | None = None
+) -> Expected:
+    """The mean over the workload's tables; ``groups``: the overlap's places of each attribute, if
+    it has several.
+    """
+    # A table is the sum of its parts (see Overlap). The part of S, averaged over the views that
+    # hold it, has prod (K_a - 1) coefficients of variance 1 / sum of 1/(C_A Var_A), and enters the
+    # table divided by the cells of the others. Where maximum entropy fills in, others enter by
+    # their frequencies instead: sum f^2 for 1/K.
     totals = overlap.weights(weights)
     masses = [(EVENNESS + 1) / (size * EVENNESS + 1) for size in overlap.sizes]
     longest = max(3, *(len(view) for view in overlap.views))
@@ -384,7 +465,8 @@ def expected(work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[
     terms = sum(comb(len(sample[0]), count) for count in range(1, longest + 1))
     step = max(1, -(-len(sample) * terms // MOST_TERMS))
     noise = reconstruction = 0.0
-    parts: dict[Places, tuple[float | None, float]] = {}  # (its part of the noise, of the reconstruction) by attributes
+    # (its part of the noise, of the reconstruction) by attributes
+    parts: dict[Places, tuple[float | None, float]] = {}
     factors: dict[tuple[Places, int], float] = {}  # by which another attribute of the table enters
     for places in sample[::step]:
         for count in range(1, min(longest, len(places)) + 1):
@@ -415,7 +497,9 @@ def expected(work: Workload, overlap: Overlap, weights: Floats, groups: Mapping[
 def _part(
     work: Workload, overlap: Overlap, totals: Floats, masses: Sequence[float], own: Places
 ) -> tuple[float | None, float]:
-    """Of a part of a table: (its noise, None if no view holds it; what maximum entropy misses of it then)."""
+    """Of a part of a table: (its noise, None if no view holds it; what maximum entropy misses of it
+    then).
+    """
     start = overlap.starts.get(own)
     if start is None:
         square = tie_square(Workload(work.names, overlap.sizes, 1), own)
@@ -426,12 +510,15 @@ def _part(
 
 
 def shrinkage(overlap: Overlap, totals: Floats, tables: Sequence[Places]) -> float:
-    """The part of the noise that non-negativity leaves in what views hold of tables; ``totals``: parts' weights."""
+    """The part of the noise that non-negativity leaves in what views hold of tables; ``totals``:
+    parts' weights.
+    """
     masks = [sum(1 << place for place in view) for view in overlap.views]
     by_shape: dict[tuple[int, ...], list[float]] = {}
     for places in tables[:: max(1, len(tables) // MOST_SHAPES)]:
         for part in parts_in(masks, places)[:1]:
-            # a coefficient of S has variance 1/(cells of S, times its weight), and enters over (cells)/(cells of S)
+            # a coefficient of S has variance 1/(cells of S, times its weight), and enters over
+            # (cells)/(cells of S)
             shape = tuple(overlap.sizes[place] for place in part)
             amount = float((1 / totals[overlap.numbers_of(part)[1:]]).sum()) / prod(shape)
             by_shape.setdefault(shape, []).append(amount)
@@ -441,7 +528,9 @@ def shrinkage(overlap: Overlap, totals: Floats, tables: Sequence[Places]) -> flo
 
 
 def _projected(shape: tuple[int, ...], noise: float) -> float:
-    """The mean squared error of a typical table of this shape with so much noise, on the simplex again."""
+    """The mean squared error of a typical table of this shape with so much noise, on the simplex
+    again.
+    """
     draws = np.random.Generator(np.random.PCG64(SEED))
     truth = np.ones((TRIALS, 1))
     for size in shape:
