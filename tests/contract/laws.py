@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sottovoce.aggregation.part import Part
+from sottovoce.aggregation.sum_counts import part_of
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import CorruptReport, InvalidInput
-from sottovoce.oracles import Oracle
+from sottovoce.oracles import Oracle, SummedOracle
+from sottovoce.oracles.counter import MANY, Counter
 from tests.statistics import chi_limit
 
 PEOPLE = 3000
@@ -20,59 +23,119 @@ def crowd(oracle: Oracle, people: int = PEOPLE, seed: int = 1) -> np.ndarray:
     return (share * min(oracle.size, 64)).astype(np.int64)
 
 
+def held(oracle: Oracle, payload: np.ndarray, weights: np.ndarray | None = None) -> Part:
+    """What an aggregate keeps of reports: their sums, or the rows where they cannot be summed."""
+    part = part_of(oracle, MANY)
+    part.add(payload, weights, MANY)
+    return part
+
+
+def merged(oracle: Oracle, *parts: Part) -> Part:
+    whole = part_of(oracle, MANY)
+    for part in parts:
+        whole.absorb(part, MANY)
+    return whole
+
+
+def same(one: Part, other: Part) -> bool:
+    return np.array_equal(one.content(), other.content())
+
+
 def nobody_changes_nothing(oracle: Oracle) -> None:
-    state = oracle.accumulate(oracle.empty(), oracle.simulate(crowd(oracle), seed=2))
-    same = oracle.canonical(oracle.merge(state, oracle.empty()))
-    assert np.array_equal(same, oracle.canonical(state))
+    whole = held(oracle, oracle.simulate(crowd(oracle), seed=2))
+    nobody = part_of(oracle, MANY)
+    assert nobody.is_nothing
+    assert not whole.is_nothing
+    assert same(merged(oracle, whole, nobody), whole)
+    assert same(merged(oracle, nobody, whole), whole)
     nothing = oracle.simulate(np.zeros(0, int), seed=2)
     assert nothing.shape == (0, oracle.layout.bytes)
-    assert np.array_equal(oracle.accumulate(oracle.empty(), nothing), oracle.empty())
+    assert same(held(oracle, nothing), nobody)
 
 
 def merging_commutes_and_associates(oracle: Oracle) -> None:
     payload = oracle.simulate(crowd(oracle), seed=3)
-    a, b, c = (oracle.accumulate(oracle.empty(), payload[start::3]) for start in range(3))
-    left = oracle.merge(oracle.merge(a, b), c)
-    right = oracle.merge(a, oracle.merge(c, b))
-    assert np.array_equal(oracle.canonical(left), oracle.canonical(right))
-    whole = oracle.accumulate(oracle.empty(), payload)
-    assert np.array_equal(oracle.canonical(left), oracle.canonical(whole))
+    a, b, c = (held(oracle, payload[start::3]) for start in range(3))
+    before = [part.content().copy() for part in (a, b, c)]
+    left = merged(oracle, merged(oracle, a, b), c)
+    right = merged(oracle, a, merged(oracle, c, b))
+    assert same(left, right)
+    assert same(left, held(oracle, payload))
+    assert all(np.array_equal(x.content(), y) for x, y in zip((a, b, c), before, strict=True))
 
 
 def a_batch_equals_one_by_one(oracle: Oracle) -> None:
     payload = oracle.simulate(crowd(oracle, 40), seed=4)
-    state = oracle.empty()
+    single = part_of(oracle, MANY)
     for row in payload:
-        state = oracle.accumulate(state, row[None, :])
-    assert np.array_equal(
-        oracle.canonical(state), oracle.canonical(oracle.accumulate(oracle.empty(), payload))
-    )
+        single.add(row[None, :], None, MANY)
+    assert same(single, held(oracle, payload))
+
+
+def content_survives_and_fits(oracle: Oracle) -> None:
+    """What is kept is read back from its integers, with weights of any sign too."""
+    payload = oracle.simulate(crowd(oracle, 60), seed=13)
+    signed = np.arange(60) % 7 - 3
+    for weights in (None, signed + 4, signed):
+        whole = held(oracle, payload, weights)
+        content, again = whole.content(), part_of(oracle, MANY)
+        assert again.fits(content.shape)
+        assert not again.fits((*content.shape, 1))
+        again.read(content.astype(np.int64), len(payload) if weights is None else weights.sum())
+        assert same(again, whole)
+        asked = np.arange(min(oracle.size, 16))
+        assert np.array_equal(again.support(0, asked), whole.support(0, asked))
+
+
+def summed_reports_have_a_state(oracle: Oracle) -> None:
+    """Only an oracle that sums has the role of a counter; its states merge as they are kept."""
+    payload = oracle.simulate(crowd(oracle, 200), seed=14)
+    if not isinstance(oracle, SummedOracle):
+        assert not isinstance(oracle, Counter)
+        assert not hasattr(oracle, "accumulate")
+        _refused(lambda: held(oracle, payload).state(0), InvalidInput)
+        return
+    one, other = (oracle.accumulate(oracle.empty(), part) for part in (payload[:70], payload[70:]))
+    state = oracle.merge(one, other)
+    assert state.shape == oracle.state_shape
+    assert np.array_equal(state, held(oracle, payload).state(0))
+    assert np.array_equal(oracle.merge(state, oracle.empty()), state)
+    assert np.array_equal(oracle.absorb(one, other), state)
+    found, variances = oracle.estimate(state, len(payload), [1, 0])
+    straight, errors = oracle.estimate_reports(payload, [1, 0])
+    assert np.array_equal(found, straight)
+    assert np.array_equal(variances, errors)
+    weights = np.arange(200)
+    for wrong in (weights[1:], weights / 2, np.full(len(payload), oracle.most_weight)):
+        _refused(
+            lambda wrong=wrong: oracle.accumulate(oracle.empty(), payload, wrong),  # type: ignore[misc]
+            InvalidInput,
+        )
 
 
 def a_weight_repeats_its_report(oracle: Oracle) -> None:
-    """Brute force: the state of weighted reports is that of each repeated so often; what is taken
-    away is gone.
+    """Brute force: what is kept of weighted reports is that of each repeated so often; what is
+    taken away is gone.
     """
     payload = oracle.simulate(crowd(oracle, 200), seed=12)
     weights = np.random.default_rng(12).integers(0, 5, len(payload))
-    weighted = oracle.accumulate(oracle.empty(), payload, weights)
-    repeated = oracle.accumulate(oracle.empty(), np.repeat(payload, weights, axis=0))
-    assert np.array_equal(oracle.canonical(weighted), oracle.canonical(repeated))
+    weighted = held(oracle, payload, weights)
+    repeated = held(oracle, np.repeat(payload, weights, axis=0))
+    assert same(weighted, repeated)
     asked = np.arange(min(oracle.size, 16), dtype=np.uint64)
-    expected = oracle.support_of(repeated, asked)
-    assert np.array_equal(oracle.support_of(weighted, asked), expected)
+    expected = repeated.support(0, asked)
+    assert np.array_equal(weighted.support(0, asked), expected)
     # 3 w of every report, then 2 w taken away, in two batches: w is left
-    taken = oracle.accumulate(oracle.empty(), payload, 3 * weights)
-    taken = oracle.accumulate(taken, payload[:70], -2 * weights[:70])
-    taken = oracle.absorb(taken, oracle.accumulate(oracle.empty(), payload[70:], -2 * weights[70:]))
-    assert np.array_equal(oracle.canonical(taken), oracle.canonical(repeated))
-    assert np.array_equal(oracle.support_of(taken, asked), expected)
-    negative = oracle.accumulate(oracle.empty(), payload, -weights)
-    assert np.array_equal(oracle.support_of(negative, asked), -expected)
-    for wrong in (weights[1:], weights / 2, np.full(len(payload), oracle.most_weight)):
-        _refused(
-            lambda wrong=wrong: oracle.accumulate(oracle.empty(), payload, wrong), InvalidInput
-        )  # type: ignore[misc]
+    taken = held(oracle, payload, 3 * weights)
+    taken.add(payload[:70], -2 * weights[:70], MANY)
+    taken.absorb(held(oracle, payload[70:], -2 * weights[70:]), MANY)
+    assert same(taken, repeated)
+    assert np.array_equal(taken.support(0, asked), expected)
+    assert not taken.is_signed
+    negative = held(oracle, payload, -weights)
+    assert np.array_equal(negative.support(0, asked), -expected)
+    negative.absorb(weighted, MANY)
+    assert negative.is_nothing
 
 
 def reports_survive_packing(oracle: Oracle) -> None:
@@ -107,9 +170,9 @@ def support_is_brute_force(oracle: Oracle) -> None:
 def asking_some_values_is_asking_all(oracle: Oracle) -> None:
     if oracle.names[0] in ("rappor", "o-rr", "o-rappor"):
         return  # there the candidates are the model: a shorter list is another estimate
-    state = oracle.accumulate(oracle.empty(), oracle.simulate(crowd(oracle), seed=7))
-    everything, _ = oracle.estimate(state, PEOPLE)
-    some, _ = oracle.estimate(state, PEOPLE, np.array([1, 0]))
+    payload = oracle.simulate(crowd(oracle), seed=7)
+    everything, _ = oracle.estimate_reports(payload)
+    some, _ = oracle.estimate_reports(payload, np.array([1, 0]))
     assert np.array_equal(some, everything[[1, 0]])
 
 
@@ -151,13 +214,13 @@ def impossible_reports_are_refused(oracle: Oracle) -> None:
         np.zeros((2, width), np.uint16),
         np.zeros(width, np.uint8),
     ):
-        _refused(lambda wrong=wrong: oracle.accumulate(oracle.empty(), wrong), CorruptReport)  # type: ignore[misc]
+        _refused(lambda wrong=wrong: oracle.support(wrong, [0]), CorruptReport)  # type: ignore[misc]
     _refused(lambda: oracle.unpack(bytes(width + 1)), CorruptReport)
     spare = width * 8 - oracle.bits
     if spare:
         payload = oracle.simulate(crowd(oracle, 3), seed=1)
         payload[1, -1] |= 0x80
-        _refused(lambda: oracle.accumulate(oracle.empty(), payload), CorruptReport)
+        _refused(lambda: oracle.support(payload, [0]), CorruptReport)
         _refused(lambda: oracle.unpack(payload[1].tobytes()), CorruptReport)
 
 
@@ -181,6 +244,8 @@ LAWS: tuple[Callable[[Oracle], None], ...] = (
     nobody_changes_nothing,
     merging_commutes_and_associates,
     a_batch_equals_one_by_one,
+    content_survives_and_fits,
+    summed_reports_have_a_state,
     a_weight_repeats_its_report,
     reports_survive_packing,
     support_is_brute_force,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
-from sottovoce.oracles import Oracle
+from sottovoce.oracles import ORACLES, Oracle, SummedOracle
 from sottovoce.oracles.counter import Counter
 from sottovoce.oracles.estimator import Estimator
 from sottovoce.oracles.randomizer import Randomizer
@@ -89,6 +89,9 @@ def test_a_counter_that_ignores_weights_is_told_apart(name: str) -> None:
         def _accumulate(self, state: object, payload: object, weights: object) -> object:
             return super()._accumulate(state, payload, None)
 
+        def support_rows(self, payload: object, weights: object, values: object) -> object:
+            return super().support_rows(payload, None, values)
+
     mutant = Blind(**{each.name: getattr(good, each.name) for each in fields(good)})
     a_weight_repeats_its_report(good)
     with pytest.raises(AssertionError):
@@ -107,10 +110,15 @@ def test_a_randomizer_needs_no_heavy_library() -> None:
 
 
 def test_an_oracle_is_three_roles() -> None:
-    """Each method of an oracle belongs to one of them, or to the shape that they share."""
+    """Each method of an oracle belongs to one of them, or to the shape that they share; only one
+    whose reports can be summed is a counter.
+    """
     assert issubclass(Oracle, Randomizer)
-    assert issubclass(Oracle, Counter)
     assert issubclass(Oracle, Estimator)
+    assert not issubclass(Oracle, Counter)
+    assert issubclass(SummedOracle, Counter)
+    kept = {kind.names[0] for kind in ORACLES if not issubclass(kind, Counter)}
+    assert kept == {"olh-seeded", "olh-wide", "olh-sets"}
     own = [
         {name for name in vars(role) if name[0] != "_" or name == "_accumulate"} for role in ROLES
     ]
@@ -118,7 +126,7 @@ def test_an_oracle_is_three_roles() -> None:
         assert not one & other
     assert {
         name for name in vars(Oracle) if name[0] != "_" and callable(getattr(Oracle, name))
-    } == {"support"}
+    } == {"support", "estimate_reports"}
 
 
 def test_the_oracle_that_contributing_adds_obeys_the_laws() -> None:

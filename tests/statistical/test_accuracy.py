@@ -27,8 +27,7 @@ def errors(name: str, epsilon: float, runs: int = RUNS) -> tuple[np.ndarray, Ora
         oracle = ordinary(name, epsilon, salt=1000 + run)
         values = zipf_people(oracle.size, people, seed=run)
         truth = np.bincount(values, minlength=oracle.size) / people
-        state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=50 + run))
-        estimate, _ = oracle.estimate(state, people)
+        estimate, _ = oracle.estimate_reports(oracle.simulate(values, seed=50 + run))
         rows.append((estimate - truth) / np.sqrt(oracle.all_variances(people, truth)))
     return np.array(rows), oracle, truth
 
@@ -88,8 +87,7 @@ def test_cohorts_state_each_value_its_own_variance(name: str) -> None:
     runs = 150
     standard = []
     for run in range(runs):
-        state = oracle.accumulate(oracle.empty(), oracle.simulate(values, seed=run))
-        estimate, _ = oracle.estimate(state, 20_000)
+        estimate, _ = oracle.estimate_reports(oracle.simulate(values, seed=run))
         standard.append((estimate - truth) / np.sqrt(oracle.all_variances(20_000, truth)))
     ratios = (np.array(standard) ** 2).mean(axis=0)
     low, high = ratio_limits(runs, 2, 3 * 16)

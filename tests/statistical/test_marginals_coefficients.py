@@ -279,7 +279,7 @@ def standardised(
     for run in range(runs):
         total = sv.Aggregate(plan).add(sv.simulate(plan, table, seed=run))
         fit = total.estimate().fit  # type: ignore[attr-defined]
-        heard = np.bincount(total.counts.answers[0], total.counts.answers[2], len(family))  # type: ignore[attr-defined]
+        heard = np.bincount(total.answers[0], total.answers[2], len(family))
         source = Known(family, means, (1 / family.oracles[0].gap ** 2 - means**2) / heard)
         source.people = people
         exact = fitted(name, work, source, plan.question.options)  # type: ignore[attr-defined]

@@ -122,7 +122,7 @@ def errors(
         assert isinstance(estimate, sv.MarginalEstimate)
         values, variances = estimate.fit.tables(SETS), estimate.fit.variances(SETS)
         asked = (
-            {view: total.cohort(number)[0] for number, view in enumerate(VIEWS)}
+            {view: total.cohort_people(number) for number, view in enumerate(VIEWS)}
             if len(plan.cohorts) > 1
             else {}
         )

@@ -398,10 +398,7 @@ def test_plans_with_the_same_cohorts_hear_the_same_crowd() -> None:
     one, two = (planned(schema, k, 1000, "1", "fc")[0] for k in (2, 3))
     assert one.id != two.id
     assert whispers_seed(one, 1, 0) == whispers_seed(two, 1, 0) != whispers_seed(one, 1, 1)
-    assert (
-        heard(one, crowd, 1, 0).cohort(0)[1][0].tolist()
-        == heard(two, crowd, 1, 0).cohort(0)[1][0].tolist()
-    )
+    assert heard(one, crowd, 1, 0).state(0).tolist() == heard(two, crowd, 1, 0).state(0).tolist()
 
 
 def test_view_sizes_come_from_the_plan() -> None:

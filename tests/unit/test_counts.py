@@ -13,9 +13,15 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.aggregation.counts import COUNTS, AnswerCounts, RowCounts, _summed_rows, counts_of
+from sottovoce.aggregation.aggregate import counts_of
+from sottovoce.aggregation.answer_counts import AnswerCounts
+from sottovoce.aggregation.merging import is_rising, sum_equal
+from sottovoce.aggregation.row_counts import RowCounts
+from sottovoce.aggregation.rows import CountedRows, distinct_rows
+from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.oracles import SummedOracle
 from sottovoce.oracles.rules import oracle_by
 from sottovoce.protocol import question_forms
 from sottovoce.protocol.encodings import Ask, Cells
@@ -27,7 +33,6 @@ from sottovoce.protocol.families import (
     Listed,
     Signs,
     Subsets,
-    Together,
 )
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
@@ -70,18 +75,20 @@ def signs(epsilon: Decimal) -> Family:
 
 def together(epsilon: Decimal) -> Family:
     part = float(epsilon) / 4
-    return Together(
-        [
-            Cohort(
-                (
-                    ask("a", "rr", part),
-                    ask("b", "grr", part),
-                    ask("d", "hr", part),
-                    ask("c", "oue", part),
-                )
-            )
-        ]
+    asks = (
+        ask("a", "rr", part),
+        ask("b", "grr", part),
+        ask("d", "hr", part),
+        ask("c", "oue", part),
     )
+    return Listed([Cohort(asks)], keep="rows")
+
+
+def kept(epsilon: Decimal) -> Family:
+    """Reports that cannot be summed beside such that can, in one cohort."""
+    part = float(epsilon) / 4
+    asks = ask("b", "olh-seeded", part), ask("c", "oue", part), ask("d", "olh-wide", 2 * part)
+    return Listed([Cohort(asks), Cohort((ask("d", "olh-seeded", 4 * part),), weight=2)])
 
 
 KINDS: Mapping[str, Callable[[Decimal], Family]] = {
@@ -89,6 +96,7 @@ KINDS: Mapping[str, Callable[[Decimal], Family]] = {
     "subsets": subsets,
     "signs": signs,
     "together": together,
+    "kept": kept,
 }
 each_family = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -197,9 +205,10 @@ def test_a_plan_with_these_cohorts_reads_back(kind: str) -> None:
     again = Plan.from_json(plan.to_json(), id=plan.id)
     assert again.cohorts == plan.cohorts
     assert type(again.cohorts) is type(plan.cohorts)
+    assert again.cohorts.keep == plan.cohorts.keep
     assert again.guarantee == plan.guarantee
     assert 1.9 < plan.guarantee.per_report <= 2.0
-    assert type(plan.cohorts) in FAMILIES
+    assert FAMILIES[plan.cohorts.kind] is type(plan.cohorts)
 
 
 def test_a_plan_whose_coins_were_changed_is_refused() -> None:
@@ -282,14 +291,64 @@ def test_a_device_and_a_simulated_crowd_have_the_same_law(kind: str) -> None:
 # -- counts
 
 
-def test_families_choose_their_ledgers() -> None:
-    assert [type(counts_of(plan_of(kind).cohorts)).name for kind in KINDS] == [
-        "states",
-        "states",
-        "tally",
-        "joint",
-    ]
-    assert {each.name for each in COUNTS} == {"states", "tally", "joint"}
+def test_what_is_kept_is_chosen_by_keep_and_not_by_the_class_of_a_family() -> None:
+    """The same cohorts, in two plans: of the one sums are kept, of the other rows."""
+    expected = {
+        "listed": SumCounts,
+        "subsets": SumCounts,
+        "signs": AnswerCounts,
+        "together": RowCounts,
+        "kept": SumCounts,
+    }
+    assert {kind: type(counts_of(plan_of(kind).cohorts)) for kind in KINDS} == expected
+    for kind in ("listed", "kept"):
+        cohorts = list(KINDS[kind](Decimal(2)))
+        sums, rows = Listed(cohorts), Listed(cohorts, keep="rows")
+        assert (sums.kind, rows.kind) == ("listed", "together")
+        assert sums != rows
+        assert isinstance(counts_of(sums), SumCounts)
+        assert isinstance(counts_of(rows), RowCounts)
+        assert counts_of(sums).holds_reports is (kind == "kept")
+        assert counts_of(rows).holds_reports
+
+
+@pytest.mark.parametrize("kind", ["listed", "kept"])
+def test_sums_and_rows_support_the_same_values(kind: str) -> None:
+    cohorts = list(KINDS[kind](Decimal(2)))
+    reports = reports_of(plan_of(kind))
+    both = [counts_of(Listed(cohorts, keep=keep)) for keep in ("sums", "rows")]
+    for counts in both:
+        for batch in counts.cohorts.batches(reports.cohorts):
+            counts.add(batch, reports.cohorts[batch.rows], reports.payload[batch.rows])
+    sums, rows = both
+    assert sums.people == rows.people == 400
+    for index, cohort in enumerate(cohorts):
+        assert sums.cohort_people(index) == rows.cohort_people(index)
+        for place, oracle in enumerate(cohort.oracles):
+            assert sums.support(index, place).tolist() == rows.support(index, place).tolist()
+            if isinstance(oracle, SummedOracle):
+                assert sums.state(index, place).tolist() == rows.state(index, place).tolist()
+                with pytest.raises(InvalidInput, match="not kept together"):
+                    sums.rows(index, [place])
+            else:
+                (told,), people_ = sums.rows(index, [place])
+                assert people_ is None
+                (other,), _ = rows.rows(index, [place])
+                assert sorted(map(bytes, told)) == sorted(map(bytes, other))
+                for counts in both:
+                    with pytest.raises(InvalidInput, match="have no sums"):
+                        counts.state(index, place)
+        if len(cohort.oracles) > 1:
+            with pytest.raises(InvalidInput, match="not kept together"):
+                sums.rows(index, [0, 1])
+            parts, counted = rows.rows(index, [1, 0])
+            own = reports.payload[reports.cohorts == index]
+            wanted = [np.concatenate([row[cohort.slices[1]], row[cohort.slices[0]]]) for row in own]
+            found = np.concatenate(parts, axis=1)
+            found = np.repeat(found, 1 if counted is None else counted, axis=0)
+            assert sorted(map(bytes, found)) == sorted(map(bytes, wanted))
+    with pytest.raises(InvalidInput, match="one by one"):
+        _ = sums.answers
 
 
 @each_family
@@ -347,12 +406,12 @@ def test_a_cohort_is_what_its_oracles_make_of_its_reports(kind: str) -> None:
     for index in {*reports.cohorts[:20].tolist(), len(plan.cohorts) - 1}:
         cohort = plan.cohorts[index]
         own = reports.payload[reports.cohorts == index]
-        count, states = whole.cohort(index)
-        assert count == len(own)
-        for oracle, part, state in zip(cohort.oracles, cohort.slices, states, strict=True):
-            brute = oracle.accumulate(oracle.empty(), np.ascontiguousarray(own[:, part]))
-            assert np.array_equal(oracle.canonical(state), oracle.canonical(brute))
-    assert sv.Aggregate(plan).cohort(0)[0] == 0
+        assert whole.cohort_people(index) == len(own)
+        for ask, (oracle, part) in enumerate(zip(cohort.oracles, cohort.slices, strict=True)):
+            if isinstance(oracle, SummedOracle):
+                brute = oracle.accumulate(oracle.empty(), np.ascontiguousarray(own[:, part]))
+                assert np.array_equal(whole.state(index, ask), brute)
+    assert sv.Aggregate(plan).cohort_people(0) == 0
 
 
 def joint(rows: list[bytes], counts: list[int]) -> bytes:
@@ -363,9 +422,10 @@ def test_a_joint_ledger_holds_each_report_once_in_order() -> None:
     plan = plan_of("together")
     counts = sv.Aggregate(plan).add(reports_of(plan, 5000)).counts
     assert isinstance(counts, RowCounts)
-    rows, counts = counts.rows
-    listed_rows = [row.tobytes() for row in rows]
+    payloads, counts = counts.rows(0, range(4))
+    listed_rows = [bytes(4) + row.tobytes() for row in np.concatenate(payloads, axis=1)]
     assert listed_rows == sorted(set(listed_rows))
+    assert counts is not None
     assert int(counts.sum()) == 5000
     assert int(counts.max()) > 1
     first, second = listed_rows[:2]
@@ -393,9 +453,30 @@ def test_rows_of_any_width_are_counted_in_the_order_of_their_bytes() -> None:
         expected: dict[bytes, int] = {}
         for row, count in zip(rows, counts.tolist(), strict=True):
             expected[row.tobytes()] = expected.get(row.tobytes(), 0) + count
-        kept, people_ = _summed_rows([(rows[:50], counts[:50]), (rows[50:], counts[50:])])
-        found = [(row.tobytes(), count) for row, count in zip(kept, people_.tolist(), strict=True)]
-        assert found == sorted(expected.items())
+        found = distinct_rows(CountedRows(rows, counts))
+        assert found.counts is not None
+        pairs = zip(map(bytes, found.payload), found.counts.tolist(), strict=True)
+        assert list(pairs) == sorted(expected.items())
+        assert distinct_rows(found) is found
+
+
+def test_equal_things_are_summed_as_one_by_one() -> None:
+    draws = np.random.default_rng(2)
+    for width in (1, 2, 3):
+        keys = [draws.integers(-2, 3, 300) for _ in range(width)]
+        for counts in (None, draws.integers(-2, 3, 300)):
+            expected: dict[tuple[int, ...], int] = {}
+            for row, key in enumerate(zip(*(key.tolist() for key in keys), strict=True)):
+                expected[key] = expected.get(key, 0) + (1 if counts is None else int(counts[row]))
+            expected = {key: count for key, count in expected.items() if count}
+            places, sums = sum_equal(keys, counts)
+            found = list(zip(*(key[places].tolist() for key in keys), strict=True))
+            assert list(zip(found, sums.tolist(), strict=True)) == sorted(expected.items())
+            assert is_rising([key[places] for key in keys], strictly=True)
+    assert not is_rising([np.array([1, 1]), np.array([2, 2])], strictly=True)
+    assert is_rising([np.array([1, 1]), np.array([2, 2])], strictly=False)
+    assert not is_rising([np.array([1, 1]), np.array([3, 2])], strictly=False)
+    assert is_rising([np.zeros(0, int)], strictly=True)
 
 
 def test_a_tally_refuses_answers_and_cohorts_that_cannot_be() -> None:
@@ -428,7 +509,7 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
     coin = sv.oracle("rr", size=2, epsilon=1.0)
     families = (
         Listed([Cohort((Ask(cell, coin),))]),
-        Together([Cohort((Ask(cell, coin),))]),
+        Listed([Cohort((Ask(cell, coin),))], keep="rows"),
         sign_family(alone, ["a"], [1], [Block("parity", 1)], Decimal(1)),
     )
     for family in families:
@@ -448,8 +529,9 @@ def test_answers_of_several_cohorts_are_kept_together() -> None:
     """Each cohort gets back its own reports, every person's answers in one row, however they came
     in.
     """
-    family = Together(
-        [Cohort((ask("a", "rr", 1.0), ask("b", "grr", 1.0))), Cohort((ask("b", "grr", 1.0),))]
+    family = Listed(
+        [Cohort((ask("a", "rr", 1.0), ask("b", "grr", 1.0))), Cohort((ask("b", "grr", 1.0),))],
+        keep="rows",
     )
     wide, narrow = (cohort.bytes for cohort in family)
     draws = np.random.default_rng(5)
@@ -468,11 +550,11 @@ def test_answers_of_several_cohorts_are_kept_together() -> None:
     back.read(counts.to_bytes())
     assert isinstance(back, RowCounts)
     for index, cohort in enumerate(family):
-        parts, people = back.told(index)
-        seen = np.repeat(np.concatenate(parts, axis=1), people, axis=0)
+        parts, counted = back.rows(index, range(len(cohort.oracles)))
+        seen = np.repeat(np.concatenate(parts, axis=1), counted, axis=0)
         own = payload[cohorts == index, : cohort.bytes]
         assert sorted(map(bytes, seen)) == sorted(map(bytes, own))
-        assert back.cohort(index)[0] == len(own)
+        assert back.cohort_people(index) == len(own)
     beyond = bytearray(counts.to_bytes())
     beyond[-wide - 4 : -wide] = (7).to_bytes(4, "big")
     with pytest.raises(CorruptReport, match="cohort must be below 2"):

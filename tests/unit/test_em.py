@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.protocol.families import Together
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import em
 from sottovoce.questions.marginals.methods.em import (
@@ -160,7 +159,7 @@ def test_steps_raise_the_likelihood_and_rows_stop_by_themselves() -> None:
 def test_answers_are_counted_together(name: str) -> None:
     sizes = (2, 3, 9)
     plan = sv.plan(schema_of(sizes), sv.Marginals(up_to=2, method=name), epsilon=3.0, people=500)
-    assert isinstance(plan.cohorts, Together)
+    assert plan.cohorts.keep == "rows"
     reports = sv.simulate(plan, people(sizes, 500), seed=1)
     fit: Any = sv.Aggregate(plan).add(reports).estimate().fit  # type: ignore[attr-defined]
     oracles = plan.cohorts[0].oracles

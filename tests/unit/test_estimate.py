@@ -178,7 +178,7 @@ def test_sketches_count_collisions_in_thresholds_and_intervals(oracle: str) -> N
         low, high = found.interval(0.95)
         held += int(((low <= 0) & (high >= 0)).sum())
         truth = 0.6**2 + 0.4**2
-        spread = plan.cohorts[0].asks[0].oracle.spread(total.cohort(0)[1][0])  # type: ignore[attr-defined]
+        spread = plan.cohorts[0].asks[0].oracle.spread(total.state(0))  # type: ignore[attr-defined]
         assert abs(spread - truth) < 0.25
     # collisions are not normal (16 functions: a few coincide or none), so this asks for the order,
     # not the digit

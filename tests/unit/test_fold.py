@@ -14,8 +14,8 @@ import sottovoce as sv
 from sottovoce.aggregation.aggregate import fold
 from sottovoce.aggregation.counts import Counts
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
-from sottovoce.oracles.counter import MOST_WEIGHT
 from sottovoce.oracles.shape import Shape
+from sottovoce.oracles.weights import MOST_WEIGHT
 from tests.unit.test_counts import each_family, plan_of, reports_of
 from tests.vectors.aggregates import plans
 
@@ -136,7 +136,7 @@ def test_support_adds_up_over_parts(kind: str) -> None:
             assert sum(part.support(index, ask) for part in parts).tolist() == brute.tolist()  # type: ignore[union-attr]
             assert whole.support(index, ask, [1, 0]).tolist() == brute[[1, 0]].tolist()
             if len(own):
-                made = oracle.estimate(whole.cohort(index)[1][ask], len(own))
+                made = oracle.estimate_reports(np.ascontiguousarray(own[:, place]))
                 for one, two in zip(whole.frequencies(index, ask), made, strict=True):
                     assert one.tobytes() == two.tobytes()
 
@@ -146,8 +146,9 @@ def test_frequencies_are_the_estimates_of_the_oracle(name: str) -> None:
     plan, columns = next(
         (plan, columns) for each, plan, columns in plans() if each == f"frequencies/{name}"
     )
-    whole = fold(plan, sv.simulate(plan, columns, seed=2))
-    made = plan.cohorts[0].oracles[0].estimate(whole.cohort(0)[1][0], whole.people)
+    reports = sv.simulate(plan, columns, seed=2)
+    whole = fold(plan, reports)
+    made = plan.cohorts[0].oracles[0].estimate_reports(reports.payload)
     for one, two in zip(whole.frequencies(0), made, strict=True):
         assert one.tobytes() == two.tobytes()
 

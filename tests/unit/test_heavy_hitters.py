@@ -16,7 +16,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import tag
 from sottovoce.kernels.beam import append_bits, decode_window, extend
 from sottovoce.kernels.spelling import to_numbers, to_words
-from sottovoce.kernels.wide import extend_wide
+from sottovoce.kernels.wide import best_extensions
 from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
 from sottovoce.questions.heavyhitters.beam import Candidates, Tables, peel
 from sottovoce.questions.heavyhitters.prefixes import prefix_lengths
@@ -255,18 +255,30 @@ def test_prefixes_are_extended_by_what_the_reports_support() -> None:
     assert isinstance(source, WideLocalHashing)
     values = [5 << 60 | 3, 9 << 60 | 77, (1 << 70) - 1]
     words = to_words([values[place % 3] for place in range(300)])
-    state = source.accumulate(source.empty(), source.simulate(words, 4))
-    seeds, answers = (np.ascontiguousarray(column).view(np.uint64) for column in state.T)
+    payload = source.simulate(words, 4)
     starts = [value >> 6 for value in values] + [1234]
-    parents, suffixes, scores = extend_wide(
-        seeds, answers, to_words(starts), 6, source.hash_bits, 64 * 4
+    tables = source.extension_tables(payload, None, to_words(starts), 6)
+    parts = [
+        source.extension_tables(rows, None, to_words(starts), 6)
+        for rows in (payload[:70], payload[70:])
+    ]
+    assert np.array_equal(tables, parts[0] + parts[1])
+    weights = np.arange(300) % 5 - 1
+    weighted = source.extension_tables(payload, weights, to_words(starts), 6)
+    more, less = (np.repeat(payload, np.maximum(side * weights, 0), axis=0) for side in (1, -1))
+    added, taken = (
+        source.extension_tables(rows, None, to_words(starts), 6) for rows in (more, less)
     )
-    assert len(scores) == 256
-    assert (np.diff(scores) <= 0).all()
-    longer = to_words(
-        [starts[parent] << 6 | int(end) for parent, end in zip(parents, suffixes, strict=True)]
-    )
-    assert scores.tolist() == (source.buckets * source.support_of(state, longer) - 300).tolist()
+    assert np.array_equal(weighted, added - taken)
+    suffixes, scores = best_extensions(tables, 64)
+    assert scores.shape == (4, 64)
+    for start, ends, found in zip(starts, suffixes, scores, strict=True):
+        longer = to_words([start << 6 | int(end) for end in ends])
+        assert sorted(ends.tolist()) == list(range(64))
+        assert found.tolist() == (source.buckets * source.support(payload, longer) - 300).tolist()
+    few_ends, few = best_extensions(tables, 5)
+    assert np.array_equal(np.sort(few, axis=1), np.sort(scores, axis=1)[:, -5:])
+    assert few_ends.shape == (4, 5)
 
 
 @pytest.mark.parametrize("method", ["pem", "pem1", "tree-hist"])

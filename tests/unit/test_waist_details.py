@@ -193,7 +193,7 @@ def test_the_first_code_beyond_the_last_is_refused(name: str, size: int, limit: 
     with pytest.raises(sv.CorruptReport, match="below"):
         source.unpack(outside)
     with pytest.raises(sv.CorruptReport, match="below"):
-        source.accumulate(source.empty(), np.frombuffer(outside, np.uint8)[None, :])
+        source.support(np.frombuffer(outside, np.uint8)[None, :], [0])
 
 
 @pytest.mark.parametrize("change", [-1, 1])

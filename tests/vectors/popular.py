@@ -20,7 +20,7 @@ from sottovoce.protocol.encodings import (
     Padded,
     Window,
 )
-from sottovoce.protocol.families import Family, Listed, Together
+from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
@@ -185,11 +185,12 @@ def _numbers() -> Iterator[Case]:
 
     def pairs(schema: sv.Schema, epsilon: Decimal) -> Family:
         hashed = ask(of("word", 0, 64, scrambled=True), epsilon / 2, "olh-wide")
-        return Together(
+        return Listed(
             [
                 Cohort((ask(of("word", start, 8), epsilon / 4, "olh"), hashed), weight)
                 for start, weight in ((0, 1), (8, 2), (56, 3))
-            ]
+            ],
+            keep="rows",
         )
 
     yield from each_coin(

@@ -5,20 +5,29 @@ bits.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from sottovoce.aggregation.counts import counts_of
+from sottovoce.aggregation.answer_counts import AnswerCounts
+from sottovoce.aggregation.counts import Counts
+from sottovoce.aggregation.row_counts import RowCounts
+from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
+from sottovoce.oracles import SummedOracle
 from sottovoce.oracles.base import Floats, Integers
-from sottovoce.oracles.counter import weighed, whole_weights
+from sottovoce.oracles.layout import Payload
+from sottovoce.oracles.weights import weighed, whole_weights
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
 if TYPE_CHECKING:
     from sottovoce.results.estimate import Estimate
+
+# what is counted in rows: from what they say to some asks, and how often each was sent (None: once)
+RowCount = Callable[[Sequence[Payload], Integers | None], Integers]
 
 _MAGIC = b"SVA\x01"
 MANY_TIMES = 16  # the people that a plan expects: more reports need bytes of their own
@@ -26,8 +35,18 @@ MANY_TIMES = 16  # the people that a plan expects: more reports need bytes of th
 REPORTS_PER_BYTE = 4
 
 
+def counts_of(cohorts: Family) -> Counts:
+    """Empty counts: the rows of all reports if the question chose that, else their sums."""
+    if cohorts.keep == "rows":
+        return RowCounts(cohorts)
+    return SumCounts(cohorts) if cohorts.answer_bits is None else AnswerCounts(cohorts)
+
+
 class Aggregate:
     """What a plan's reports add up to, in integers.
+
+    Estimators ask it (:meth:`support` and its like) and do not look inside: each of the answers
+    adds up over parts of the reports, so that they may lie in many places.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -77,19 +96,36 @@ class Aggregate:
         """
         oracle = self.plan.cohorts[cohort].oracles[ask]
         people = self.cohort_people(cohort)
-        if oracle.uses_state:
+        if isinstance(oracle, SummedOracle) and oracle.uses_state:
             return oracle.estimate(self.state(cohort, ask), people, values)
         return oracle.estimate_support(self.support(cohort, ask, values), people)
 
     def state(self, cohort: int, ask: int = 0) -> Integers:
-        """The integers of one ask of a cohort, for estimators that need more than the support of
-        values.
+        """What the reports to one ask of a cohort add up to, for estimators that need more than the
+        support of values. Its oracle's reports must be ones that can be summed.
         """
         return self.counts.state(cohort, ask)
 
-    def cohort(self, index: int) -> tuple[int, list[Integers]]:
-        """People and states of one cohort; those of nobody if it was not heard from."""
-        return self.counts.cohort(index)
+    def over_rows(self, cohort: int, asks: Sequence[int], count: RowCount) -> Integers:
+        """What is counted in the rows of a cohort, for questions that support does not answer.
+
+        Rows are there if the question keeps them (``keep="rows"``), for any asks together, or if
+        the oracle of one ask has reports that cannot be summed, for that ask alone.
+
+        Args:
+            cohort: the cohort's index.
+            asks: which of the cohort's asks ``count`` is about.
+            count: what is counted. It gets the packed reports to each of the asks, one row for each
+                person or for all who sent the same, and how often each row was sent, or its weight
+                (None for once each). What it gives must add up: of two crowds' rows together it is
+                the sum of what it is of each.
+        """
+        return count(*self.counts.rows(cohort, asks))
+
+    @property
+    def answers(self) -> tuple[Integers, Integers, Integers]:
+        """(cohort, answer, people) in columns, for families of cohorts whose answers are few."""
+        return self.counts.answers
 
     # -- growing
 
@@ -139,7 +175,7 @@ class Aggregate:
         return self.plan.question.estimate(self, **options)
 
     def to_bytes(self) -> bytes:
-        """One form for equal aggregates, whatever the order of their reports."""
+        """One form for the same reports and weights, whatever their order."""
         body = zlib.compress(self.counts.to_bytes(), 1)
         head = _MAGIC + bytes.fromhex(self.plan.id)
         return head + body + zlib.crc32(head + body).to_bytes(4, "little")
@@ -177,15 +213,31 @@ class Aggregate:
             raise CorruptReport("aggregate: its content is malformed") from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Aggregate) and self.to_bytes() == other.to_bytes()
+        if not isinstance(other, Aggregate) or self.plan.id != other.plan.id:
+            return False
+        return self.counts.holds_same(other.counts)
 
     __hash__ = None  # type: ignore[assignment]
 
     def require_people(self) -> int:
-        """The number of people, or one clear error if nobody was heard yet."""
+        """The number of people, or one clear error if nobody was heard yet, or if so much weight
+        was taken away that less than nothing is left.
+        """
         if self.people < 1:
             raise InvalidInput("aggregate: no reports yet, nothing to estimate")
+        if self.counts.fewest < 0:
+            raise InvalidInput(
+                "aggregate: the weights of a cohort's reports add up to less than 0, nothing to "
+                "estimate"
+            )
         return self.people
+
+    def require_counts(self, method: str) -> None:
+        """One clear error if reports were taken away that are not there: for methods that take
+        counts for those of people.
+        """
+        if self.counts.is_signed:
+            raise InvalidInput(f"aggregate: {method} needs reports whose weights are not negative")
 
 
 def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggregate:
@@ -199,8 +251,7 @@ def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggr
         that of each report
             repeated as often as its weight says, and its ``people`` are the weights added up. Their
             absolute values may add up to 2^50 at most, which keeps every sum within 64 bits (to
-            2^49 under ``rappor``, ``o-rappor`` and ``o-rr``, to 2^32 under ``she``). Only an
-            aggregate without negative counts can be read back from bytes.
+            2^49 under ``rappor``, ``o-rappor`` and ``o-rr``, to 2^32 under ``she``).
 
     Frequencies of a weighted aggregate are unbiased for the shares of the weight. The variances
     beside them are those of as many people as there is weight, not those of weighted reports, which

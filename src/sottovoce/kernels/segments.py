@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,9 +40,9 @@ def _together(first, second, out):  # type: ignore[no-untyped-def]
 
 
 def count_pairs(
-    payloads: tuple[NDArray[np.uint8], NDArray[np.uint8]],
-    shapes: tuple[tuple[int, int], tuple[int, int]],
-    patterns: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+    payloads: Sequence[NDArray[np.uint8]],
+    shapes: Sequence[tuple[int, int]],
+    patterns: Sequence[NDArray[np.uint64]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """(both, first, second): how many people's reports support a pattern of each ask, and how many
     support either.

@@ -113,39 +113,53 @@ def scatter_wide(highs, lows, answers, weights, high, low, table):  # type: igno
         scatter_signs(lows[person], answer, weights[person], table)
 
 
-def extend_wide(
+def scatter_extensions(
     seeds: NDArray[np.uint64],
     answers: NDArray[np.uint64],
     prefixes: NDArray[np.uint64],
     fresh: int,
     count: int,
-    keep: int,
     weights: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(prefix, suffix, score) of the ``keep`` best ways in which any of the prefixes goes on by
-    ``fresh`` bits.
+) -> NDArray[np.int64]:
+    """What the reports say of every way in which each prefix goes on by ``fresh`` bits, before the
+    transform: :func:`scatter_wide` for many prefixes.
 
-    A score is 2^b times the reports that support the longer prefix, less the number of reports;
-    with ``weights``, one beside each report, their weight counts instead.
+    With ``weights``, one beside each report, their weight counts. Tables add up over reports.
     """
     if weights is None:
         weights = np.ones(seeds.size, np.int64)
     highs = np.empty((seeds.size, count, 2), np.uint64)
     lows = np.empty((seeds.size, count), np.uint64)
     split_rows(seeds, count, fresh, highs, lows)
-    kept = min(keep, 1 << fresh)
-    suffixes = np.empty((len(prefixes), kept), np.int64)
-    scores = np.empty((len(prefixes), kept), np.int64)
+    tables = np.zeros((len(prefixes), 1 << fresh), np.int64)
 
     def one(place: int) -> None:
-        table = np.zeros(1 << fresh, np.int64)
-        scatter_wide(highs, lows, answers, weights, prefixes[place, 0], prefixes[place, 1], table)
-        heard = narrow_transform(table)
-        best = np.argpartition(heard, len(heard) - kept)[len(heard) - kept :]
-        suffixes[place], scores[place] = best, heard[best]
+        high, low = prefixes[place]
+        scatter_wide(highs, lows, answers, weights, high, low, tables[place])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for _ in pool.map(one, range(len(prefixes))):
             pass
-    order = np.argsort(-scores.ravel(), kind="stable")[:keep]
-    return order // kept, suffixes.ravel()[order], scores.ravel()[order]
+    return tables
+
+
+def best_extensions(
+    tables: NDArray[np.int64], keep: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(suffixes, scores) of the ``keep`` best ways in which each prefix goes on, in any order.
+
+    A score is 2^b times the reports that support the longer prefix, less the number of reports.
+    """
+    kept = min(keep, tables.shape[1])
+    suffixes = np.empty((len(tables), kept), np.int64)
+    scores = np.empty((len(tables), kept), np.int64)
+
+    def one(place: int) -> None:
+        heard = narrow_transform(tables[place])
+        best = np.argpartition(heard, len(heard) - kept)[len(heard) - kept :]
+        suffixes[place], scores[place] = best, heard[best]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(one, range(len(tables))):
+            pass
+    return suffixes, scores

@@ -257,7 +257,7 @@ class _Crowd:
         start = perf_counter()
         payload = built.simulate(values, seed)
         middle = perf_counter()
-        estimated, _ = built.estimate(built.accumulate(built.empty(), payload), values.size)
+        estimated, _ = built.estimate_reports(payload)
         end = perf_counter()
         return _Measurement(
             float(np.mean((estimated - truth) ** 2)),

@@ -9,7 +9,7 @@ from typing import Any
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Noise, Oracle, PureOracle
+from sottovoce.oracles.base import Noise, Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.bloom import OpenRappor, Rappor
 from sottovoce.oracles.buckets import OpenRandomizedResponse
 from sottovoce.oracles.cohorts import CohortOracle
@@ -35,6 +35,7 @@ __all__ = [
     "Noise",
     "Oracle",
     "PureOracle",
+    "SummedOracle",
     "find",
     "from_json",
     "options_of",

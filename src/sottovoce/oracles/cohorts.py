@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
-from sottovoce.oracles.base import Floats, Integers, Noise, Oracle
+from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle
 from sottovoce.oracles.layout import Field
 from sottovoce.schema import OPEN
 
@@ -30,7 +30,7 @@ LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stay
 
 
 @dataclass(frozen=True)
-class CohortOracle(Oracle):
+class CohortOracle(SummedOracle):
     """Values hashed into ``buckets`` by each of ``cohorts`` families; closed alphabets are permuted
     instead.
     """

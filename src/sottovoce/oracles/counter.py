@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.shape import Shape
+from sottovoce.oracles.weights import Integers, too_much, weighed, whole_weights
 
-Integers = NDArray[np.int64]
 MANY = 1 << 53  # people; more than any state will hold
-MOST_WEIGHT = 1 << 50  # absolute weights of all reports of a state, added up
 
 
 class Counter(Shape):
-    """The integer state of many reports. A report may have a weight: an integer, in fixed point,
-    that may be negative.
+    """What the reports of an oracle add up to: a state of integers, of a shape that is known
+    beforehand.
+
+    Only oracles whose reports can be summed have this role; of others an aggregate keeps the rows.
 
     The state of reports with weights is that of each report repeated as often as its weight says,
     and a negative weight takes reports away. States hold 64-bit integers. While the absolute
@@ -31,12 +30,10 @@ class Counter(Shape):
     A new one gives :attr:`state_shape` and :meth:`_accumulate`.
     """
 
-    most_weight: ClassVar[int] = MOST_WEIGHT
-
     @property
     @abstractmethod
     def state_shape(self) -> tuple[int, ...]:
-        """The shape of the integer state; a part that grows with the reports is 0."""
+        """The shape of the integer state."""
 
     def empty(self, people: int = MANY) -> Integers:
         """The state of nobody, in integers that hold whatever so many people's reports add
@@ -83,55 +80,6 @@ class Counter(Shape):
         as it is.
         """
         return state
-
-    def canonical(self, state: Integers) -> Integers:
-        """The one form of a state that equal crowds share, whatever the order of their reports."""
-        return state
-
-
-class Weighed(NamedTuple):
-    """Weights of reports added up, and their absolute values added up: without weights both are the
-    reports.
-    """
-
-    total: int
-    magnitude: int
-
-
-def weighed(weights: Integers) -> Weighed:
-    """What weights add up to; a magnitude is exact below 2^53, which is more than any state takes.
-
-    >>> weighed(np.array([3, -4]))
-    Weighed(total=-1, magnitude=7)
-    """
-    from sottovoce.kernels.weights import weight_sums
-
-    total, magnitude = weight_sums(weights)
-    return Weighed(int(total), int(magnitude))
-
-
-def whole_weights(weights: ArrayLike, count: int) -> Integers:
-    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports.
-
-    >>> whole_weights([2, -1], 2).tolist()
-    [2, -1]
-    """
-    column = np.asarray(weights)
-    if column.size == 0 and count == 0:
-        return np.zeros(0, np.int64)
-    is_whole = column.dtype.kind == "i" or (column.dtype.kind == "u" and column.dtype.itemsize < 8)
-    if not is_whole or column.shape != (count,):
-        raise InvalidInput(
-            f"weights must be a column of {count} signed integers, one for each report"
-        )
-    return column.astype(np.int64, copy=False)
-
-
-def too_much(most: int) -> InvalidInput:
-    """The error of weights with which a sum might overflow."""
-    return InvalidInput(
-        f"weights: with all reports so far their absolute values must add up to at most {most}"
-    )
 
 
 def tally(cells: NDArray[np.int64], weights: Integers | None, size: int) -> Integers:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, Noise, PureOracle, tally
+from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, tally
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, truth_threshold
 
 
 @dataclass(frozen=True)
-class GeneralizedRandomizedResponse(PureOracle):
+class GeneralizedRandomizedResponse(PureOracle, SummedOracle):
     """Report the value with a chance of E times that of any other.
 
     Guarantee: epsilon-LDP for one report.

@@ -7,14 +7,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.counter import Integers
+from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.shape import MOST_LISTED, Shape
+from sottovoce.oracles.weights import Integers
 
 Floats = NDArray[np.float64]
 
@@ -34,20 +35,21 @@ class Noise:
 
 
 class Estimator(Shape):
-    """Frequencies from the integers of a state, or from the support of the values alone.
+    """Frequencies from the support of the values.
 
-    A new one gives :meth:`estimate`, :meth:`noise`, :meth:`support_of` and :meth:`supports`.
+    A new one gives :meth:`from_support`, :meth:`noise`, :meth:`support_rows` and :meth:`supports`.
     """
 
-    # whether estimates need more of a state than the support of the values
-    uses_state: ClassVar[bool] = False
-
     @abstractmethod
-    def estimate(
-        self, state: Integers, people: int, values: ArrayLike | None = None
-    ) -> tuple[Floats, Floats]:
-        """Unbiased frequencies of ``values`` (all of them by default) and the variances of their
-        errors.
+    def support_rows(
+        self, payload: Payload, weights: Integers | None, values: NDArray[np.uint64] | None
+    ) -> Integers:
+        """How many of these reports, or how much of their weight, support each value.
+
+        Args:
+            payload: packed reports that were checked, one row each.
+            weights: an integer beside each report; None for 1 each.
+            values: codes that were checked; None for all.
         """
 
     def from_support(self, support: Integers, people: int) -> Floats:
@@ -57,8 +59,8 @@ class Estimator(Shape):
         )
 
     def estimate_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
-        """As :meth:`estimate`, from the support of the values asked for: for oracles that do not
-        use the state.
+        """Unbiased frequencies of the values whose support is given, and the variances of their
+        errors.
         """
         frequencies = self.from_support(support, people)
         return frequencies, self.noise(people).variance(np.clip(frequencies, 0, 1))
@@ -66,10 +68,6 @@ class Estimator(Shape):
     @abstractmethod
     def noise(self, people: int) -> Noise:
         """The error's law at ``people`` reports, for post-processing and prediction."""
-
-    def observed_noise(self, state: Integers, people: int) -> Noise:
-        """The error's law for the crowd that the state holds, where more than its size matters."""
-        return self.noise(people)
 
     def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
         """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people
@@ -108,16 +106,6 @@ class Estimator(Shape):
     def sum_variance(self, n: int, count: int) -> float:
         """Variance of the summed frequency of ``count`` values that nobody holds."""
         return self.sum_noise(n, count).floor
-
-    def sum_variances(self, state: Integers, people: int, count: int, sums: Floats) -> Floats:
-        """Variances of the errors of estimated sums, of ``count`` values each, with what the state
-        tells of them.
-        """
-        return self.sum_noise(people, count).variance(np.clip(sums, 0, 1))
-
-    @abstractmethod
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        """How many reports of the state support each value (all values for None)."""
 
     @abstractmethod
     def supports(self, output: Any, value: int) -> bool:

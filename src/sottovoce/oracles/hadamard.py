@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, Noise, PureOracle, in_order, tally
+from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, in_order, tally
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 
@@ -30,7 +30,7 @@ def agree_threshold(epsilon: Decimal) -> int:
 
 
 @dataclass(frozen=True)
-class HadamardResponse(PureOracle):
+class HadamardResponse(PureOracle, SummedOracle):
     """Value v owns row v + 1 of a Hadamard matrix; its columns of sign +1 are E times as likely as
     the others.
 
@@ -126,7 +126,7 @@ class HadamardResponse(PureOracle):
 
 
 @dataclass(frozen=True)
-class HadamardRandomizedResponse(PureOracle):
+class HadamardRandomizedResponse(PureOracle, SummedOracle):
     """Draw a coefficient of the value's Hadamard transform, never the constant one; send its sign
     through a coin.
 

@@ -18,7 +18,7 @@ from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import bucket, keyed_hash, scramble
 from sottovoce.kernels.fields import write_field
-from sottovoce.oracles.base import MANY, Integers, PureOracle
+from sottovoce.oracles.base import MANY, Integers, PureOracle, SummedOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 from sottovoce.schema import MOST_SPELLED, OPEN
@@ -26,7 +26,6 @@ from sottovoce.schema import MOST_SPELLED, OPEN
 MOST_HASH_BITS = 12
 NARROW_FROM = 20  # bits of a value from which tables are kept in 32-bit integers while they can be
 MOST_HASH_SIZE = 1 << 16
-MOST_REPEATED = 1 << 24  # rows of kept reports that stand for weights in a state's canonical form
 
 
 def best_hash_bits(epsilon: Decimal) -> int:
@@ -81,7 +80,7 @@ class _ToBits(_HashedResponse):
 
 
 @dataclass(frozen=True)
-class LocalHashing(_ToBits):
+class LocalHashing(_ToBits, SummedOracle):
     """Hash by parities of random subsets of the value's bits, to 2^b values; decode all values by
     one transform.
 
@@ -207,75 +206,24 @@ class BinaryLocalHashing(LocalHashing):
         return super().build(size, epsilon, 1)
 
 
-@dataclass(frozen=True)
-class _KeptReports(_HashedResponse):
-    """Hashing with a 64-bit seed per report. The reports themselves are the state, so any value can
-    be asked later.
-
-    A state has a row for each report: its seed and its answer and, in a third column, its weight if
-    it was given one.
+class _SeededResponse(_HashedResponse):
+    """Hashing with a 64-bit seed per report. Such reports cannot be summed: their rows are kept, so
+    that any value can be asked later.
     """
 
     public: ClassVar[tuple[str, ...]] = ("seed",)
 
-    @property
-    def state_shape(self) -> tuple[int, ...]:
-        return (0, 2)
-
-    def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
-        seeds = self.layout.read(payload, "seed").view(np.int64)
-        answers = self.layout.read(payload, "answer").view(np.int64)
-        columns = [seeds, answers] if weights is None else [seeds, answers, weights]
-        return self.merge(state, np.stack(columns, axis=1))
-
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        if one.shape[1] != other.shape[1]:
-            one, other = _weighted(one), _weighted(other)
-        return np.concatenate([one, other])
-
-    def absorb(self, state: Integers, other: Integers) -> Integers:
-        return self.merge(state, other)
-
-    def columns(
-        self, state: Integers
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Integers | None]:
-        """Seeds, answers and, if they have any, the weights of the reports."""
-        seeds, answers = (np.ascontiguousarray(state[:, place]).view(np.uint64) for place in (0, 1))
-        weights = np.ascontiguousarray(state[:, 2]) if state.shape[1] == 3 else None
-        return seeds, answers, weights
-
-    def canonical(self, state: Integers) -> Integers:
-        """The reports in order, each as often as its weight says.
-
-        If one has a negative weight, or if that would be more than ``MOST_REPEATED`` rows, then
-        each once, with weight.
-        """
-        state = state[np.lexsort((state[:, 1], state[:, 0]))]
-        if state.shape[1] == 2 or not len(state):
-            return state[:, :2]
-        is_new = (state[1:, :2] != state[:-1, :2]).any(axis=1)
-        first = np.flatnonzero(np.concatenate([[True], is_new]))
-        weights = np.add.reduceat(state[:, 2], first)
-        held = weights != 0
-        rows, weights = state[first[held], :2], weights[held]
-        if bool((weights > 0).all()) and int(weights.sum()) <= MOST_REPEATED:
-            return np.repeat(rows, weights, axis=0)
-        return np.concatenate([rows, weights[:, None]], axis=1)
-
-
-def _weighted(state: Integers) -> Integers:
-    """Kept reports with a column of weights: 1 each, if they had none."""
-    if state.shape[1] == 3:
-        return state
-    return np.concatenate([state, np.ones((len(state), 1), np.int64)], axis=1)
+    def _columns(self, payload: Payload) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Seeds and answers of reports."""
+        return self.layout.read(payload, "seed"), self.layout.read(payload, "answer")
 
 
 @dataclass(frozen=True)
-class SeededLocalHashing(_KeptReports):
+class SeededLocalHashing(_SeededResponse):
     """Hash with a 64-bit seed as the key of a pseudo-random function, to any number of values near
     E + 1.
 
-    The reports themselves are the state: any value can be asked for later, one by one.
+    The reports themselves are kept: any value can be asked for later, one by one.
 
     Guarantee: epsilon-LDP for one report, for every seed.
     Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function.
@@ -333,11 +281,13 @@ class SeededLocalHashing(_KeptReports):
         self.layout.write(payload, "seed", seeds)
         self.layout.write(payload, "answer", answers)
 
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+    def support_rows(
+        self, payload: Payload, weights: Integers | None, values: NDArray[np.uint64] | None
+    ) -> Integers:
         from sottovoce.kernels.hashing import count_seeded, weigh_seeded
 
         asked = np.arange(self.size, dtype=np.uint64) if values is None else values
-        seeds, answers, weights = self.columns(state)
+        seeds, answers = self._columns(payload)
         counts: Integers
         if weights is None:
             counts = count_seeded(seeds, answers, asked, self.hash_size)
@@ -351,7 +301,7 @@ class SeededLocalHashing(_KeptReports):
 
 
 @dataclass(frozen=True)
-class WideLocalHashing(_ToBits, _KeptReports):
+class WideLocalHashing(_ToBits, _SeededResponse):
     """Hash values of up to 128 bits by parities, whose rows a 64-bit seed gives; decode by
     prefixes.
 
@@ -432,16 +382,39 @@ class WideLocalHashing(_ToBits, _KeptReports):
         self.layout.write(payload, "seed", seeds)
         self.layout.write(payload, "answer", answers)
 
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
+    def support_rows(
+        self, payload: Payload, weights: Integers | None, values: NDArray[np.uint64] | None
+    ) -> Integers:
         from sottovoce.kernels.wide import count_wide
 
-        asked = (
-            self._column(np.arange(self.size, dtype=np.uint64))
-            if values is None
-            else self._column(values)
-        )
-        seeds, answers, weights = self.columns(state)
-        return count_wide(seeds, answers, asked, self.hash_bits, weights)
+        asked = np.arange(self.size, dtype=np.uint64) if values is None else values
+        seeds, answers = self._columns(payload)
+        return count_wide(seeds, answers, self._column(asked), self.hash_bits, weights)
+
+    def extension_tables(
+        self,
+        payload: Payload,
+        weights: Integers | None,
+        prefixes: NDArray[np.uint64],
+        fresh: int,
+    ) -> Integers:
+        """What reports say of all ways in which prefixes go on by ``fresh`` bits; it adds up over
+        reports, as support does.
+
+        Args:
+            payload: packed reports that were checked, one row each.
+            weights: an integer beside each report; None for 1 each.
+            prefixes: all bits of a value but the last ``fresh``, as words, (prefixes, 2).
+            fresh: the bits that are still open.
+
+        Returns:
+            A table for each prefix, (prefixes, 2^fresh). Its Walsh-Hadamard transform has, for each
+            way to go on, 2^b times the reports that support the whole value, less all reports.
+        """
+        from sottovoce.kernels.wide import scatter_extensions
+
+        seeds, answers = self._columns(payload)
+        return scatter_extensions(seeds, answers, prefixes, fresh, self.hash_bits, weights)
 
     def supports(self, output: Any, value: int) -> bool:
         seed, answer = output

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
-from sottovoce.oracles.base import Floats, Integers, Noise, Oracle, in_order
+from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import exp, rounded_down, rounded_up
 from sottovoce.oracles.unary import UnaryEncoding
@@ -69,8 +69,10 @@ def discrete_laplace(scale: int, rate: int, entropy: Entropy) -> int:
 
 
 @dataclass(frozen=True)
-class SummedHistogramEncoding(Oracle):
+class SummedHistogramEncoding(SummedOracle):
     """Report the one-hot histogram plus discrete Laplace noise of scale 2/epsilon in every cell.
+
+    A report supports every value by its cell: the support is in grid steps.
 
     Guarantee: epsilon-LDP for one report, exactly (two cells differ by one count each).
     Assumes:   uniform entropy; value in range(size).
@@ -144,10 +146,6 @@ class SummedHistogramEncoding(Oracle):
 
         in_chunks(values.size, seed, work)
 
-    @property
-    def state_shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         cells = np.ascontiguousarray(payload).view("<i4")  # (reports, values)
         if weights is None:
@@ -157,11 +155,6 @@ class SummedHistogramEncoding(Oracle):
             rows = slice(start, start + _ROWS)
             state += weights[rows] @ cells[rows].astype(np.int64)
         return state
-
-    def estimate(
-        self, state: Integers, people: int, values: ArrayLike | None = None
-    ) -> tuple[Floats, Floats]:
-        return self.estimate_support(self.support_of(state, self.asked(values)), people)
 
     def from_support(self, support: Integers, people: int) -> Floats:
         """The mean of a value's cell, which holds one count for it and noise of mean zero."""
@@ -174,12 +167,6 @@ class SummedHistogramEncoding(Oracle):
         return Noise(
             2 * alpha / (-math.expm1(-self.rate / self.scale)) ** 2 / GRID**2 / people, 0.0
         )
-
-    def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        """The summed noisy counts in grid steps: a histogram report supports every value by its
-        cell.
-        """
-        return in_order(values, state)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output[value] * 2 > GRID)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.layout import Layout, Payload
+from sottovoce.oracles.weights import MOST_WEIGHT
 
 MOST_LISTED = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
 
@@ -24,6 +25,8 @@ class Shape(ABC):
     names: ClassVar[tuple[str, ...]]  # the name in plans, then the aliases
     about: ClassVar[str]  # one line for tables
     largest: ClassVar[int] = MOST_LISTED  # the largest size it takes
+    # what the absolute weights of all reports may add up to, so that no integer overflows
+    most_weight: ClassVar[int] = MOST_WEIGHT
 
     size: int
     requested: Decimal

@@ -18,7 +18,7 @@ from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
-from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle, tally
+from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle, SummedOracle, tally
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_up, truth_threshold
 from sottovoce.oracles.unary import simulate_bits, toss_bits
@@ -26,7 +26,7 @@ from sottovoce.schema import OPEN
 
 
 @dataclass(frozen=True)
-class _Sketch(PureOracle):
+class _Sketch(PureOracle, SummedOracle):
     """A person draws one of ``hashes`` functions and reports on the bucket of ``width`` that it
     gives her value.
 

@@ -15,14 +15,14 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.kernels.fields import ones_per_row
-from sottovoce.oracles.base import Integers, Noise, PureOracle
+from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 from sottovoce.oracles.unary import with_gap
 
 
 @dataclass(frozen=True)
-class SubsetSelection(PureOracle):
+class SubsetSelection(PureOracle, SummedOracle):
     """Report a set of exactly ``chosen`` values; sets that hold the true value are E times as
     likely as others.
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, PureOracle
+from sottovoce.oracles.base import Integers, PureOracle, SummedOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_up
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(PureOracle):
+class UnaryEncoding(PureOracle, SummedOracle):
     """Report a bit vector: the value's own bit is 1 with chance p, every other bit with chance q.
 
     Guarantee: epsilon-LDP for one report.

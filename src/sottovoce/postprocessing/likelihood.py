@@ -171,12 +171,20 @@ def is_complete(table: Table, encoding: str) -> bool:
     False
     """
     law = table.law
-    if law is None or law.encoding != encoding:
+    if law is None or law.encoding != encoding or not _counts_people(table, law):
         return False
     return encoding != "direct" or int(law.support.sum()) == table.people
 
 
+def _counts_people(table: Table, law: PureLaw) -> bool:
+    """Whether every value is supported by 0 to all people, as without negative weights."""
+    low, high = law.support.min(initial=0), law.support.max(initial=0)
+    return bool(low >= 0 and high <= table.people)
+
+
 def _law(table: Table, encoding: str) -> PureLaw:
+    if table.law is not None and not _counts_people(table, table.law):
+        raise InvalidInput("this likelihood needs reports whose weights are not negative")
     if table.law is None or not is_complete(table, encoding):
         wanted = (
             "direct answers (grr), all values listed"

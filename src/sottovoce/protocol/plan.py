@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.protocol.columns import Columns
-from sottovoce.protocol.encodings import of_kind
 from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
 from sottovoce.protocol.question_forms import check_form, form_of
@@ -228,12 +227,14 @@ class Plan:
     def _from_body(cls, text: str, body: Mapping[str, Any]) -> Plan:
         check_form(body["question"])
         schema = Schema.from_json(body["schema"])
-        family = of_kind("family", body["cohorts"]["family"], FAMILIES)
+        name = body["cohorts"]["family"]
+        if name not in FAMILIES:
+            raise InvalidInput(f"plan: family ({name}) must be one of {', '.join(FAMILIES)}")
         plan = cls(
             text,
             schema,
             Terms.of(body["epsilon"], body["people"]),
-            family.from_json(body["cohorts"], schema),
+            FAMILIES[name].from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
             body["coin"],
             body["question"],

@@ -19,6 +19,7 @@ from sottovoce.oracles import (
     Noise,
     Oracle,
     PureOracle,
+    SummedOracle,
     options_of,
     oracle,
     plain_name,
@@ -284,9 +285,8 @@ def _table(
     support = aggregate.support(cohort, ask, codes)
     values, variances = source.estimate_support(support, people)
     noise = source.noise(people)
-    if source.uses_state:
+    if isinstance(source, SummedOracle) and source.uses_state:
         state = aggregate.state(cohort, ask)
-        assert isinstance(source, PureOracle)
         variances = source.error_variances(state, people, values)
         noise = source.observed_noise(state, people)
     law = (

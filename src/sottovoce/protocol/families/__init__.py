@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from sottovoce.protocol.families.base import Batch, Cohort, Family, rows_by, share_of
+from collections.abc import Mapping
+
+from sottovoce.protocol.families.base import Batch, Cohort, Family, Keep, rows_by, share_of
 from sottovoce.protocol.families.choices import Choices, Places
-from sottovoce.protocol.families.listed import Listed, Together
+from sottovoce.protocol.families.listed import Listed
 from sottovoce.protocol.families.signs import MOST_TICKETS, SHAPES, Block, Signs
 from sottovoce.protocol.families.subsets import Subsets, products_of
 
 __all__ = [
-    "FAMILIES", "MOST_TICKETS", "SHAPES", "Batch", "Block", "Choices", "Cohort", "Family", "Listed", "Places", "Signs",
-    "Subsets", "Together", "products_of", "rows_by", "share_of",
+    "FAMILIES", "MOST_TICKETS", "SHAPES", "Batch", "Block", "Choices", "Cohort", "Family", "Keep", "Listed", "Places",
+    "Signs", "Subsets", "products_of", "rows_by", "share_of",
 ]  # fmt: skip
 
-# Every family there is. A new one is a class in a file of this folder, a line here, and its name in
-# docs/wire.md.
-FAMILIES: tuple[type[Family], ...] = (Listed, Subsets, Signs, Together)
+# Every family there is, by its name in plans. A new one is a class in a file of this folder, a line
+# here, and its name in docs/wire.md.
+FAMILIES: Mapping[str, type[Family]] = {
+    "listed": Listed,
+    "subsets": Subsets,
+    "signs": Signs,
+    "together": Listed,
+}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ from sottovoce.oracles import Oracle
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
+
+# Of the reports of a question all that is needed may be sums. Or it needs the rows: what each person
+# said to all of her asks together.
+Keep = Literal["sums", "rows"]
 
 MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
@@ -129,9 +133,19 @@ class Family(ABC):
     all that is asked.
     """
 
-    kind: ClassVar[str]
-    # what an aggregate keeps of the reports, by the name of a kind of Counts
-    counted_by: ClassVar[str] = "states"
+    keep: Keep = "sums"  # what an aggregate keeps of the reports, as the question chose
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Its name in a plan."""
+
+    @property
+    def answer_bits(self) -> int | None:
+        """Bits of the widest answer, if every cohort has one ask that is answered by one small
+        number: then few answers differ, and their sums are how often each was given.
+        """
+        return None
 
     # -- cohorts by index
 

@@ -1,32 +1,39 @@
-"""Families by a list: cohorts one by one, their asks' answers counted each by itself, or kept
-together.
-"""
+"""Families by a list: cohorts one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.families.base import Batch, Cohort, Family, rows_by, share_of
+from sottovoce.protocol.families.base import Batch, Cohort, Family, Keep, rows_by, share_of
 from sottovoce.schema import Schema
+
+TOGETHER = "together"  # what a plan calls a list whose rows are kept
 
 
 class Listed(Family):
-    """Cohorts that a plan lists."""
+    """Cohorts that a plan lists.
 
-    kind: ClassVar[str] = "listed"
+    With ``keep="rows"`` a person's answers to all asks stay together when reports are added up, for
+    questions about their joint law; a plan calls the family ``together`` then.
+    """
 
-    def __init__(self, listed: Sequence[Cohort]) -> None:
+    def __init__(self, listed: Sequence[Cohort], keep: Keep = "sums") -> None:
         if not listed:
             raise InvalidInput("a plan must have at least one cohort")
         if len({ask.encoding.form for cohort in listed for ask in cohort.asks}) > 1:
             raise InvalidInput("plan: all of its asks must read attributes in the same form")
         self._listed = tuple(listed)
+        self.keep = keep
+
+    @property
+    def kind(self) -> str:
+        return TOGETHER if self.keep == "rows" else "listed"
 
     def __getitem__(self, index: int) -> Cohort:
         return self._listed[index]
@@ -68,13 +75,5 @@ class Listed(Family):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Self:
-        return cls([Cohort.from_json(cohort, schema) for cohort in data["cohorts"]])
-
-
-class Together(Listed):
-    """Cohorts of several asks whose answers are kept together, person by person: their joint law is
-    wanted.
-    """
-
-    kind: ClassVar[str] = "together"
-    counted_by: ClassVar[str] = "joint"
+        cohorts = [Cohort.from_json(cohort, schema) for cohort in data["cohorts"]]
+        return cls(cohorts, "rows" if data["family"] == TOGETHER else "sums")

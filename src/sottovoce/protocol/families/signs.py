@@ -78,7 +78,6 @@ class Signs(Family):
     """
 
     kind: ClassVar[str] = "signs"
-    counted_by: ClassVar[str] = "tally"
 
     def __init__(
         self,
@@ -114,7 +113,6 @@ class Signs(Family):
 
     @cached_property
     def answer_bits(self) -> int:
-        """Bits of the widest answer."""
         return max(each.layout.bits for each in self.oracles)
 
     @cached_property

@@ -6,14 +6,17 @@ a kept prefix may go on are decoded by one transform.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -21,6 +24,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.hashes import unpermuted
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import WideLocalHashing, best_hash_bits
+from sottovoce.oracles.layout import Payload
 from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
@@ -34,7 +38,10 @@ from sottovoce.results.findings import Findings, PrefixStep
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
+Integers = NDArray[np.int64]
+
 QUERIES = 1 << 20  # that the thesis allows itself
+MAX_BLOCK_CELLS = 1 << 24  # of the tables that are made at once, or one table a core
 MOST_FRESH = 26  # bits that a round may add: a table of 2^26 integers
 SECONDS_PER_STEP = 4e-9  # of decoding, for one step of one report or one cell; measured on one core
 
@@ -158,7 +165,6 @@ class _Prefixes(HeavyHitterMethod):
     ) -> Findings:
         self.no_candidates(candidates)
         from sottovoce.kernels.beam import append_bits
-        from sottovoce.kernels.wide import extend_wide
 
         words = np.zeros((1, 2), np.uint64)
         steps: list[PrefixStep] = []
@@ -170,12 +176,8 @@ class _Prefixes(HeavyHitterMethod):
                 raise InvalidInput(
                     f"aggregate: nobody of group {index + 1} was heard yet; more people are needed"
                 )
-            seeds, answers, weights = source.columns(aggregate.state(index))
             tested = len(words) * 2.0**fresh
-            keep = self.given["keep"]
-            parents, suffixes, scores = extend_wide(
-                seeds, answers, words, fresh, source.hash_bits, keep, weights
-            )
+            parents, suffixes, scores = self._extended(aggregate, index, words, fresh)
             words = append_bits(words[parents], suffixes, fresh)
             # E[score] = n f (2^b p - 1), and 2^b q = 1
             frequencies = scores / (people * (source.buckets * source.p - 1))
@@ -214,6 +216,29 @@ class _Prefixes(HeavyHitterMethod):
             steps=steps,
         )
 
+    def _extended(
+        self, aggregate: Aggregate, index: int, words: NDArray[np.uint64], fresh: int
+    ) -> tuple[Integers, Integers, Integers]:
+        """(prefix, suffix, score) of the best ways in which any of the prefixes goes on, the best
+        first.
+
+        A score is 2^b times the reports that support the longer prefix, less all reports.
+        """
+        from sottovoce.kernels.wide import best_extensions
+
+        source, keep = _source(aggregate.plan, index), self.given["keep"]
+        block = max(os.cpu_count() or 1, MAX_BLOCK_CELLS >> fresh)  # prefixes
+        parts = []
+        for start in range(0, len(words), block):
+            own = words[start : start + block]
+            count = partial(_extension_tables, source, own, fresh)
+            tables = aggregate.over_rows(index, (0,), count)  # (prefixes, 2^fresh)
+            parts.append(best_extensions(tables, keep))
+        suffixes, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(-scores.ravel(), kind="stable")[:keep]
+        parents = order // scores.shape[1]
+        return parents, suffixes.ravel()[order], scores.ravel()[order]
+
     def _value(self, number: int) -> int:
         return unpermuted(number, self.target.bits) if self.given["scramble"] else number
 
@@ -224,6 +249,16 @@ class _Prefixes(HeavyHitterMethod):
         return [
             self.target.attribute.prefix_label(self._value(number), length) for number in numbers
         ]
+
+
+def _extension_tables(
+    source: WideLocalHashing,
+    prefixes: NDArray[np.uint64],
+    fresh: int,
+    told: Sequence[Payload],
+    weights: Integers | None,
+) -> Integers:
+    return source.extension_tables(told[0], weights, prefixes, fresh)
 
 
 def _source(plan: Plan, index: int) -> WideLocalHashing:

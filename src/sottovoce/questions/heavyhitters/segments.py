@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import combinations
 from math import isqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.counts import RowCounts
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
@@ -24,7 +24,7 @@ from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Window
-from sottovoce.protocol.families import Family, Listed, Together
+from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
@@ -204,7 +204,7 @@ class SegmentPairs(_Tested):
         return [(asks[one], asks[other]) for one, other in self.pairs]
 
     def cohorts(self, terms: Terms) -> Family:
-        return Together(self.crowd(terms.epsilon))
+        return Listed(self.crowd(terms.epsilon), keep="rows")
 
     def explain(self, plan: Plan) -> list[str]:
         lengths = ", ".join(str(each.fresh) for each in self.windows)
@@ -218,36 +218,14 @@ class SegmentPairs(_Tested):
         self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
     ) -> Findings:
         self.no_candidates(candidates)
-        counts = aggregate.counts
-        assert isinstance(counts, RowCounts)
-        told = self._told(counts)
+        aggregate.require_counts("the joint law of two segments")
+        for index, (one, other) in enumerate(self.pairs, start=self.first):
+            people = aggregate.cohort_people(index)
+            self._heard(people, f"segments {one + 1} and {other + 1}")
         patterns = self._patterns(aggregate)
-        pairs = {
-            pair: self._joint(aggregate.plan, pair, told[pair], patterns) for pair in self.pairs
-        }
+        pairs = {pair: self._joint(aggregate, pair, patterns) for pair in self.pairs}
         numbers, notes = self._candidates(patterns, pairs)
         return self._tested(aggregate, numbers, notes)
-
-    def _told(self, counts: RowCounts) -> dict[tuple[int, int], tuple[Payload, Payload]]:
-        """What the people of each pair told of its two segments."""
-        told = {}
-        for index, (one, other) in enumerate(self.pairs, start=self.first):
-            payloads = self._repeated(counts, index)
-            self._heard(len(payloads[0]), f"segments {one + 1} and {other + 1}")
-            told[one, other] = (payloads[self.place], payloads[self.place + 1])
-        return told
-
-    @staticmethod
-    def _repeated(counts: RowCounts, index: int) -> list[Payload]:
-        """What each person of a cohort told, one row for each."""
-        payloads, people = counts.told(index)
-        if bool((people == 1).all()):
-            return payloads
-        if bool((people < 0).any()):
-            raise InvalidInput(
-                "aggregate: pairs of segments need reports whose weights are not negative"
-            )
-        return [np.repeat(payload, people, axis=0) for payload in payloads]
 
     def _source(self, plan: Plan, pair: tuple[int, int], side: int) -> LocalHashing:
         source = plan.cohorts[self.first + self.pairs.index(pair)].asks[self.place + side].oracle
@@ -270,20 +248,15 @@ class SegmentPairs(_Tested):
         return found
 
     def _joint(
-        self,
-        plan: Plan,
-        pair: tuple[int, int],
-        told: tuple[Payload, Payload],
-        patterns: Sequence[Integers],
+        self, aggregate: Aggregate, pair: tuple[int, int], patterns: Sequence[Integers]
     ) -> Floats:
         """The frequency of each pair of patterns, from the product of each person's two answers."""
-        from sottovoce.kernels.segments import count_pairs
-
-        sources = self._source(plan, pair, 0), self._source(plan, pair, 1)
-        shapes = tuple((each.width, each.hash_bits) for each in sources)
-        listed = tuple(patterns[segment].astype(np.uint64) for segment in pair)
-        both, first, second = count_pairs(told, shapes, listed)  # type: ignore[arg-type]
-        people = len(told[0])
+        index, asks = self.first + self.pairs.index(pair), (self.place, self.place + 1)
+        sources = [self._source(aggregate.plan, pair, side) for side in (0, 1)]
+        listed = [patterns[segment].astype(np.uint64) for segment in pair]
+        counts = aggregate.over_rows(index, asks, partial(_pair_support, sources, listed))
+        both, first, second = counts[:-1, :-1], counts[:-1, -1], counts[-1, :-1]
+        people = aggregate.cohort_people(index)
         (q, gap), (other_q, other_gap) = ((each.q, each.gap) for each in sources)
         # E[(1[a] - q)(1[b] - q')] = (p - q)(p' - q') f(a, b): the coins of the two answers are
         # independent
@@ -322,6 +295,26 @@ class SegmentPairs(_Tested):
         ):
             notes.append("there were more candidates than are looked at; some were left out")
         return numbers, notes
+
+
+def _pair_support(
+    sources: Sequence[LocalHashing],
+    patterns: Sequence[NDArray[np.uint64]],
+    told: Sequence[Payload],
+    people: Integers | None,
+) -> Integers:
+    """How many people's reports support a pattern of each of two asks, and in the last column and
+    row how many support either: for :meth:`Aggregate.over_rows`.
+    """
+    from sottovoce.kernels.segments import count_pairs
+
+    if people is not None:  # a row for each person
+        told = [np.repeat(payload, people, axis=0) for payload in told]
+    shapes = [(each.width, each.hash_bits) for each in sources]
+    both, first, second = count_pairs(told, shapes, patterns)
+    counts = np.zeros((len(first) + 1, len(second) + 1), np.int64)
+    counts[:-1, :-1], counts[:-1, -1], counts[-1, :-1] = both, first, second
+    return counts
 
 
 def joined(sizes: Sequence[int], pairs: Pairs) -> tuple[Integers, Floats, float]:

@@ -65,7 +65,8 @@ class Coefficients:
         self.family = family
         self.people = aggregate.people
         # one row for each different (cohort, answer) and how many people gave it
-        cohorts, answers, people = aggregate.counts.answers  # type: ignore[attr-defined]
+        aggregate.require_counts("a mean of signs")
+        cohorts, answers, people = aggregate.answers
         signs = 1 - 2 * answers
         respondents = np.bincount(cohorts, people, len(family))  # (cohorts,)
         sums = np.bincount(cohorts, people * signs, len(family))  # (cohorts,)

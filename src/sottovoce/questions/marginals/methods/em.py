@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -18,13 +18,14 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.counts import RowCounts
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import PureOracle, oracle
+from sottovoce.oracles.base import tally
+from sottovoce.oracles.layout import Layout, Payload
 from sottovoce.oracles.thresholds import shared
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families import Together
+from sottovoce.protocol.families import Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, Method
@@ -227,6 +228,20 @@ def typical(shape: Sequence[int], draws: Generator) -> Floats:
     return (1 - TYPICAL_TIE) * independent + TYPICAL_TIE * tied
 
 
+def _joint_answers(
+    layouts: Sequence[Layout],
+    shape: Places,
+    told: Sequence[Payload],
+    people: NDArray[np.int64] | None,
+) -> NDArray[np.int64]:
+    """How many people gave each joint answer to some asks: for :meth:`Aggregate.over_rows`."""
+    answers = [
+        layout.read(payload, layout.fields[0].name).astype(np.int64)
+        for layout, payload in zip(layouts, told, strict=True)
+    ]  # (rows,) each
+    return tally(np.ravel_multi_index(answers, shape), people, prod(shape))
+
+
 class EMTable(NamedTuple):
     """A table and how many steps EM took to it."""
 
@@ -243,27 +258,14 @@ class EmFit(Fit):
     errors: ClassVar[str] = BOOTSTRAP
 
     def __init__(self, work: Workload, aggregate: Aggregate, is_uniform_start: bool) -> None:
-        counts = aggregate.counts
-        assert isinstance(counts, RowCounts)
+        aggregate.require_counts("EM")
         self._work = work
         self._people = aggregate.people
-        self._counts = counts
+        self._aggregate = aggregate
         self._is_uniform_start = is_uniform_start
         self._channels = [Channel.of(source) for source in aggregate.plan.cohorts[0].oracles]
         self._estimates: dict[Places, EMTable] = {}
         self._variances: dict[Places, Floats] = {}
-
-    @cached_property
-    def _answers(self) -> list[NDArray[np.int64]]:
-        """For each attribute its answers in the different reports, (reports,)."""
-        oracles = self._counts.cohorts[0].oracles
-        payloads, _ = self._counts.told(0)
-        columns = []
-        for source, payload in zip(oracles, payloads, strict=True):
-            layout = source.layout
-            answers = layout.read(payload, layout.fields[0].name)
-            columns.append(answers.astype(np.int64))
-        return columns
 
     def heard(self, places: Places) -> Floats:
         """The shares of the joint answers about some attributes, an axis of answers for each."""
@@ -272,9 +274,8 @@ class EmFit(Fit):
         if size > MOST_ANSWERS:
             limit = f"the {MOST_ANSWERS:,} counted at once"
             raise InvalidInput(f"marginal: {size:,} joint answers are more than {limit}")
-        joint_answers = np.ravel_multi_index([self._answers[place] for place in places], shape)
-        _, people = self._counts.rows  # who sent each of the different reports, (reports,)
-        counts = np.bincount(joint_answers, people, size)
+        layouts = [self._aggregate.plan.cohorts[0].oracles[place].layout for place in places]
+        counts = self._aggregate.over_rows(0, places, partial(_joint_answers, layouts, shape))
         return (counts / self._people).reshape(shape)
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
@@ -392,12 +393,12 @@ class _Split(Method):
         work: Workload,
         epsilon: Decimal,
         options: Options,
-    ) -> Together:
+    ) -> Listed:
         asks = []
         oracles = self.oracles(work, epsilon, options)
         for name, source in zip(work.names, oracles, strict=True):
             asks.append(Ask(Cells.of(schema, name), source))
-        return Together([Cohort(tuple(asks))])
+        return Listed([Cohort(tuple(asks))], keep="rows")
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> EmFit:
         return EmFit(work, aggregate, self.is_uniform_start)

@@ -14,7 +14,7 @@ import numpy as np
 from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT
-from sottovoce.oracles import PureOracle, oracle
+from sottovoce.oracles import PureOracle, SummedOracle, oracle
 from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.oracles.sketch import HadamardCountMeanSketch
 from sottovoce.protocol.encodings import Ask, Cells
@@ -121,7 +121,7 @@ class FullFit(Fit):
         """Variances of the errors of sums of ``count`` cells each; what a sketch's state tells of
         them counts too.
         """
-        if self._oracle.uses_state:
+        if isinstance(self._oracle, SummedOracle) and self._oracle.uses_state:
             return self._oracle.sum_variances(self._aggregate.state(0), self._people, count, sums)
         return self._oracle.sum_noise(self._people, count).variance(np.clip(sums, 0, 1))
 

@@ -163,8 +163,7 @@ class ViewsHeard:
                 for number, crowd, end, law, held in zip(
                     numbers, crowds, ends.tolist(), laws, counts, strict=True
                 ):
-                    state = oracle.accumulate(oracle.empty(), payload[end - crowd : end])
-                    found = oracle.estimate(state, crowd)[0]
+                    found, _ = oracle.estimate_reports(payload[end - crowd : end])
                     # the noise of the reports, and by what a random part of everybody differs from
                     # all of them
                     part = np.sqrt(1 - self.people[number] / self.everybody)

@@ -314,7 +314,8 @@ def moments(work: Workload, aggregate: Aggregate) -> Moments:
     space = SignSpace(work.sizes)
     family: Any = aggregate.plan.cohorts
     # a row for each cohort and answer, and how many people gave it: (rows,) each
-    cohorts, answers, people = aggregate.counts.answers  # type: ignore[attr-defined]
+    aggregate.require_counts("a mean of signs")
+    cohorts, answers, people = aggregate.answers
     tells_thirds = any(block.order > 2 and block.shape != "star" for block in family.blocks)
     has_thirds = tells_thirds and space.count <= MAX_SIGNS_FOR_THIRDS
     max_order = 3 if has_thirds else 2

@@ -1,0 +1,48 @@
+"""The sums of one ask: the state of its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from sottovoce.aggregation.part import Part
+from sottovoce.oracles import SummedOracle
+from sottovoce.oracles.base import Integers
+from sottovoce.oracles.layout import Payload
+
+
+class Sums(Part):
+    """What the reports to one ask add up to, of an oracle whose reports can be summed."""
+
+    def __init__(self, oracle: SummedOracle, magnitude: int) -> None:
+        self._oracle = oracle
+        self._state = oracle.empty(magnitude)
+
+    def add(self, payload: Payload, weights: Integers | None, magnitude: int) -> None:
+        room = self._oracle.fitted(self._state, magnitude)
+        self._state = self._oracle._accumulate(room, payload, weights)
+
+    def absorb(self, other: Self, magnitude: int) -> None:
+        room = self._oracle.fitted(self._state, magnitude)
+        self._state = self._oracle.absorb(room, other._state)
+
+    def support(self, ask: int, values: ArrayLike | None) -> Integers:
+        return self._oracle.support_of(self._state, self._oracle.asked(values))
+
+    def state(self, ask: int) -> Integers:
+        return self._state
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self._state.any()
+
+    def content(self) -> Integers:
+        return self._state
+
+    def fits(self, shape: Sequence[Any]) -> bool:
+        return tuple(shape) == self._oracle.state_shape
+
+    def read(self, content: Integers, people: int) -> None:
+        self._state = content
