@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sottovoce.aggregation.part import Part
+from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.sum_counts import part_of
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import CorruptReport, InvalidInput
@@ -23,21 +23,21 @@ def crowd(oracle: Oracle, people: int = PEOPLE, seed: int = 1) -> np.ndarray:
     return (share * min(oracle.size, 64)).astype(np.int64)
 
 
-def held(oracle: Oracle, payload: np.ndarray, weights: np.ndarray | None = None) -> Part:
+def held(oracle: Oracle, payload: np.ndarray, weights: np.ndarray | None = None) -> CohortPart:
     """What an aggregate keeps of reports: their sums, or the rows where they cannot be summed."""
     part = part_of(oracle, MANY)
     part.add(payload, weights, MANY)
     return part
 
 
-def merged(oracle: Oracle, *parts: Part) -> Part:
+def merged(oracle: Oracle, *parts: CohortPart) -> CohortPart:
     whole = part_of(oracle, MANY)
     for part in parts:
         whole.absorb(part, MANY)
     return whole
 
 
-def same(one: Part, other: Part) -> bool:
+def same(one: CohortPart, other: CohortPart) -> bool:
     return np.array_equal(one.content(), other.content())
 
 

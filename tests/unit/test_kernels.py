@@ -63,6 +63,14 @@ def test_fields_survive_wherever_they_lie(width: int, offset: int) -> None:
     assert np.array_equal(read_field(payload, offset, width), values)
     as_integers = [int.from_bytes(row.tobytes(), "little") for row in payload]
     assert as_integers == [int(value) << offset for value in values]
+    wider = np.full((50, payload.shape[1] + 12), 0xFF, np.uint8)
+    wider[:, 3 : 3 + payload.shape[1]] = payload  # among other bytes, where whole words may be read
+    inside = wider[:, 3 : 3 + payload.shape[1]]
+    for view in (inside, wider[:, 3:], np.asfortranarray(inside)):
+        assert np.array_equal(read_field(view, offset, width), values)
+    again = np.zeros((50, payload.shape[1] + 12), np.uint8)
+    write_field(again[:, 3:], offset, width, values)
+    assert np.array_equal(again[:, 3 : 3 + payload.shape[1]], payload)
 
 
 def test_hashes_that_meet_in_one_bit_follow_the_device() -> None:

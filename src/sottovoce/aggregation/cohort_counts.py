@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.counts import Counts
-from sottovoce.aggregation.part import Part
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
@@ -26,7 +26,7 @@ class Heard:
 
     people: int
     magnitude: int
-    parts: list[Part]
+    parts: list[CohortPart]
 
     @property
     def is_nothing(self) -> bool:
@@ -42,7 +42,7 @@ class CohortCounts(Counts):
         self._heard: dict[int, Heard] = {}
 
     @abstractmethod
-    def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[Part]:
+    def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[CohortPart]:
         """The parts of a cohort that is asked through these oracles, empty, with room for reports
         of a magnitude.
         """
@@ -77,7 +77,7 @@ class CohortCounts(Counts):
 
     # -- what was said
 
-    def _part(self, index: int, ask: int) -> tuple[Part, int]:
+    def _part(self, index: int, ask: int) -> tuple[CohortPart, int]:
         """The part that an ask of a cohort belongs to, and which of the part's asks it is."""
         number, place = self._place(ask)
         if index in self._heard:

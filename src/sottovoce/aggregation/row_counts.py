@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sottovoce.aggregation.cohort_counts import CohortCounts, Heard
+from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.counts import WORD
 from sottovoce.aggregation.merging import is_rising
-from sottovoce.aggregation.part import Part
-from sottovoce.aggregation.rows import Rows, byte_keys
+from sottovoce.aggregation.rows import KeptRows, byte_keys
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
@@ -27,8 +27,8 @@ class RowCounts(CohortCounts):
     of its asks.
     """
 
-    def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[Part]:
-        return [Rows(oracles)]
+    def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[CohortPart]:
+        return [KeptRows(oracles)]
 
     def _slices(self, oracles: Sequence[Oracle]) -> Sequence[slice]:
         return [slice(0, slices_of(oracles)[-1].stop)]
@@ -40,9 +40,9 @@ class RowCounts(CohortCounts):
     def holds_reports(self) -> bool:
         return True
 
-    def _rows(self, index: int) -> Rows:
+    def _rows(self, index: int) -> KeptRows:
         part, _ = self._part(index, 0)
-        assert isinstance(part, Rows)
+        assert isinstance(part, KeptRows)
         return part
 
     def rows(self, index: int, asks: Sequence[int]) -> tuple[list[Payload], Integers | None]:
@@ -94,7 +94,7 @@ class RowCounts(CohortCounts):
         for oracle, part in zip(cohort.oracles, cohort.slices, strict=True):
             oracle.validate(np.ascontiguousarray(payload[:, part]))
         magnitude = magnitude_of(people)
-        rows = Rows(cohort.oracles)
+        rows = KeptRows(cohort.oracles)
         is_single = bool((people == 1).all())
         rows.add(payload[:, : cohort.bytes], None if is_single else people, magnitude)
         self._heard[index] = Heard(int(people.sum()), magnitude, [rows])

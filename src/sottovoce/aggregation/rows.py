@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.merging import is_rising, sum_equal
-from sottovoce.aggregation.part import Part
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles import Oracle, SummedOracle
 from sottovoce.oracles.base import Integers
@@ -39,7 +39,7 @@ class CountedRows(NamedTuple):
     is_distinct: bool = False
 
 
-class Rows(Part):
+class KeptRows(CohortPart):
     """The reports to some asks, in one row for each person or for all people who sent the same."""
 
     def __init__(self, oracles: Sequence[Oracle]) -> None:

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 
 from sottovoce.aggregation.cohort_counts import CohortCounts, Heard
+from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.counts import WORD
-from sottovoce.aggregation.part import Part
-from sottovoce.aggregation.rows import Rows, field_count
+from sottovoce.aggregation.rows import KeptRows, field_count
 from sottovoce.aggregation.sums import Sums
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import CorruptReport
@@ -25,15 +25,15 @@ _COHORT_LINE = 64  # bytes at most: a cohort's number, people and magnitude, as 
 _SHAPE_TEXT = 64  # bytes at most: the shape of a part, as text
 
 
-def part_of(oracle: Oracle, magnitude: int = 0) -> Part:
+def part_of(oracle: Oracle, magnitude: int = 0) -> CohortPart:
     """What is kept of the reports to one ask: sums wherever its oracle's reports can be summed."""
-    return Sums(oracle, magnitude) if isinstance(oracle, SummedOracle) else Rows([oracle])
+    return Sums(oracle, magnitude) if isinstance(oracle, SummedOracle) else KeptRows([oracle])
 
 
 class SumCounts(CohortCounts):
     """A part for each ask of each cohort heard from."""
 
-    def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[Part]:
+    def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[CohortPart]:
         return [part_of(oracle, magnitude) for oracle in oracles]
 
     def _slices(self, oracles: Sequence[Oracle]) -> Sequence[slice]:
@@ -50,7 +50,7 @@ class SumCounts(CohortCounts):
     def rows(self, index: int, asks: Sequence[int]) -> tuple[list[Payload], Integers | None]:
         if len(asks) == 1:
             part, _ = self._part(index, asks[0])
-            if isinstance(part, Rows):
+            if isinstance(part, KeptRows):
                 return part.columns([0])
         return super().rows(index, asks)
 

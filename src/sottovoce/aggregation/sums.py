@@ -7,13 +7,13 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from sottovoce.aggregation.part import Part
+from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.oracles import SummedOracle
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
 
 
-class Sums(Part):
+class Sums(CohortPart):
     """What the reports to one ask add up to, of an oracle whose reports can be summed."""
 
     def __init__(self, oracle: SummedOracle, magnitude: int) -> None:

@@ -15,6 +15,12 @@ def read_field(payload: Payload, offset: int, width: int) -> NDArray[np.uint64]:
     """The unsigned integer of 1 to 64 bits at bit ``offset`` of every row."""
     first, skip = divmod(offset, 8)
     last = (offset + width - 1) // 8
+    if last > first and skip + width <= 64 and _has_word(payload, first):
+        values = _words_at(payload, first).astype(np.uint64)  # (rows,)
+        values >>= np.uint64(skip)
+        if width < 64:
+            values &= np.uint64((1 << width) - 1)
+        return values
     values = payload[:, first].astype(np.uint64)  # (rows,)
     values >>= np.uint64(skip)
     for byte in range(first + 1, last + 1):
@@ -29,9 +35,22 @@ def write_field(payload: Payload, offset: int, width: int, values: NDArray[np.ui
     first, skip = divmod(offset, 8)
     last = (offset + width - 1) // 8
     values = values.astype(np.uint64, copy=False)
+    if skip == 0 and width == 64 and _has_word(payload, first):
+        _words_at(payload, first)[:] |= values
+        return
     payload[:, first] |= (values << np.uint64(skip)).astype(np.uint8)  # the lowest eight bits
     for byte in range(first + 1, last + 1):
         payload[:, byte] |= (values >> np.uint64(8 * (byte - first) - skip)).astype(np.uint8)
+
+
+def _has_word(payload: Payload, first: int) -> bool:
+    """Whether eight bytes from byte ``first`` on lie in every row, one after another."""
+    return first + 8 <= payload.shape[1] and payload.strides[1] == 1
+
+
+def _words_at(payload: Payload, first: int) -> NDArray[np.uint64]:
+    """Those eight bytes of every row as one word, where they lie."""
+    return payload[:, first : first + 8].view("<u8")[:, 0]
 
 
 def words_of(payload: Payload) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
 
 
-class Part(ABC):
+class CohortPart(ABC):
     """Reports to some asks of a cohort, as integers that merge by addition.
 
     A ``magnitude`` is that of all reports of the cohort, with those that come now: their absolute
