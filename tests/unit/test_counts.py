@@ -559,3 +559,6 @@ def test_answers_of_several_cohorts_are_kept_together() -> None:
     beyond[-wide - 4 : -wide] = (7).to_bytes(4, "big")
     with pytest.raises(CorruptReport, match="cohort must be below 2"):
         counts_of(family).read(bytes(beyond))
+    padded = counts.to_bytes()[:-1] + b"\1"
+    with pytest.raises(CorruptReport, match="padding"):
+        counts_of(family).read(padded)
