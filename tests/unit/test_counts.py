@@ -308,6 +308,8 @@ def test_what_is_kept_is_chosen_by_keep_and_not_by_the_class_of_a_family() -> No
         assert sums != rows
         assert isinstance(counts_of(sums), SumCounts)
         assert isinstance(counts_of(rows), RowCounts)
+        with pytest.raises(InvalidInput, match=r"keep \(row\) must be one of sums, rows"):
+            Listed(cohorts, keep="row")  # type: ignore[arg-type]
         assert counts_of(sums).holds_reports is (kind == "kept")
         assert counts_of(rows).holds_reports
 

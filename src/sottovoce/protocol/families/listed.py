@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ class Listed(Family):
             raise InvalidInput("a plan must have at least one cohort")
         if len({ask.encoding.form for cohort in listed for ask in cohort.asks}) > 1:
             raise InvalidInput("plan: all of its asks must read attributes in the same form")
+        if keep not in get_args(Keep):
+            raise InvalidInput(f"keep ({keep}) must be one of {', '.join(get_args(Keep))}")
         self._listed = tuple(listed)
         self.keep = keep
 
