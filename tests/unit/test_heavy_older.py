@@ -20,7 +20,7 @@ from sottovoce.kernels.spelling import to_words
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
 from sottovoce.questions.heavyhitters import segments
-from sottovoce.questions.heavyhitters.method import Target
+from sottovoce.questions.heavyhitters.method import SearchTarget
 from sottovoce.questions.heavyhitters.segments import SegmentDesign, joined
 from sottovoce.questions.heavyhitters.trie import Node, complete, possible
 from sottovoce.results.findings import Findings
@@ -324,7 +324,7 @@ def test_strict_channels_hold_values_of_their_own() -> None:
 def test_what_a_prefix_may_be(
     attribute: Any, place: tuple[int, int], is_complete: bool, is_possible: bool
 ) -> None:
-    target = Target("x", attribute, 4, None)
+    target = SearchTarget("x", attribute, 4, None)
     assert complete(target, place) == is_complete
     assert possible(target, place) == is_possible
 

@@ -75,10 +75,12 @@ class Scores:
         count = min(count, size)
         # noise alone puts about twice as many as are wanted above this limit: fewer to sort
         tail = min(0.3, 2 * count / size)
-        limit = -np.sqrt(variance) * imported("scipy.special").ndtri(tail)
+        quantile = imported("scipy.special").ndtri(tail)
+        limit = -np.sqrt(variance) * quantile
         places = np.flatnonzero(self.values > limit)
         if len(places) < count:
-            places = np.argpartition(self.values, size - count)[size - count :]
+            dropped = size - count
+            places = np.argpartition(self.values, dropped)[dropped:]
         falling = np.argsort(-self.values[places], kind="stable")
         places = places[falling[:count]]
         if not self.scrambled:
@@ -115,7 +117,8 @@ class Tables:
         return self._decoded[number].result()
 
     def _decode(self, number: int) -> Scores:
-        table, people = self.states[number], self.people[number]
+        table = self.states[number]
+        people = self.people[number]
         width = self.oracles[number].width
         if number == 0:
             # only its largest scores are looked for, so that it need not be put in order
@@ -156,11 +159,14 @@ class Tables:
             cells = window.of_columns(words).astype(np.int64)
             totals += self.scores(number).at(cells)
         if count < len(totals):
-            kept = np.argpartition(totals, len(totals) - count)[len(totals) - count :]
+            dropped = len(totals) - count
+            kept = np.argpartition(totals, dropped)[dropped:]
             words = words[kept]
-        cells = self.cells(words)  # (kept, windows)
-        columns = [self.scores(number).at(cells[:, number]) for number in range(len(self.windows))]
-        return Candidates(words, np.stack(columns, axis=1).astype(float))
+        columns = []
+        for number, cells in enumerate(self.cells(words).T):
+            columns.append(self.scores(number).at(cells))
+        scores = np.stack(columns, axis=1)  # (kept, windows)
+        return Candidates(words, scores.astype(float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,13 +181,15 @@ class KnownValues:
     def nothing(cls, windows: int) -> KnownValues:
         """No value at all."""
         words = np.zeros((0, 2), np.uint64)
-        return cls(words, np.zeros((0, windows), np.int64), np.zeros((0, windows)))
+        cells = np.zeros((0, windows), np.int64)
+        return cls(words, cells, np.zeros((0, windows)))
 
     @contextmanager
     def taken_out(self, number: int, scores: Scores) -> Iterator[None]:
         """While this lasts, the known values are not in a window's scores."""
         places = scores.places(self.cells[:, number])
-        amounts = np.round(self.amounts[:, number]).astype(scores.values.dtype)
+        rounded = np.round(self.amounts[:, number])
+        amounts = rounded.astype(scores.values.dtype)
         np.subtract.at(scores.values, places, amounts)
         yield
         np.add.at(scores.values, places, amounts)
@@ -191,7 +199,8 @@ class KnownValues:
         order = np.argsort(self.cells[:, number], kind="stable")
         own = self.cells[order, number]
         # sums[i]: the amounts of the first i known values, in the order of their cells
-        sums = np.concatenate([[0.0], np.cumsum(self.amounts[order, number])])
+        amounts_so_far = np.cumsum(self.amounts[order, number])
+        sums = np.concatenate([[0.0], amounts_so_far])
         start = np.searchsorted(own, cells, side="left")
         end = np.searchsorted(own, cells, side="right")
         amounts: Floats = sums[end] - sums[start]
@@ -237,11 +246,13 @@ def evidence(totals: Floats, people: float, buckets: int) -> Floats:
     # n KL(s || q) for the share s of reports that support the value, of which q = 1/2^b would by
     # chance: n [s log(s/q) + (1 - s) log((1 - s)/(1 - q))]
     chance = 1 / buckets
-    share = np.clip((totals / people + 1) / buckets, chance, 1)
+    supported = (totals / people + 1) / buckets
+    share = np.clip(supported, chance, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         missed = (1 - share) * np.log((1 - share) / (1 - chance))
     rest = np.where(share < 1, missed, 0)  # 0 log 0 = 0
-    nats: Floats = people * (share * np.log(share * buckets) + rest)
+    divergence = share * np.log(share * buckets) + rest
+    nats: Floats = people * divergence
     return nats
 
 
@@ -259,8 +270,9 @@ def survivors(tables: Tables, known: KnownValues, top: int) -> Candidates:
     frontier = _first_beam(tables, known, top)
     for number in range(1, len(tables.windows)):
         frontier = _extended(tables, known, frontier, number)
-        is_last = number == len(tables.windows) - 1
-        count = max(LAST_KEPT, 8 * top) if is_last else max(NEXT_KEPT, 16 * top)
+        count = max(NEXT_KEPT, 16 * top)
+        if number == len(tables.windows) - 1:
+            count = max(LAST_KEPT, 8 * top)
         frontier = _kept(tables, frontier, number + 1, top, count)
     return Candidates(frontier.words, frontier.scores)
 
@@ -276,8 +288,9 @@ class Beam:
 
 def _first_beam(tables: Tables, known: KnownValues, top: int) -> Beam:
     """The best values of the first window."""
-    is_only = len(tables.windows) == 1
-    count = max(LAST_KEPT, 8 * top) if is_only else max(FIRST_KEPT, 64 * top)
+    count = max(FIRST_KEPT, 64 * top)
+    if len(tables.windows) == 1:
+        count = max(LAST_KEPT, 8 * top)
     variance = tables.people[0] * (tables.buckets - 1)
     scores = tables.scores(0)
     with known.taken_out(0, scores):
@@ -290,27 +303,30 @@ def _first_beam(tables: Tables, known: KnownValues, top: int) -> Beam:
 
 def _extended(tables: Tables, known: KnownValues, before: Beam, number: int) -> Beam:
     """The best ways in which each prefix goes on into a window."""
-    window, scores = tables.windows[number], tables.scores(number)
+    window = tables.windows[number]
+    scores = tables.scores(number)
     with known.taken_out(number, scores):
         best, suffixes = beam.extend(
             scores.values, before.words, window.tagged, window.tag, window.fresh, EXTENSIONS
         )  # (prefixes, ways) each
     ways = best.shape[1]
+    # each prefix once for every way in which it goes on: (prefixes * ways, ...)
     words = np.repeat(before.words, ways, axis=0)
-    own = best.ravel()[:, None].astype(float)  # (prefixes * ways, 1)
-    return Beam(
-        beam.append_bits(words, suffixes.ravel(), window.fresh),
-        np.concatenate([np.repeat(before.scores, ways, axis=0), own], axis=1),
-        np.repeat(before.roots, ways),
-    )
+    earlier = np.repeat(before.scores, ways, axis=0)
+    roots = np.repeat(before.roots, ways)
+    own = best.ravel()[:, None].astype(float)
+    longer = beam.append_bits(words, suffixes.ravel(), window.fresh)
+    return Beam(longer, np.concatenate([earlier, own], axis=1), roots)
 
 
 def _kept(tables: Tables, wide: Beam, windows: int, top: int, count: int) -> Beam:
     """The ``count`` most promising prefixes of the first so many ``windows``."""
     people = sum(tables.people[:windows])
     bits = sum(window.fresh for window in tables.windows[:windows])
-    nats = evidence(wide.scores.sum(axis=1), people, tables.buckets)
-    weights = _promise(nats, wide.roots, bits * log(2) - log(top))
+    totals = wide.scores.sum(axis=1)
+    nats = evidence(totals, people, tables.buckets)
+    limit = bits * log(2) - log(top)
+    weights = _promise(nats, wide.roots, limit)
     rows = np.argsort(-weights, kind="stable")[:count]
     return Beam(wide.words[rows], wide.scores[rows], wide.roots[rows])
 
@@ -332,7 +348,8 @@ def _promise(nats: Floats, roots: Integers, limit: float) -> Floats:
     np.maximum.at(largest, roots, nats)
     # log of the sum of e^nats over a root's candidates, with the largest taken out of the sum
     sums = np.zeros(count)
-    np.add.at(sums, roots, np.exp(nats - largest[roots]))
+    parts = np.exp(nats - largest[roots])
+    np.add.at(sums, roots, parts)
     of_root = largest + np.log(np.maximum(sums, 1e-300))  # (roots,)
     return nats - np.maximum(of_root, limit)[roots]
 
@@ -362,7 +379,9 @@ def peel(
     shares = tables.shares  # (windows,)
     left = found.scores.copy()  # (candidates, windows)
     totals = left.sum(axis=1)
-    base = np.zeros(len(totals)) if prior is None else prior.copy()
+    base = np.zeros(len(totals))
+    if prior is not None:
+        base += prior
     weights = evidence(totals, people, buckets) + base
     rows: list[int] = []
     sums: list[float] = []
@@ -373,9 +392,11 @@ def peel(
         base[row] = -np.inf  # it is not chosen again
         same = cells == cells[row]  # (candidates, windows)
         touched = np.flatnonzero(same.any(axis=1))
-        left[touched] -= same[touched] * (totals[row] * shares)
+        amounts = totals[row] * shares  # that it put into its cells, (windows,)
+        left[touched] -= same[touched] * amounts
         totals[touched] = left[touched].sum(axis=1)
-        weights[touched] = evidence(totals[touched], people, buckets) + base[touched]
+        nats = evidence(totals[touched], people, buckets)
+        weights[touched] = nats + base[touched]
     return np.array(rows, np.int64), np.array(sums)
 
 
@@ -387,11 +408,13 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
         top: how many values are wanted.
         limit: nats at which a value is as likely there as not.
     """
-    found = survivors(tables, KnownValues.nothing(len(tables.windows)), top)
+    nothing = KnownValues.nothing(len(tables.windows))
+    found = survivors(tables, nothing, top)
     if len(tables.windows) == 1:
         return found
     rows, totals = peel(tables, found, top)
-    is_strong = evidence(totals, tables.total, tables.buckets) > limit + STRONG
+    nats = evidence(totals, tables.total, tables.buckets)
+    is_strong = nats > limit + STRONG
     if not is_strong.any():
         return found
     sure = found[rows[is_strong]]
@@ -399,8 +422,9 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
     known = KnownValues(sure.words, tables.cells(sure.words), amounts)
     weak = survivors(tables, known, top)
     # the second pass scored what was left: what the sure ones put into these cells comes back
-    cells = tables.cells(weak.words)
-    columns = [known.share(number, cells[:, number]) for number in range(cells.shape[1])]
+    columns = []
+    for number, cells in enumerate(tables.cells(weak.words).T):
+        columns.append(known.share(number, cells))
     scores = weak.scores + np.stack(columns, axis=1)
     both = sure.joined(Candidates(weak.words, scores))
     return both[both.firsts]

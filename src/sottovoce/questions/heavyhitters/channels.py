@@ -17,7 +17,7 @@ from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Target
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, SearchTarget
 from sottovoce.questions.heavyhitters.parts import PartsDesign, require_heard, split_of
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.schema import Schema
@@ -38,13 +38,14 @@ class ChannelDesign(PartsDesign):
     strict: bool
 
     @classmethod
-    def of(cls, target: Target, options: Options) -> Self:
+    def of(cls, target: SearchTarget, options: Options) -> Self:
         """The design that options describe; by default blocks of 8 bits."""
         bits = target.bits
         strict = options.get("strict", False)
         if not isinstance(strict, bool):
             raise InvalidInput(f"strict ({strict}) must be true or false")
-        block = whole("block", options.get("block", min(8, bits)), 1, min(16, bits))
+        usual = min(8, bits)
+        block = whole("block", options.get("block", usual), 1, min(16, bits))
         return cls(target, split_of(options), block, strict)
 
     @property
@@ -68,8 +69,8 @@ class ChannelDesign(PartsDesign):
     def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
         parts: list[tuple[Ask, ...]] = []
         for window in self.windows:
-            ask = Ask(window, oracle("olh", size=window.size, epsilon=epsilon))
-            parts.append((ask,))
+            source = oracle("olh", size=window.size, epsilon=epsilon)
+            parts.append((Ask(window, source),))
         return parts
 
 
@@ -90,15 +91,19 @@ class Channels(HeavyHitterMethod):
     source: ClassVar[str] = "wang2021thesis, section 4.1.2"
     options: ClassVar[tuple[str, ...]] = ("split", "block", "strict")
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         design = ChannelDesign.of(target, options)
         return {"split": design.split, "block": design.block, "strict": design.strict}
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         return Listed(ChannelDesign.of(target, options).cohorts(epsilon))
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         design = ChannelDesign.of(target, options)
         lengths = ", ".join(str(window.fresh) for window in design.windows)
         people = plan.cohort_people(len(plan.cohorts) - 1)
@@ -109,15 +114,16 @@ class Channels(HeavyHitterMethod):
 
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
     ) -> RoundResult:
         design = ChannelDesign.of(target, options)
-        numbers = _candidates(design, _spelled_by_channels(design, aggregate))
-        ranked = design.tested(aggregate, numbers)
-        return RoundResult(ranked.findings(target, self.name, aggregate.people))
+        spelled = _spelled_by_channels(design, aggregate)
+        ranked = design.tested(aggregate, _candidates(design, spelled))
+        found = ranked.findings(target, self.name, aggregate.people)
+        return RoundResult(found)
 
 
 def _spelled_by_channels(design: ChannelDesign, aggregate: Aggregate) -> list[int]:
@@ -138,7 +144,8 @@ def _candidates(design: ChannelDesign, numbers: Sequence[int]) -> list[int]:
     """Those of the channels' values that can be spelled, each once; if strict, those of their own
     channel.
     """
-    last, attribute = design.windows[-1], design.target.attribute
+    last = design.windows[-1]
+    attribute = design.target.attribute
     kept: list[int] = []
     for channel, number in enumerate(numbers):
         if not design.strict or last.of(number) >> last.fresh == channel:

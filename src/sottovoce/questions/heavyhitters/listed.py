@@ -23,7 +23,7 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, Target
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.schema import OPEN, Schema
 
@@ -42,7 +42,7 @@ class _Listed(HeavyHitterMethod):
     spells: ClassVar[bool] = False
     takes_candidates: ClassVar[bool] = True
 
-    def refuse(self, target: Target, terms: Terms) -> str | None:
+    def refuse(self, target: SearchTarget, terms: Terms) -> str | None:
         if target.attribute.size > OPEN:
             return (
                 f"attribute {target.name!r} has codes of more than 64 bits, which {self.name} does "
@@ -50,7 +50,9 @@ class _Listed(HeavyHitterMethod):
             )
         return None
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         decoder = options.get("decoder", UNBIASED)
         if decoder not in DECODERS:
@@ -58,13 +60,15 @@ class _Listed(HeavyHitterMethod):
         salt = str(options.get("salt", _salt(target)))
         return {**options, "salt": salt, "decoder": decoder}
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         name, size = target.name, target.attribute.size
         shape = {key: option for key, option in options.items() if key != "decoder"}
         source = oracle_with(self.name, size, epsilon, shape)
         return Listed([Cohort((Ask(Cells((name,), (size,)), source),))])
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         source = _source(plan)
         return [
             f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
@@ -76,7 +80,7 @@ class _Listed(HeavyHitterMethod):
 
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
@@ -105,13 +109,13 @@ class _Listed(HeavyHitterMethod):
         return RoundResult(replace(found, tables={names: repaired}))
 
 
-def _salt(target: Target) -> str:
+def _salt(target: SearchTarget) -> str:
     """A salt that the attribute always gets again, and another one does not share."""
     attribute = target.attribute
     return named_salt(attribute.kind, attribute.options(), target.name)
 
 
-def _codes(target: Target, candidates: Sequence[Any]) -> dict[int, int]:
+def _codes(target: SearchTarget, candidates: Sequence[Any]) -> dict[int, int]:
     """The code of each candidate, by its spelling: what is cut may be equal."""
     attribute = target.attribute
     try:

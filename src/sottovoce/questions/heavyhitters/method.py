@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Target:
+class SearchTarget:
     """What is looked for: the most frequent values of an attribute, ``top`` of them, or all
     ``above`` a frequency.
     """
@@ -40,7 +40,7 @@ class Target:
         return self.attribute.spelling_bits
 
 
-class HeavyHitterMethod(Method[Target]):
+class HeavyHitterMethod(Method[SearchTarget]):
     """A way to find heavy hitters.
 
     Beside what every method has: :meth:`threshold` says how frequent a value must be to be found,
@@ -50,7 +50,7 @@ class HeavyHitterMethod(Method[Target]):
     spells: ClassVar[bool] = True  # whether values are read back from what was said
     takes_candidates: ClassVar[bool] = False  # whether a list of likely values helps
 
-    def refuse(self, target: Target, terms: Terms) -> str | None:
+    def refuse(self, target: SearchTarget, terms: Terms) -> str | None:
         if self.spells and target.bits > MOST_SPELLED:
             return (
                 f"attribute {target.name!r} has {target.bits} bits; values of at most "
@@ -61,7 +61,7 @@ class HeavyHitterMethod(Method[Target]):
     @abstractmethod
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
@@ -75,12 +75,12 @@ class HeavyHitterMethod(Method[Target]):
             candidates: values that are likely, for a method that takes them.
         """
 
-    def predict(self, target: Target, terms: Terms, options: Options) -> float | None:
+    def predict(self, target: SearchTarget, terms: Terms, options: Options) -> float | None:
         """The share of people who must hold a value for an even chance that it is found."""
         return self.threshold(target, terms, options, chance=0.5)
 
     def threshold(
-        self, target: Target, terms: Terms, options: Options, chance: float
+        self, target: SearchTarget, terms: Terms, options: Options, chance: float
     ) -> float | None:
         """How frequent a value must be to be found with this chance; None if that is not known."""
         return None
@@ -99,7 +99,7 @@ class Ranked:
 
     def findings(
         self,
-        target: Target,
+        target: SearchTarget,
         method: str,
         everybody: int,
         steps: Sequence[PrefixStep] = (),
@@ -137,7 +137,7 @@ class Ranked:
         return Findings(tables, everybody, self.chances[order], tuple(steps), tuple(every_note))
 
 
-def _shortfall(target: Target, found: int) -> list[str]:
+def _shortfall(target: SearchTarget, found: int) -> list[str]:
     """A note if fewer values were found than were asked for."""
     if target.above is None and found < target.top:
         return [f"only {found} of the {target.top} values asked for were found"]
@@ -156,5 +156,6 @@ def sampled_variances(noise: Noise, frequencies: Floats, people: int, everybody:
     """
     share = np.clip(frequencies, 0, 1)
     # f(1 - f)(1/n - 1/N): drawn without replacement, so that asking everybody leaves none
-    sampling = share * (1 - share) * (1 / people - 1 / everybody)
+    unasked = 1 / people - 1 / everybody
+    sampling = share * (1 - share) * unasked
     return noise.variance(share) + sampling

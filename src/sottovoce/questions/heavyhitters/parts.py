@@ -21,7 +21,7 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.heavyhitters.method import Ranked, Target, sampled_variances
+from sottovoce.questions.heavyhitters.method import Ranked, SearchTarget, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import expected_false
 from sottovoce.questions.method import Options
 
@@ -42,7 +42,7 @@ class PartsDesign(ABC):
 
     told: ClassVar[int]  # parts of her value that a person tells
 
-    target: Target
+    target: SearchTarget
     split: str
 
     @abstractmethod
@@ -55,7 +55,8 @@ class PartsDesign(ABC):
             share = shared(epsilon, self.told + 1)
             test = self._whole(share)
             return [Cohort((test, *asks)) for asks in self.parts(share)]
-        parts = self.parts(epsilon if self.told == 1 else shared(epsilon, self.told))
+        share = epsilon if self.told == 1 else shared(epsilon, self.told)
+        parts = self.parts(share)
         testers = Cohort((self._whole(epsilon),), len(parts))
         return [testers, *(Cohort(asks, OTHERS) for asks in parts)]
 
@@ -94,7 +95,8 @@ class PartsDesign(ABC):
 
         source = _wide(aggregate.plan)
         # whose first ask is the whole value
-        cohorts = range(len(aggregate.plan.cohorts) if self.split == BUDGET else 1)
+        count = len(aggregate.plan.cohorts) if self.split == BUDGET else 1
+        cohorts = range(count)
         people = sum(aggregate.cohort_people(index) for index in cohorts)
         require_heard(people, "the whole value")
         words = to_words(list(numbers))  # (candidates, 2)

@@ -32,7 +32,7 @@ from sottovoce.questions.heavyhitters.method import (
     Floats,
     HeavyHitterMethod,
     Ranked,
-    Target,
+    SearchTarget,
     sampled_variances,
 )
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
@@ -92,13 +92,13 @@ def _checked_lengths(lengths: Any, bits: int) -> list[int]:
 class PrefixDesign:
     """Groups that tell prefixes of these ``lengths``; after each, the ``keep`` best go on."""
 
-    target: Target
+    target: SearchTarget
     lengths: Sequence[int]
     keep: int
     scramble: bool  # whether a public permutation of the bits comes first
 
     @classmethod
-    def of(cls, target: Target, options: Options) -> Self:
+    def of(cls, target: SearchTarget, options: Options) -> Self:
         """The design that settled options describe."""
         return cls(target, options["lengths"], options["keep"], options["scramble"])
 
@@ -119,7 +119,8 @@ class PrefixDesign:
         asks = []
         for length in self.lengths:
             prefix = Window(name, bits, 0, length, scrambled=self.scramble)
-            asks.append(Ask(prefix, oracle("olh-wide", size=prefix.size, epsilon=epsilon)))
+            source = oracle("olh-wide", size=prefix.size, epsilon=epsilon)
+            asks.append(Ask(prefix, source))
         return asks
 
     def number(self, prefix: int) -> int:
@@ -187,6 +188,15 @@ def _wide(ask: Ask) -> WideLocalHashing:
     return source
 
 
+def _ranked(design: PrefixDesign, last: GroupFound) -> Ranked:
+    """The prefixes of the last group, which are whole values."""
+    numbers = [design.number(prefix) for prefix in last.numbers]
+    scores = last.scores.astype(float)
+    chances = expected_false(last.tested, scores, last.people, last.source.buckets)
+    floor = last.source.noise(last.people).floor
+    return Ranked(numbers, last.frequencies, last.variances, chances, last.people, floor)
+
+
 def _steps(design: PrefixDesign, groups: Sequence[GroupFound]) -> list[PrefixStep]:
     """Every prefix that was kept on the way, and the one that it extends."""
     steps: list[PrefixStep] = []
@@ -197,7 +207,8 @@ def _steps(design: PrefixDesign, groups: Sequence[GroupFound]) -> list[PrefixSte
         errors = np.sqrt(group.variances)
         for row, label in enumerate(labels):
             parent = before[group.parents[row]]
-            frequency, error = float(group.frequencies[row]), float(errors[row])
+            frequency = float(group.frequencies[row])
+            error = float(errors[row])
             steps.append(PrefixStep(length, label, parent, frequency, error))
         before = range(start, len(steps))
     return steps
@@ -212,10 +223,12 @@ class _Prefixes(HeavyHitterMethod):
     options: ClassVar[tuple[str, ...]] = ("lengths", "keep", "scramble")
 
     @abstractmethod
-    def lengths(self, target: Target, terms: Terms, options: Options) -> list[int]:
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
         """The length of each group's prefix, if it was not given."""
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         if options.get("lengths") is None:
             lengths = self.lengths(target, terms, options)
@@ -224,21 +237,27 @@ class _Prefixes(HeavyHitterMethod):
         scramble = options.get("scramble", False)
         if not isinstance(scramble, bool):
             raise InvalidInput(f"scramble ({scramble}) must be true or false")
-        keep = whole("keep", options.get("keep", target.top), target.top, MOST_KEPT)
+        keep = options.get("keep", target.top)
+        keep = whole("keep", keep, target.top, MOST_KEPT)
         return {"lengths": lengths, "keep": keep, "scramble": scramble}
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         asks = PrefixDesign.of(target, options).asks(epsilon)
         return Listed([Cohort((ask,)) for ask in asks])
 
-    def threshold(self, target: Target, terms: Terms, options: Options, chance: float) -> float:
+    def threshold(
+        self, target: SearchTarget, terms: Terms, options: Options, chance: float
+    ) -> float:
         """A value must pass all rounds, each by its own people."""
         design = PrefixDesign.of(target, options)
         deviation = deviation_of(_wide(design.asks(terms.epsilon)[0]))
         people = terms.people / len(design.lengths)
         limits = []
         for before, fresh in zip(design.kept, design.fresh, strict=True):
-            limits.append(sensitivity(deviation, before * 2.0**fresh, people, design.keep))
+            tested = before * 2.0**fresh
+            limits.append(sensitivity(deviation, tested, people, design.keep))
         at_least = np.array(limits)  # (groups,)
         brentq = imported("scipy.optimize").brentq
         ndtr = imported("scipy.special").ndtr
@@ -248,10 +267,11 @@ class _Prefixes(HeavyHitterMethod):
             passing = ndtr((frequency - at_least) * sqrt(people) / deviation)
             return float(np.prod(passing)) - chance
 
-        widest = float(at_least.max()) + 12 * deviation / sqrt(people)
+        far = 12 * deviation / sqrt(people)  # from where no chance is left
+        widest = float(at_least.max()) + far
         return float(brentq(missing, -widest, widest))
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         design = PrefixDesign.of(target, options)
         groups = len(design.lengths)
         told = ", ".join(map(str, design.lengths))
@@ -267,7 +287,7 @@ class _Prefixes(HeavyHitterMethod):
 
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
@@ -278,18 +298,10 @@ class _Prefixes(HeavyHitterMethod):
         for index in range(len(design.lengths)):
             groups.append(_group(design, aggregate, index, words))
             words = groups[-1].words
-        last = groups[-1]
-        scores = last.scores.astype(float)
-        ranked = Ranked(
-            [design.number(prefix) for prefix in last.numbers],
-            last.frequencies,
-            last.variances,
-            expected_false(last.tested, scores, last.people, last.source.buckets),
-            last.people,
-            last.source.noise(last.people).floor,
-        )
+        ranked = _ranked(design, groups[-1])
         steps = _steps(design, groups)
-        return RoundResult(ranked.findings(target, self.name, aggregate.people, steps))
+        found = ranked.findings(target, self.name, aggregate.people, steps)
+        return RoundResult(found)
 
 
 class PrefixExtending(_Prefixes):
@@ -300,7 +312,7 @@ class PrefixExtending(_Prefixes):
     source: ClassVar[str] = "wang2021thesis, section 4.2"
     options: ClassVar[tuple[str, ...]] = (*_Prefixes.options, "queries", "seconds")
 
-    def lengths(self, target: Target, terms: Terms, options: Options) -> list[int]:
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
         queries, seconds = options.get("queries"), options.get("seconds")
         if queries is not None and seconds is not None:
             raise InvalidInput("pem takes queries or seconds as its budget, not both")
@@ -312,12 +324,13 @@ class PrefixExtending(_Prefixes):
         rest = bits - _first(bits, top)
         for groups in range(1, rest + 1):
             lengths = prefix_lengths(bits, top, groups)
-            if max(_added(lengths)) > MOST_FRESH:
+            added = _added(lengths)
+            if max(added) > MOST_FRESH:
                 continue
             if seconds is not None:
                 keep = whole("keep", options.get("keep", top), 1, MOST_KEPT)
-                cost = _cost(_added(lengths), keep, terms.people / groups, terms.epsilon)
-                if cost <= budget:
+                people = terms.people / groups
+                if _cost(added, keep, people, terms.epsilon) <= budget:
                     return lengths
             # |D_i| = k 2^(s_i - s_(i-1)), in each of g groups   wang2021thesis, eq. (4.3)
             elif groups * top << -(-rest // groups) <= most:
@@ -360,7 +373,7 @@ class BitByBit(_Prefixes):
     about: ClassVar[str] = "prefix extending by one bit a group"
     source: ClassVar[str] = "wang2021thesis, section 4.2.3"
 
-    def lengths(self, target: Target, terms: Terms, options: Options) -> list[int]:
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
         bits, top = target.bits, target.top
         return prefix_lengths(bits, top, bits - _first(bits, top))
 
@@ -372,5 +385,5 @@ class TreeHistogram(_Prefixes):
     about: ClassVar[str] = "prefix extending by 8 bits a group"
     source: ClassVar[str] = "wang2021thesis, section 9.6.3"
 
-    def lengths(self, target: Target, terms: Terms, options: Options) -> list[int]:
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
         return [*range(8, target.bits, 8), target.bits]

@@ -18,7 +18,7 @@ from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, check_single
 from sottovoce.questions.heavyhitters import methods
-from sottovoce.questions.heavyhitters.method import Target
+from sottovoce.questions.heavyhitters.method import SearchTarget
 from sottovoce.questions.method import AUTO, Options, given
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import Findings
@@ -154,7 +154,7 @@ class HeavyHitters(Question):
     def attributes_in(self, schema: Schema) -> tuple[str, ...]:
         return (self.attribute,)
 
-    def target(self, schema: Schema) -> Target:
+    def target(self, schema: Schema) -> SearchTarget:
         """What is looked for; refused of attributes that have no single, sensitive value."""
         attribute = schema[self.attribute]
         if isinstance(attribute, Items):
@@ -164,10 +164,10 @@ class HeavyHitters(Question):
                 f"attribute {self.attribute!r} is public; only sensitive attributes are whispered"
             )
         if self.above is None:
-            return Target(self.attribute, attribute, self.top or 1, None)
+            return SearchTarget(self.attribute, attribute, self.top or 1, None)
         above = Fraction(self.above)
         most = min(int(1 / above), MOST_TOP)  # so many values can be as frequent
-        return Target(self.attribute, attribute, most, float(above))
+        return SearchTarget(self.attribute, attribute, most, float(above))
 
     def settled(self, schema: Schema, terms: Terms) -> Self:
         chosen, target = methods.method(self.method), self.target(schema)

@@ -23,7 +23,7 @@ from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families import Family, Together
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, Target
+from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, SearchTarget
 from sottovoce.questions.heavyhitters.parts import PartsDesign, require_heard, split_of
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.schema import Schema
@@ -51,7 +51,7 @@ class SegmentDesign(PartsDesign):
     segment: int
 
     @classmethod
-    def of(cls, target: Target, options: Options) -> Self:
+    def of(cls, target: SearchTarget, options: Options) -> Self:
         """The design that options describe; by default segments of one length, as long as can be
         enumerated.
         """
@@ -60,7 +60,8 @@ class SegmentDesign(PartsDesign):
             count = max(2, -(-bits // MOST_SEGMENT))
             segment = -(-bits // count)
         else:
-            least, most = -(-bits // MOST_SEGMENTS), min(MOST_SEGMENT, bits - 1)
+            least = -(-bits // MOST_SEGMENTS)  # rounded up
+            most = min(MOST_SEGMENT, bits - 1)
             segment = whole("segment", given, least, most)
         return cls(target, split_of(options), segment)
 
@@ -70,7 +71,8 @@ class SegmentDesign(PartsDesign):
         name, bits = self.target.name, self.target.bits
         windows = []
         for start in range(0, bits, self.segment):
-            windows.append(Window(name, bits, start, min(self.segment, bits - start)))
+            fresh = min(self.segment, bits - start)
+            windows.append(Window(name, bits, start, fresh))
         return windows
 
     @property
@@ -81,7 +83,8 @@ class SegmentDesign(PartsDesign):
     def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
         asks = []
         for window in self.windows:
-            asks.append(Ask(window, oracle("olh", size=window.size, epsilon=epsilon)))
+            source = oracle("olh", size=window.size, epsilon=epsilon)
+            asks.append(Ask(window, source))
         return [(asks[one], asks[other]) for one, other in self.pairs]
 
     def cohort(self, pair: Pair) -> int:
@@ -103,22 +106,26 @@ class SegmentPairs(HeavyHitterMethod):
     source: ClassVar[str] = "wang2021thesis, section 4.1.1"
     options: ClassVar[tuple[str, ...]] = ("split", "segment")
 
-    def refuse(self, target: Target, terms: Terms) -> str | None:
+    def refuse(self, target: SearchTarget, terms: Terms) -> str | None:
         if target.bits < 2:
             return (
                 f"attribute {target.name!r} has no two segments; spm needs values of 2 bits or more"
             )
         return super().refuse(target, terms)
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         design = SegmentDesign.of(target, options)
         return {"split": design.split, "segment": design.segment}
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         return Together(SegmentDesign.of(target, options).cohorts(epsilon))
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         design = SegmentDesign.of(target, options)
         lengths = ", ".join(str(window.fresh) for window in design.windows)
         people = plan.cohort_people(len(plan.cohorts) - 1)
@@ -129,7 +136,7 @@ class SegmentPairs(HeavyHitterMethod):
 
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
@@ -138,13 +145,15 @@ class SegmentPairs(HeavyHitterMethod):
         payloads = _payloads(design, aggregate)
         patterns = _frequent_patterns(design, aggregate)
         pairs = {}
-        for pair in design.pairs:
-            ask_of = aggregate.plan.cohorts[design.cohort(pair)].asks[design.first_ask :]
-            listed = patterns[pair[0]], patterns[pair[1]]
-            pairs[pair] = _joint(ask_of, payloads[pair], listed)
+        for one, other in design.pairs:
+            cohort = aggregate.plan.cohorts[design.cohort((one, other))]
+            asks = cohort.asks[design.first_ask :]
+            listed = patterns[one], patterns[other]
+            pairs[one, other] = _joint(asks, payloads[one, other], listed)
         numbers, notes = _candidates(design, patterns, pairs)
         ranked = design.tested(aggregate, numbers)
-        return RoundResult(ranked.findings(target, self.name, aggregate.people, notes=notes))
+        found = ranked.findings(target, self.name, aggregate.people, notes=notes)
+        return RoundResult(found)
 
 
 # -- what people told of segments
@@ -155,10 +164,11 @@ def _payloads(design: SegmentDesign, aggregate: Aggregate) -> dict[Pair, tuple[P
     counts = aggregate.counts
     assert isinstance(counts, RowCounts)
     payloads = {}
-    for pair in design.pairs:
-        own = _repeated(counts, design.cohort(pair))
-        require_heard(len(own[0]), f"segments {pair[0] + 1} and {pair[1] + 1}")
-        payloads[pair] = (own[design.first_ask], own[design.first_ask + 1])
+    for one, other in design.pairs:
+        own = _repeated(counts, design.cohort((one, other)))
+        require_heard(len(own[0]), f"segments {one + 1} and {other + 1}")
+        first, second = own[design.first_ask :]
+        payloads[one, other] = first, second
     return payloads
 
 
@@ -185,7 +195,8 @@ def _frequent_patterns(design: SegmentDesign, aggregate: Aggregate) -> list[Inte
                 sums.append(aggregate.support(design.cohort(pair), ask))
         support = np.sum(sums, axis=0)
         count = min(design.target.top, MOST_PATTERNS, len(support))
-        patterns.append(np.argsort(-support, kind="stable")[:count])
+        falling = np.argsort(-support, kind="stable")
+        patterns.append(falling[:count])
     return patterns
 
 
@@ -204,14 +215,19 @@ def _joint(
     """
     from sottovoce.kernels.segments import count_pairs
 
-    one, other = _local_hashing(asks[0]), _local_hashing(asks[1])
+    one = _local_hashing(asks[0])
+    other = _local_hashing(asks[1])
     shapes = (one.width, one.hash_bits), (other.width, other.hash_bits)
     listed = patterns[0].astype(np.uint64), patterns[1].astype(np.uint64)
+    # both: (patterns, patterns); first, second: (patterns,)
     both, first, second = count_pairs(payloads, shapes, listed)
     people = len(payloads[0])
     # E[(1[a] - q)(1[b] - q')] = (p - q)(p' - q') f(a, b): the coins of the two answers are
     # independent; the sum over people is c(a, b) - q' c(a) - q c(b) + n q q'
-    centred = both - other.q * first[:, None] - one.q * second[None, :] + people * one.q * other.q
+    by_first = other.q * first[:, None]
+    by_second = one.q * second[None, :]
+    by_chance = people * one.q * other.q
+    centred = both - by_first - by_second + by_chance
     frequencies: Floats = centred / (people * one.gap * other.gap)
     return frequencies
 
@@ -260,7 +276,8 @@ def _candidates(
 ) -> tuple[list[int], list[str]]:
     """Values to test, by the numbers of their spellings, and what a reader should know of them."""
     top, attribute = design.target.top, design.target.attribute
-    picks, weakest, dropped = joined([len(own) for own in patterns], pairs)
+    sizes = [len(own) for own in patterns]
+    picks, weakest, dropped = joined(sizes, pairs)
     numbers: list[int] = []
     last = np.inf  # the weakest pair of the last candidate
     for pick, weight in zip(picks.tolist(), weakest.tolist(), strict=True):

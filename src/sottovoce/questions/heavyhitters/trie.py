@@ -12,7 +12,7 @@ import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import sqrt
+from math import inf, isfinite, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, Target
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.results.findings import Findings, PrefixStep
 from sottovoce.schema import Schema, Text
@@ -85,9 +85,10 @@ class Node:
         """That of the whispers, larger by ``slope`` for those who hold a value, and of the people
         asked as a sample of all.
         """
-        share = min(max(self.frequency, 0.0), 1.0)
         # s/n^2 + f (slope + 1 - f)/n
-        return self.spread / self.asked**2 + share * (slope + 1 - share) / self.asked
+        share = min(max(self.frequency, 0.0), 1.0)
+        of_nobody = self.spread / self.asked**2
+        return of_nobody + share * (slope + 1 - share) / self.asked
 
     def to_json(self) -> list[Any]:
         """Decimal strings, since a plan holds no floats and no large integers."""
@@ -108,17 +109,19 @@ class Node:
             length = whole("known: length", length, 1, bits)
             number = whole("known: prefix", number, 0, (1 << length) - 1)
             asked = whole("known: asked", asked, 1, LARGEST_INTEGER)
-            sums = float(Decimal(held)), float(Decimal(spread))
-            if not isinstance(accepted, bool) or not np.isfinite(sums).all() or sums[1] <= 0:
+            held, spread = float(Decimal(held)), float(Decimal(spread))
+            if not isfinite(held) or not 0 < spread < inf:
                 raise ValueError
-            return cls(length, number, asked, *sums, accepted)
+            if not isinstance(accepted, bool):
+                raise ValueError
+            return cls(length, number, asked, held, spread, accepted)
         except (ValueError, TypeError, ArithmeticError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
             raise InvalidInput("known must be what the round before found") from None
 
 
-def complete(target: Target, place: Place) -> bool:
+def complete(target: SearchTarget, place: Place) -> bool:
     """Whether a prefix is a whole value: of full length, or a text that has ended."""
     length, number = place
     if length == target.bits:
@@ -129,7 +132,7 @@ def complete(target: Target, place: Place) -> bool:
     return last_symbol == 0
 
 
-def possible(target: Target, place: Place) -> bool:
+def possible(target: SearchTarget, place: Place) -> bool:
     """Whether any value begins like this."""
     length, number = place
     attribute = target.attribute
@@ -140,8 +143,9 @@ def possible(target: Target, place: Place) -> bool:
     if attribute.alphabet is not None:
         last_symbol = number & (1 << attribute.symbol_bits) - 1
         return last_symbol <= len(attribute.alphabet)
+    text = number.to_bytes(length // 8, "big")
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(number.to_bytes(length // 8, "big"))
+        codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:
         return False
     return True
@@ -154,12 +158,12 @@ def possible(target: Target, place: Place) -> bool:
 class Trie:
     """What a round begins with: the prefixes known so far, and when another is accepted."""
 
-    target: Target
+    target: SearchTarget
     known: Sequence[Node]
     factor: Decimal  # of the threshold
 
     @classmethod
-    def of(cls, target: Target, options: Options) -> Self:
+    def of(cls, target: SearchTarget, options: Options) -> Self:
         """The trie that options describe; by default nothing is known yet."""
         factor = _factor(options.get("factor", FACTOR))
         known = options.get("known", [])
@@ -192,12 +196,14 @@ class Trie:
 
     def cohorts(self, epsilon: Decimal) -> list[Cohort]:
         """One cohort for each depth that still grows."""
+        name, bits = self.target.name, self.target.bits
         cohorts = []
         for length, places in self.growing.items():
-            fresh = min(self.step, self.target.bits - length)
-            encoding = Extensions(self.target.name, self.target.bits, fresh, tuple(places))
+            fresh = min(self.step, bits - length)
+            encoding = Extensions(name, bits, fresh, tuple(places))
             source = oracle_by(CALM_RULE, encoding.size, epsilon)
-            cohorts.append(Cohort((Ask(encoding, source),), weight=self.weight(length)))
+            ask = Ask(encoding, source)
+            cohorts.append(Cohort((ask,), weight=self.weight(length)))
         return cohorts
 
     def grown(self, aggregate: Aggregate) -> dict[Place, Node]:
@@ -211,12 +217,14 @@ class Trie:
                 continue
             ask = plan.cohorts[index].asks[0]
             for node in _children(ask, people, aggregate.support(index), nodes):
-                nodes[node.place] = replace(node, accepted=self._accepts(node, limit))
+                accepted = self._accepts(node, limit)
+                nodes[node.place] = replace(node, accepted=accepted)
         return nodes
 
     def _accepts(self, node: Node, limit: float) -> bool:
         # f n > 4 n / (epsilon sqrt(sum of n_b))   wang2021thesis, section 4.2.4
-        return node.held > limit * sqrt(node.asked) and possible(self.target, node.place)
+        is_frequent = node.held > limit * sqrt(node.asked)
+        return is_frequent and possible(self.target, node.place)
 
     def kept(self, nodes: Iterable[Node]) -> tuple[list[Node], list[str]]:
         """What goes on: the accepted nodes of each depth, if not too many, and the most promising
@@ -262,30 +270,30 @@ class Trie:
         values = sorted(values, key=lambda node: -node.score)[: target.top]
         floor = source.noise(1).floor
         if values:
-            floor = float(np.median([node.spread / node.asked**2 for node in values]))
-        ranked = Ranked(
-            [node.number << (target.bits - node.length) for node in values],
-            np.array([node.frequency for node in values]),
-            np.array([node.variance(slope) for node in values]),
-            np.full(len(values), float(target.attribute.spellings)),
-            max((node.asked for node in values), default=aggregate.people),
-            floor,
-        )
+            floors = [node.spread / node.asked**2 for node in values]
+            floor = float(np.median(floors))
+        numbers = [node.number << (target.bits - node.length) for node in values]
+        frequencies = np.array([node.frequency for node in values])
+        variances = np.array([node.variance(slope) for node in values])
+        chances = np.full(len(values), float(target.attribute.spellings))
+        people = max((node.asked for node in values), default=aggregate.people)
+        ranked = Ranked(numbers, frequencies, variances, chances, people, floor)
         steps = self._steps(accepted, slope)
         return ranked.findings(target, method, aggregate.people, steps, notes=[UNJUDGED])
 
     def _steps(self, accepted: Sequence[Node], slope: float) -> list[PrefixStep]:
         """The trie: every accepted prefix, and the one that it extends."""
         target = self.target
-        order = {node.place: number for number, node in enumerate(accepted)}
+        order = {node.place: row for row, node in enumerate(accepted)}
         steps = []
         for node in accepted:
-            above = (node.length - 1) // self.step * self.step  # bits of the prefix that it extends
-            parent = order.get((above, node.number >> (node.length - above)))
-            rest = target.bits - node.length if complete(target, node.place) else 0
-            label = target.attribute.prefix_label(node.number << rest, node.length + rest)
+            length, number = node.place
+            above = (length - 1) // self.step * self.step  # bits of the prefix that it extends
+            parent = order.get((above, number >> (length - above)))
+            rest = target.bits - length if complete(target, node.place) else 0
+            label = target.attribute.prefix_label(number << rest, length + rest)
             error = sqrt(node.variance(slope))
-            steps.append(PrefixStep(node.length, label, parent, node.frequency, error))
+            steps.append(PrefixStep(length, label, parent, node.frequency, error))
         return steps
 
 
@@ -312,11 +320,14 @@ def _children(ask: Ask, people: int, support: Integers, nodes: Mapping[Place, No
     encoding, source = ask.encoding, ask.oracle
     assert isinstance(encoding, Extensions)
     assert isinstance(source, PureOracle)
-    held = source.from_support(support, people)[:-1] * people
+    frequencies = source.from_support(support, people)[:-1]
+    held = frequencies * people  # (prefixes 2^fresh,)
     spread = source.noise(people).floor * people**2
-    rows = set(np.flatnonzero(held > PROMISING * sqrt(spread)).tolist())
+    is_promising = held > PROMISING * sqrt(spread)
+    rows = set(np.flatnonzero(is_promising).tolist())
     # row = (the prefix's place in the ask, its next bits)
-    fresh, mask = encoding.fresh, (1 << encoding.fresh) - 1
+    fresh = encoding.fresh
+    mask = (1 << fresh) - 1
     order = {place: index for index, place in enumerate(encoding.prefixes)}
     for length, number in nodes:
         parent = order.get((length - fresh, number >> fresh))
@@ -327,8 +338,9 @@ def _children(ask: Ask, people: int, support: Integers, nodes: Mapping[Place, No
         length, number = encoding.prefixes[row >> fresh]
         place = length + fresh, number << fresh | row & mask
         before = nodes.get(place) or Node(*place)
+        asked = before.asked + people
         total = before.held + float(held[row])
-        children.append(Node(*place, before.asked + people, total, before.spread + spread))
+        children.append(Node(*place, asked, total, before.spread + spread))
     return children
 
 
@@ -346,7 +358,9 @@ class PrivTrie(HeavyHitterMethod):
     source: ClassVar[str] = "wang2021thesis, section 4.2.4"
     options: ClassVar[tuple[str, ...]] = ("batches", "factor", "known")
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         trie = Trie.of(target, options)
         return {
@@ -355,13 +369,15 @@ class PrivTrie(HeavyHitterMethod):
             "known": [node.to_json() for node in trie.known],
         }
 
-    def rounds(self, target: Target, options: Options) -> tuple[int, ...]:
+    def rounds(self, target: SearchTarget, options: Options) -> tuple[int, ...]:
         return (1,) * int(options["batches"])
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         return Listed(Trie.of(target, options).cohorts(epsilon))
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         trie = Trie.of(target, options)
         count = sum(map(len, trie.growing.values()))
         return [
@@ -373,13 +389,15 @@ class PrivTrie(HeavyHitterMethod):
 
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
     ) -> RoundResult:
-        trie, series = Trie.of(target, options), aggregate.plan.series
-        kept, notes = trie.kept(trie.grown(aggregate).values())
+        trie = Trie.of(target, options)
+        series = aggregate.plan.series
+        nodes = trie.grown(aggregate)
+        kept, notes = trie.kept(nodes.values())
         found = trie.findings(aggregate, self.name, kept)
         found = replace(found, notes=(*notes, *found.notes))
         if series.number == len(series.shares) - 1:
@@ -393,7 +411,8 @@ def _batches(trie: Trie, terms: Terms, given: Any) -> int:
     """
     if given is None:
         # at least 800 / epsilon^2 people a batch   wang2021thesis, section 4.4.2
-        fitting = min(BATCHES, int(terms.people * terms.epsilon**2 / BATCH))
+        full = int(terms.people * terms.epsilon**2 / BATCH)
+        fitting = min(BATCHES, full)
         characters = -(-trie.target.bits // trie.step)  # rounded up
         given = max(fitting, characters)
     batches = whole("batches", given, 1, MOST_BATCHES)

@@ -30,7 +30,7 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, Ranked, Target
+from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.schema import Schema
@@ -69,8 +69,9 @@ def fresh_bits(bits: int, width: int | None = None) -> list[int]:
     slopes = np.zeros(later)  # by how much each adds more than the average
     if later > 2:
         slopes = np.linspace(TAPER, -TAPER, later) * width
-    ends = np.round(np.cumsum(rest / later + slopes)).astype(int)  # (later,)
-    added: list[int] = np.diff([0, *ends.tolist()]).tolist()
+    ends = np.cumsum(rest / later + slopes)  # (later,)
+    whole_ends = np.round(ends).astype(int).tolist()
+    added: list[int] = np.diff([0, *whole_ends]).tolist()
     return [width, *sorted(added, reverse=True)]
 
 
@@ -82,12 +83,12 @@ def _usual_width(bits: int) -> int:
 class WindowDesign:
     """How a value is cut into windows of ``width`` bits, of which ``fresh`` are new."""
 
-    target: Target
+    target: SearchTarget
     width: int
     fresh: tuple[int, ...]
 
     @classmethod
-    def of(cls, target: Target, options: Options) -> Self:
+    def of(cls, target: SearchTarget, options: Options) -> Self:
         """The design that options describe; what they leave out follows from the bits."""
         bits, fresh = target.bits, options.get("fresh")
         width = whole("width", options.get("width", _usual_width(bits)), min(4, bits), WIDTH)
@@ -134,25 +135,31 @@ class Windows(HeavyHitterMethod):
     options: ClassVar[tuple[str, ...]] = ("fresh", "width")
     takes_candidates: ClassVar[bool] = True
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         design = WindowDesign.of(target, options)
         return {"fresh": list(design.fresh), "width": design.width}
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         asks = WindowDesign.of(target, options).asks(epsilon)
         return Listed([Cohort((ask,)) for ask in asks])
 
-    def threshold(self, target: Target, terms: Terms, options: Options, chance: float) -> float:
+    def threshold(
+        self, target: SearchTarget, terms: Terms, options: Options, chance: float
+    ) -> float:
         # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every
         # value
-        first = WindowDesign.of(target, options).asks(terms.epsilon)[0]
-        deviation = deviation_of(_local_hashing(first))
+        asks = WindowDesign.of(target, options).asks(terms.epsilon)
+        deviation = deviation_of(_local_hashing(asks[0]))
         limit = sensitivity(deviation, target.attribute.spellings, terms.people, target.top)
         quantile = float(imported("scipy.special").ndtri(chance))
         return limit + quantile * deviation / sqrt(terms.people)
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         bits = ", ".join(map(str, WindowDesign.of(target, options).fresh))
         return [
             f"Windows of {bits} new bits; the reports add up to integer tables and may be forgotten"
@@ -160,7 +167,7 @@ class Windows(HeavyHitterMethod):
 
     def estimate(
         self,
-        target: Target,
+        target: SearchTarget,
         aggregate: Aggregate,
         options: Options,
         candidates: Sequence[Any] | None = None,
@@ -168,15 +175,18 @@ class Windows(HeavyHitterMethod):
         from sottovoce.questions.heavyhitters.beam import evidence, peel
 
         tables = window_tables(WindowDesign.of(target, options), aggregate)
-        pool = _pooled(target, _sources(target, tables, candidates))
+        sources = _sources(target, tables, candidates)
+        pool = _pooled(target, sources)
         # more than are wanted, since what shares cells with others looks stronger than it is
-        rows, totals = peel(tables, pool.candidates, 64 + 2 * target.top, pool.prior)
-        odds = evidence(totals, tables.total, tables.buckets) + pool.prior[rows]
-        order = _by_odds(totals, odds)[: target.top]
+        count = 64 + 2 * target.top
+        rows, totals = peel(tables, pool.candidates, count, pool.prior)
+        nats = evidence(totals, tables.total, tables.buckets)
+        order = _by_odds(totals, nats + pool.prior[rows])[: target.top]
         rows, totals = rows[order], totals[order]
         numbers = _numbers(target, pool.candidates[rows])
         ranked = _ranked(tables, numbers, totals, pool.tested[rows])
-        return RoundResult(ranked.findings(target, self.name, tables.total))
+        found = ranked.findings(target, self.name, tables.total)
+        return RoundResult(found)
 
 
 def _local_hashing(ask: Ask) -> LocalHashing:
@@ -205,14 +215,16 @@ def window_tables(design: WindowDesign, aggregate: Aggregate) -> Tables:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class CandidateSource:
     """Candidates, and among how many values they were looked for."""
 
     tested: int
     candidates: Candidates
 
 
-def _sources(target: Target, tables: Tables, candidates: Sequence[Any] | None) -> list[Source]:
+def _sources(
+    target: SearchTarget, tables: Tables, candidates: Sequence[Any] | None
+) -> list[CandidateSource]:
     """What may be popular: whatever can be spelled, what is short, what is listed."""
     from sottovoce.kernels.spelling import permute_words, to_words
     from sottovoce.questions.heavyhitters.beam import LAST_KEPT, search
@@ -220,32 +232,36 @@ def _sources(target: Target, tables: Tables, candidates: Sequence[Any] | None) -
     attribute = target.attribute
     limit = log(attribute.spellings) - log(target.top)
     found = search(tables, target.top, limit)
-    sources = [Source(attribute.spellings, _spelled(target, found))]
+    sources = [CandidateSource(attribute.spellings, _spelled(target, found))]
     most = max(LAST_KEPT, 8 * target.top)  # of a list that may come into the answer
     short = attribute.short_spellings(MOST_SHORT)
     if len(short) > 1:
         words = permute_words(short, target.bits)
-        sources.append(Source(len(short), tables.best_of(words, most)))
+        best = tables.best_of(words, most)
+        sources.append(CandidateSource(len(short), best))
     if candidates is not None:
         listed = _listed(target, candidates)
         words = permute_words(to_words(listed), target.bits)
-        sources.append(Source(len(listed), tables.best_of(words, most)))
+        best = tables.best_of(words, most)
+        sources.append(CandidateSource(len(listed), best))
     return sources
 
 
-def _numbers(target: Target, candidates: Candidates) -> list[int]:
+def _numbers(target: SearchTarget, candidates: Candidates) -> list[int]:
     """The spellings of candidates: their words, unscrambled."""
     numbers = [high << 64 | low for high, low in candidates.words.tolist()]
     return [unpermuted(number, target.bits) for number in numbers]
 
 
-def _spelled(target: Target, found: Candidates) -> Candidates:
+def _spelled(target: SearchTarget, found: Candidates) -> Candidates:
     """Candidates that are a value's spelling."""
-    labels = [target.attribute.spelled(number) for number in _numbers(target, found)]
-    return found[[row for row, label in enumerate(labels) if label is not None]]
+    numbers = _numbers(target, found)
+    spelled = target.attribute.spelled
+    rows = [row for row, number in enumerate(numbers) if spelled(number) is not None]
+    return found[rows]
 
 
-def _listed(target: Target, candidates: Sequence[Any]) -> list[int]:
+def _listed(target: SearchTarget, candidates: Sequence[Any]) -> list[int]:
     """The spellings of a list of values, each once."""
     try:
         listed = list(dict.fromkeys(candidates))
@@ -262,7 +278,7 @@ def _listed(target: Target, candidates: Sequence[Any]) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class CandidatePool:
     """The candidates of all sources, each value once."""
 
     candidates: Candidates
@@ -270,7 +286,7 @@ class Pool:
     tested: Floats  # (candidates,): how many values had the chance that this one had
 
 
-def _pooled(target: Target, sources: Sequence[Source]) -> Pool:
+def _pooled(target: SearchTarget, sources: Sequence[CandidateSource]) -> CandidatePool:
     pool = sources[0].candidates
     tested = np.full(len(pool.words), float(sources[0].tested))
     for source in sources[1:]:
@@ -280,9 +296,10 @@ def _pooled(target: Target, sources: Sequence[Source]) -> Pool:
         tested = np.concatenate([own, tested])
     # the chance is shared out equally among the lists, and within a list among its values:
     # log(k / (lists d)) - 1
-    prior = log(target.top) - 1 - np.log(tested * len(sources))
+    tested = tested * len(sources)
+    prior = log(target.top) - 1 - np.log(tested)
     rows = pool.firsts
-    return Pool(pool[rows], prior[rows], tested[rows] * len(sources))
+    return CandidatePool(pool[rows], prior[rows], tested[rows])
 
 
 # -- the answer

@@ -19,7 +19,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.questions.itemsets.padding import ADAPTIVE, PLAIN, WHOLE
 from sottovoce.questions.itemsets.prediction import HELD, least_frequency, rare_error
 from sottovoce.questions.itemsets.readings import Reading, frequencies_found
-from sottovoce.questions.itemsets.target import BEST, COUNT, RoundStep, Target
+from sottovoce.questions.itemsets.target import BEST, COUNT, ItemTarget, RoundStep
 from sottovoce.questions.method import Method, Options
 from sottovoce.results.findings import SIGNIFICANT, Findings
 from sottovoce.schema import Label, Schema
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_CANDIDATES = 1 << 16
 
 
-class ItemMethod(Method[Target]):
+class ItemMethod(Method[ItemTarget]):
     """A way to find items, or sets of them, that many people hold.
 
     Beside what every method has: :meth:`steps` says what each round is for, and :meth:`ask` what
@@ -41,27 +41,29 @@ class ItemMethod(Method[Target]):
     for_sets: ClassVar[bool] = True
 
     @abstractmethod
-    def steps(self, target: Target, options: Options) -> tuple[RoundStep, ...]:
+    def steps(self, target: ItemTarget, options: Options) -> tuple[RoundStep, ...]:
         """The rounds there are."""
 
     @abstractmethod
-    def ask(self, target: Target, epsilon: Decimal, options: Options) -> Ask:
+    def ask(self, target: ItemTarget, epsilon: Decimal, options: Options) -> Ask:
         """What everybody of the target's round is asked."""
 
-    def step(self, target: Target, options: Options) -> RoundStep:
+    def step(self, target: ItemTarget, options: Options) -> RoundStep:
         """What the target's round is for."""
         steps = self.steps(target, options)
         return steps[whole("plan: round", target.round, 0, len(steps) - 1)]
 
-    def rounds(self, target: Target, options: Options) -> tuple[int, ...]:
+    def rounds(self, target: ItemTarget, options: Options) -> tuple[int, ...]:
         return tuple(step.share for step in self.steps(target, options))
 
-    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+    def cohorts(
+        self, schema: Schema, target: ItemTarget, epsilon: Decimal, options: Options
+    ) -> Family:
         return Listed([Cohort((self.ask(target, epsilon, options),))])
 
     # -- in words
 
-    def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
+    def explain(self, target: ItemTarget, plan: Plan, options: Options) -> list[str]:
         steps = self.steps(target, options)
         shares = []
         for held in HELD:
@@ -85,7 +87,7 @@ class ItemMethod(Method[Target]):
     # -- an answer
 
     def findings(
-        self, target: Target, aggregate: Aggregate, reading: Reading, notes: Sequence[str]
+        self, target: ItemTarget, aggregate: Aggregate, reading: Reading, notes: Sequence[str]
     ) -> Findings:
         """What a reading says, with items called by their values, and sets by those of theirs."""
         values = aggregate.plan.schema[target.name].labels()
@@ -101,7 +103,7 @@ def _label(
     return values[candidate[0]]
 
 
-def shortfall(target: Target, best: Reading) -> list[str]:
+def shortfall(target: ItemTarget, best: Reading) -> list[str]:
     """What a reader should know of an answer: that it is short, or that noise may be in it."""
     notes = []
     count = len(best.candidates)
@@ -124,7 +126,7 @@ def checked_oracle(option: str, options: Mapping[str, Any]) -> str:
     return str(name)
 
 
-def _explain_ask(step: RoundStep, target: Target, plan: Plan) -> str:
+def _explain_ask(step: RoundStep, target: ItemTarget, plan: Plan) -> str:
     ask, people = plan.cohorts[0].asks[0], plan.round_people
     encoding, source = ask.encoding, ask.oracle
     tail = f"{source.names[0]} ({source.about}), {people:,} people, {source.bits:,} bits per report"

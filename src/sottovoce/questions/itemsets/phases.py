@@ -41,8 +41,8 @@ from sottovoce.questions.itemsets.target import (
     FROM_SIZES,
     PERCENTILE,
     SIZES,
+    ItemTarget,
     RoundStep,
-    Target,
 )
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 
@@ -96,7 +96,9 @@ class TwoPhases(ItemMethod):
 
     # -- settling
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: ItemTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         settled = {
             "split": PEOPLE,
@@ -128,11 +130,11 @@ class TwoPhases(ItemMethod):
 
     # -- asking
 
-    def steps(self, target: Target, options: Options) -> tuple[RoundStep, ...]:
+    def steps(self, target: ItemTarget, options: Options) -> tuple[RoundStep, ...]:
         pairs = zip(_names(target, options), options["shares"], strict=True)
         return tuple(RoundStep(name, share) for name, share in pairs)
 
-    def rounds(self, target: Target, options: Options) -> tuple[int, ...]:
+    def rounds(self, target: ItemTarget, options: Options) -> tuple[int, ...]:
         if options["split"] == BUDGET:
             return (1,)  # everybody answers every plan
         return super().rounds(target, options)
@@ -145,14 +147,15 @@ class TwoPhases(ItemMethod):
             ]
         return super().explain_rounds(steps, plan, options)
 
-    def ask(self, target: Target, epsilon: Decimal, options: Options) -> Ask:
+    def ask(self, target: ItemTarget, epsilon: Decimal, options: Options) -> Ask:
         step = self.step(target, options)
         if options["split"] == BUDGET:
             epsilon = shared(epsilon, 2)
         if step.name == SIZES:
             return self._ask_sizes(target, epsilon, options)
         phase = "first" if step.name == FIND else "second"
-        length, name = options[f"{phase}_length"], options[f"{phase}_oracle"]
+        name = options[f"{phase}_oracle"]
+        length = options[f"{phase}_length"]
         if length in FROM_SIZES:
             length = target.known.length
         elif length == CANDIDATES:
@@ -162,7 +165,7 @@ class TwoPhases(ItemMethod):
         candidates = target.known.candidates
         return padded_ask(target.name, target.items, candidates, length, name, epsilon)
 
-    def _ask_sizes(self, target: Target, epsilon: Decimal, options: Options) -> Ask:
+    def _ask_sizes(self, target: ItemTarget, epsilon: Decimal, options: Options) -> Ask:
         """How many candidates a set holds, up to the most that the next round can use."""
         later = self._next(target, options)
         if later is not None and _wanted_length(later, options) == BEST:
@@ -170,17 +173,19 @@ class TwoPhases(ItemMethod):
         else:
             most = max(options["candidates"], LEAST_SIZES)
         candidates = target.known.candidates
-        held = Held(target.name, target.items, candidates, min(target.candidates, most))
-        return Ask(held, oracle(options["sizes_oracle"], size=held.size, epsilon=epsilon))
+        most = min(target.candidates, most)
+        held = Held(target.name, target.items, candidates, most)
+        source = oracle(options["sizes_oracle"], size=held.size, epsilon=epsilon)
+        return Ask(held, source)
 
-    def _next(self, target: Target, options: Options) -> RoundStep | None:
+    def _next(self, target: ItemTarget, options: Options) -> RoundStep | None:
         """The round after the target's, if there is one."""
-        steps = self.steps(target, options)
-        return steps[target.round + 1] if target.round + 1 < len(steps) else None
+        later = self.steps(target, options)[target.round + 1 :]
+        return later[0] if later else None
 
     # -- what a round says
 
-    def estimate(self, target: Target, aggregate: Aggregate, options: Options) -> RoundResult:
+    def estimate(self, target: ItemTarget, aggregate: Aggregate, options: Options) -> RoundResult:
         step = self.step(target, options)
         if step.name == SIZES:
             return self._sizes(target, aggregate, options)
@@ -188,7 +193,7 @@ class TwoPhases(ItemMethod):
             return self._found(target, aggregate, options)
         return self._counted(target, aggregate, options)
 
-    def _sizes(self, target: Target, aggregate: Aggregate, options: Options) -> RoundResult:
+    def _sizes(self, target: ItemTarget, aggregate: Aggregate, options: Options) -> RoundResult:
         """Sizes were told: they give the next round its length."""
         sizes = readings.read_sizes(aggregate)
         later = self._next(target, options)
@@ -197,7 +202,7 @@ class TwoPhases(ItemMethod):
         found = readings.sizes_found(target.name, sizes, aggregate, known.notes)
         return RoundResult(found, known)
 
-    def _found(self, target: Target, aggregate: Aggregate, options: Options) -> RoundResult:
+    def _found(self, target: ItemTarget, aggregate: Aggregate, options: Options) -> RoundResult:
         """Items were told: the most frequent are the candidates of all later rounds."""
         before = target.known
         best = readings.read_frequencies(aggregate).best(options["candidates"])
@@ -206,7 +211,7 @@ class TwoPhases(ItemMethod):
             known = replace(known, heard=best.heard(), factor=_first_factor(before))
         return RoundResult(self.findings(target, aggregate, best, known.notes), known)
 
-    def _counted(self, target: Target, aggregate: Aggregate, options: Options) -> RoundResult:
+    def _counted(self, target: ItemTarget, aggregate: Aggregate, options: Options) -> RoundResult:
         """Candidates were counted: that is the answer, or the items of which sets are made."""
         known = target.known
         is_last = self._next(target, options) is None
@@ -251,7 +256,7 @@ def _length(option: str, settled: Options, words: Sequence[str]) -> int | str:
     return whole(option, length, 1, MOST_CANDIDATES)
 
 
-def _names(target: Target, options: Options) -> tuple[str, ...]:
+def _names(target: ItemTarget, options: Options) -> tuple[str, ...]:
     """What the rounds are for, in order."""
     finds: tuple[str, ...] = (FIND,)
     if options["first_length"] in FROM_SIZES:
@@ -290,7 +295,7 @@ def _wanted_length(later: RoundStep, options: Options) -> Any:
 
 
 def _after_sizes(
-    target: Target, sizes: Sizes, later: RoundStep, plan: Plan, options: Options
+    target: ItemTarget, sizes: Sizes, later: RoundStep, plan: Plan, options: Options
 ) -> Known:
     """What is known once sizes were told: the sizes that count, and the next round's length."""
     known = target.known
@@ -311,13 +316,15 @@ def _after_sizes(
     return replace(known, sizes=kept, length=length)
 
 
-def _typical_square(target: Target) -> float:
+def _typical_square(target: ItemTarget) -> float:
     """The mean square of the frequencies heard so far, of the most frequent; 0 if none were."""
     known = target.known
-    frequencies = sorted((item.frequency for item in known.heard), reverse=True)[: target.top]
+    frequencies = [item.frequency for item in known.heard]
     if not frequencies:
         return 0.0
-    return float(np.mean(np.square(frequencies))) * (known.factor or 1.0) ** 2
+    largest = sorted(frequencies, reverse=True)[: target.top]
+    mean_square = float(np.mean(np.square(largest)))
+    return mean_square * (known.factor or 1.0) ** 2
 
 
 def _first_factor(known: Known) -> float:
@@ -327,7 +334,7 @@ def _first_factor(known: Known) -> float:
     return known.sizes.update_factor(known.length or 1)
 
 
-def _guessed(target: Target, singles: Reading, wanted: int) -> Candidates:
+def _guessed(target: ItemTarget, singles: Reading, wanted: int) -> Candidates:
     """The sets of these items that are likely frequent."""
     items = [candidate[0] for candidate in singles.candidates]
     frequencies = dict(zip(items, singles.values.tolist(), strict=True))

@@ -14,7 +14,7 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Drawn, Padded
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, padded_noise
-from sottovoce.questions.itemsets.target import BEST, COUNT, FIND, FROM_SIZES, RoundStep, Target
+from sottovoce.questions.itemsets.target import BEST, COUNT, FIND, FROM_SIZES, ItemTarget, RoundStep
 from sottovoce.questions.method import Options
 
 ALPHA = 0.05  # candidates that nobody holds, expected among those that count as found
@@ -31,7 +31,7 @@ def rare_error(ask: Ask, people: int, factor: float = 1.0) -> float:
 
 
 def least_frequency(
-    target: Target, steps: Sequence[RoundStep], options: Options, terms: Terms, held: int
+    target: ItemTarget, steps: Sequence[RoundStep], options: Options, terms: Terms, held: int
 ) -> float:
     """How frequent an item must be to be found with even chances, by people who hold ``held`` items
     each.
@@ -54,10 +54,11 @@ def _round_terms(
     if options.get("split") == "budget":
         return Terms(shared(terms.epsilon, 2), max(1, terms.people))
     total = sum(each.share for each in steps)
-    return Terms(terms.epsilon, max(1, terms.people * step.share // total))
+    people = terms.people * step.share // total
+    return Terms(terms.epsilon, max(1, people))
 
 
-def _limit(target: Target, name: str, options: Options, terms: Terms, held: int) -> float:
+def _limit(target: ItemTarget, name: str, options: Options, terms: Terms, held: int) -> float:
     """How frequent an item must be to pass one round."""
     count = target.items
     if name == FIND:
@@ -81,7 +82,8 @@ def _error(
     phase = ""  # of a method of one round
     if "second_length" in options:
         phase = "first_" if name == FIND else "second_"
-    length, oracle = options[f"{phase}length"], options[f"{phase}oracle"]
+    oracle = options[f"{phase}oracle"]
+    length = options[f"{phase}length"]
     if length in FROM_SIZES:
         length = min(held, count)
     elif isinstance(length, str):

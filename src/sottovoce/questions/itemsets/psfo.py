@@ -16,7 +16,7 @@ from sottovoce.questions.itemsets.method import (
 )
 from sottovoce.questions.itemsets.padding import ADAPTIVE, padded_ask
 from sottovoce.questions.itemsets.readings import read_frequencies
-from sottovoce.questions.itemsets.target import COUNT, RoundStep, Target
+from sottovoce.questions.itemsets.target import COUNT, ItemTarget, RoundStep
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class PaddedSampling(ItemMethod):
     options: ClassVar[tuple[str, ...]] = ("length", "oracle", "delta")
     for_sets: ClassVar[bool] = False
 
-    def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+    def settle(
+        self, target: ItemTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
         self.check_options(options)
         delta = options.get("delta")
         usual = ADAPTIVE if delta is None else "olh-seeded"
@@ -45,16 +47,16 @@ class PaddedSampling(ItemMethod):
             "delta": None if delta is None else str(share("delta", delta)),
         }
 
-    def steps(self, target: Target, options: Options) -> tuple[RoundStep, ...]:
+    def steps(self, target: ItemTarget, options: Options) -> tuple[RoundStep, ...]:
         return (RoundStep(COUNT, 1),)
 
-    def ask(self, target: Target, epsilon: Decimal, options: Options) -> Ask:
+    def ask(self, target: ItemTarget, epsilon: Decimal, options: Options) -> Ask:
         self.step(target, options)
         delta = None if options["delta"] is None else fraction("delta", options["delta"])
         length, oracle = options["length"], options["oracle"]
         return padded_ask(target.name, target.items, None, length, oracle, epsilon, delta)
 
-    def estimate(self, target: Target, aggregate: Aggregate, options: Options) -> RoundResult:
+    def estimate(self, target: ItemTarget, aggregate: Aggregate, options: Options) -> RoundResult:
         best = read_frequencies(aggregate).best(target.top)
         found = self.findings(target, aggregate, best, shortfall(target, best))
         return RoundResult(found)

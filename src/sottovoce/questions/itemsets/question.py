@@ -17,7 +17,7 @@ from sottovoce.questions.base import Question, check_single
 from sottovoce.questions.itemsets import methods
 from sottovoce.questions.itemsets.known import Known
 from sottovoce.questions.itemsets.method import ItemMethod
-from sottovoce.questions.itemsets.target import Target
+from sottovoce.questions.itemsets.target import ItemTarget
 from sottovoce.questions.method import AUTO, given
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.schema import Items, Schema
@@ -108,7 +108,7 @@ class Popular(Question):
     def _chosen(self) -> ItemMethod:
         return methods.method(self.method, of_sets=self.sets)
 
-    def target(self, schema: Schema) -> Target:
+    def target(self, schema: Schema) -> ItemTarget:
         """What is looked for; refused of attributes that are no sensitive sets."""
         attribute = schema[self.attribute]
         if not isinstance(attribute, Items):
@@ -119,7 +119,9 @@ class Popular(Question):
             raise InvalidInput(
                 f"attribute {self.attribute!r} is public; only sensitive attributes are whispered"
             )
-        return Target(self.attribute, attribute.size, self.top, self.sets, self.round, self.known)
+        return ItemTarget(
+            self.attribute, attribute.size, self.top, self.sets, self.round, self.known
+        )
 
     # -- from a survey to a plan
 

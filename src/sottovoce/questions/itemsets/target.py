@@ -24,7 +24,7 @@ class RoundStep:
 
 
 @dataclass(frozen=True)
-class Target:
+class ItemTarget:
     """What is looked for: the ``top`` of the ``items`` of an attribute of sets, or of the sets of
     them.
     """
