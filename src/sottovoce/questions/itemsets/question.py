@@ -51,9 +51,6 @@ class Popular(Question):
         top: int,
         method: str = AUTO,
         *,
-        length: int | None = None,
-        oracle: str | None = None,
-        delta: Any = None,
         candidates: int | None = None,
         shares: Sequence[int] | None = None,
         first_oracle: str | None = None,
@@ -70,9 +67,6 @@ class Popular(Question):
         if not isinstance(method, str):
             raise InvalidInput(f"method ({method}) must be a name")
         options = given(
-            length=length,
-            oracle=oracle,
-            delta=delta,
             candidates=candidates,
             shares=shares,
             first_oracle=first_oracle,
@@ -239,6 +233,44 @@ class TopItems(Popular):
     kind: ClassVar[str] = "top-items"
     sets: ClassVar[bool] = False
 
+    def __init__(
+        self,
+        attribute: str,
+        top: int,
+        method: str = AUTO,
+        *,
+        length: int | None = None,
+        oracle: str | None = None,
+        delta: Any = None,
+        candidates: int | None = None,
+        shares: Sequence[int] | None = None,
+        first_oracle: str | None = None,
+        first_length: int | str | None = None,
+        second_oracle: str | None = None,
+        second_length: int | str | None = None,
+        sizes_oracle: str | None = None,
+        update: bool | None = None,
+        combine: bool | None = None,
+        split: str | None = None,
+    ) -> None:
+        super().__init__(
+            attribute,
+            top,
+            method,
+            candidates=candidates,
+            shares=shares,
+            first_oracle=first_oracle,
+            first_length=first_length,
+            second_oracle=second_oracle,
+            second_length=second_length,
+            sizes_oracle=sizes_oracle,
+            update=update,
+            combine=combine,
+            split=split,
+        )
+        of_one_round = given(length=length, oracle=oracle, delta=delta)
+        object.__setattr__(self, "options", {**of_one_round, **self.options})
+
 
 class TopItemsets(Popular):
     """The ``top`` sets of items that most people hold: single items too, as sets of one.
@@ -260,6 +292,7 @@ class TopItemsets(Popular):
         sizes_oracle: through which sizes are told.
         update: whether counts are corrected by the sizes heard.
         combine: whether both phases' evidence is used.
+        split: ``people``; the budget is shared out for items only.
 
     >>> TopItemsets("basket", top=8).top
     8
