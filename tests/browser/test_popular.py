@@ -17,7 +17,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.api.planning import next_plan
 from sottovoce.questions.heavyhitters.methods import METHODS
-from sottovoce.questions.itemsets.methods import ABOUT
+from sottovoce.questions.itemsets.methods import METHODS as ITEM_METHODS
 from tests.browser.machines import CLIENT, HAS_NODE
 from tests.vectors.case import Case
 from tests.vectors.make import rows
@@ -45,15 +45,13 @@ def questions() -> Iterator[tuple[str, Any]]:
                 f"{method.name} of {attribute}",
                 sv.HeavyHitters(attribute, top=4, method=method.name),
             )
-    for item_method in ABOUT:
-        options = {"length": 3} if item_method == "psfo" else {}
-        if item_method != "svsm":
-            yield (
-                f"{item_method} of items",
-                sv.TopItems("basket", top=4, method=item_method, **options),
-            )
-        if item_method not in ("svim", "psfo"):
-            yield f"{item_method} of itemsets", sv.TopItemsets("basket", top=4, method=item_method)
+    for item_method in ITEM_METHODS:
+        name = item_method.name
+        length = 3 if name == "psfo" else None
+        if item_method.for_items:
+            yield f"{name} of items", sv.TopItems("basket", top=4, method=name, length=length)
+        if item_method.for_sets:
+            yield f"{name} of itemsets", sv.TopItemsets("basket", top=4, method=name)
 
 
 QUESTIONS = dict(questions())

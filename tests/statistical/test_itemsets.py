@@ -21,7 +21,7 @@ from sottovoce.questions.itemsets.lengths import (
     finding_length,
     predicted_error,
 )
-from sottovoce.questions.itemsets.methods import Setting
+from sottovoce.questions.itemsets.methods import method as method_named
 from sottovoce.questions.itemsets.padding import best_oracle
 from sottovoce.questions.itemsets.prediction import least_frequency
 from sottovoce.questions.itemsets.readings import Reading
@@ -190,9 +190,9 @@ def test_items_at_the_printed_frequency_are_found_with_even_chances(method: str)
     plan = sv.plan(schema, sv.TopItems("basket", top=20, method=method), epsilon=2.0, people=people)
     question = plan.question
     assert isinstance(question, sv.TopItems)
-    planned = question.steps(schema, plan.terms)
-    setting = Setting(1000, 20, plan.epsilon, people, False)
-    frequency = least_frequency("basket", planned, question.options, setting, 1)
+    target = question.target(schema)
+    steps = method_named(question.method, of_sets=False).steps(target, question.options)
+    frequency = least_frequency(target, steps, question.options, plan.terms, 1)
     assert f"{frequency:.2%} if they hold 1" in str(plan)
     owners = round(people * frequency)
     rows = [[item] for item in range(10) for _ in range(owners)]

@@ -226,7 +226,7 @@ def test_predicted_errors_are_those_of_theory(name: str) -> None:
     question = sv.Marginals(up_to=2, method=name)
     work = question.work(SCHEMA)
     chosen = method(name)
-    options = chosen.settle(work, Terms(EPSILON, PEOPLE), **(SKETCH if name == "inp-htcms" else {}))
+    options = chosen.settle(work, Terms(EPSILON, PEOPLE), SKETCH if name == "inp-htcms" else {})
     predicted = chosen.predict(work, Terms(EPSILON, PEOPLE), options)
     made = np.mean(
         [(error**2).sum() for places in SETS[2:] for error, _, _ in errors(name)[places]]

@@ -51,8 +51,8 @@ def test_bad_choices() -> None:
         sv.oracle("adaptive", size=1 << 64, epsilon=1.0, bytes=2)
     with pytest.raises(sv.InvalidInput, match="oracle"):
         sv.oracle("magic", size=4, epsilon=1.0)
-    with pytest.raises(sv.InvalidInput, match="option 'colour'"):
-        sv.oracle("grr", size=4, epsilon=1.0, colour=1)
+    with pytest.raises(sv.InvalidInput, match="option 'width' is not one of grr's"):
+        sv.oracle("grr", size=4, epsilon=1.0, width=8)
 
 
 @pytest.mark.parametrize(

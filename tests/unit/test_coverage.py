@@ -142,9 +142,9 @@ def test_every_method_states_the_shares_of_its_cohorts(chosen: object) -> None:
     """Against the cohorts themselves: who is asked about a pair, counted one by one with their
     weights.
     """
-    from sottovoce.questions.marginals.method import Method
+    from sottovoce.questions.marginals.method import MarginalMethod
 
-    assert isinstance(chosen, Method)
+    assert isinstance(chosen, MarginalMethod)
     plan = sv.plan(
         schema((2, 3, 2, 4)), sv.Marginals(up_to=2, method=chosen.name), epsilon=1.0, people=3000
     )

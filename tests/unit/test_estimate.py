@@ -75,8 +75,8 @@ def test_an_estimate_of_one_table_speaks_for_it() -> None:
     )
     with pytest.raises(sv.InvalidInput, match="was not asked for"):
         estimate.marginal("y")
-    with pytest.raises(sv.InvalidInput, match="candidates"):
-        sv.Aggregate(plan).add(sv.simulate(plan, {"x": [1]}, seed=1)).estimate(colour="red")
+    with pytest.raises(TypeError, match="colour"):
+        sv.Aggregate(plan).add(sv.simulate(plan, {"x": [1]}, seed=1)).estimate(colour="red")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

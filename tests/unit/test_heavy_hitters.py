@@ -19,9 +19,10 @@ from sottovoce.kernels.spelling import to_numbers, to_words
 from sottovoce.kernels.wide import best_extensions
 from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
 from sottovoce.questions.heavyhitters.beam import Candidates, Tables, peel
+from sottovoce.questions.heavyhitters.methods import method as method_named
 from sottovoce.questions.heavyhitters.prefixes import prefix_lengths
 from sottovoce.questions.heavyhitters.sensitivity import sensitivity
-from sottovoce.questions.heavyhitters.windows import fresh_bits
+from sottovoce.questions.heavyhitters.windows import WindowDesign, fresh_bits
 
 
 def crowd(counts: dict[Any, int]) -> dict[str, Any]:
@@ -37,6 +38,16 @@ def found(
 
 
 # -- windows
+
+
+def threshold(plan: sv.Plan, chance: float) -> float:
+    """How frequent a value must be to be found with this chance."""
+    question = plan.question
+    assert isinstance(question, sv.HeavyHitters)
+    chosen, target = method_named(question.method), question.target(plan.schema)
+    share = chosen.threshold(target, plan.terms, question.options, chance)
+    assert share is not None
+    return share
 
 
 @pytest.mark.parametrize("bits", range(2, 129))
@@ -88,8 +99,8 @@ def test_what_is_chosen_is_taken_out_of_the_cells_it_shares() -> None:
     """A ghost shares one of two windows' cells with a strong value: alone it looks strong, peeled
     it is nothing.
     """
-    method = sv.HeavyHitters("x", top=2)._method(sv.Schema(x=sv.Integer(bits=30)))
-    windows = method.windows  # type: ignore[attr-defined]
+    target = sv.HeavyHitters("x", top=2).target(sv.Schema(x=sv.Integer(bits=30)))
+    windows = WindowDesign.of(target, {}).windows
     oracles = [sv.oracle("olh", size=window.size, epsilon=1.0) for window in windows]
     tables = Tables(windows, oracles, [np.zeros(0, np.int64)] * 2, [500, 500])  # type: ignore[arg-type]
     strong, ghost, other = 0b111 << 6, 0b111 << 6 | 5, 77 << 6
@@ -159,7 +170,7 @@ def test_an_alphabet_lowers_the_threshold_that_a_plan_states() -> None:
             sv.Schema(x=attribute), sv.HeavyHitters("x", top=16), epsilon=1.0, people=10**6
         )
         assert "with about an even chance if" in str(plan)
-        return float(plan.question._method(plan.schema).threshold(plan))  # type: ignore[attr-defined]
+        return threshold(plan, 0.5)
 
     plain, letters = (
         stated(sv.Text(bytes=6)),
@@ -317,7 +328,7 @@ def test_more_must_hold_a_value_to_find_it_more_surely_and_with_more_groups() ->
     def stated(chance: float, **options: Any) -> float:
         question = sv.HeavyHitters("x", top=16, **options)
         plan = sv.plan(sv.Schema(x=sv.Integer(bits=48)), question, epsilon=1.0, people=10**6)
-        return float(plan.question._method(plan.schema).threshold(plan, chance))  # type: ignore[attr-defined]
+        return threshold(plan, chance)
 
     for options in ({}, {"method": "pem"}, {"method": "tree-hist"}):
         assert stated(0.1, **options) < stated(0.5, **options) < stated(0.9, **options)
@@ -330,8 +341,7 @@ def test_more_must_hold_a_value_to_find_it_more_surely_and_with_more_groups() ->
     # one round: the corrected threshold of the thesis, which 16 of all values pass by noise alone
     whole = sv.HeavyHitters("x", top=16, method="pem", lengths=[20])
     plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), whole, epsilon=1.0, people=10**6)
-    alone = plan.question._method(plan.schema).threshold(plan)  # type: ignore[attr-defined]
-    assert alone == pytest.approx(
+    assert threshold(plan, 0.5) == pytest.approx(
         sensitivity(plan.cohorts[0].asks[0].oracle.std_error(1), 2.0**20, 10**6, 16)
     )
 
@@ -358,7 +368,7 @@ def test_a_plan_is_read_back_and_keeps_its_promise(method: str) -> None:
         ({"above": 1}, "above"),
         ({"above": "much"}, "above"),
         ({"top": 3, "method": "magic"}, "method"),
-        ({"top": 3, "beam": 5}, "option 'beam'"),
+        ({"top": 3, "keep": 5}, "option 'keep' is not one of windows's"),
         ({"top": 3, "fresh": [24, 12]}, "add up"),
         ({"top": 3, "fresh": [30, 18]}, "fresh"),
         ({"top": 3, "fresh": 24}, "fresh"),

@@ -285,7 +285,7 @@ def test_what_is_known_survives_json() -> None:
     [
         ({"top": 0}, "top"),
         ({"top": 4, "method": "apriori"}, "must be one of auto, psfo, ldpminer, svim, wheel"),
-        ({"top": 4, "method": "svim", "lenght": 3}, "lenght"),
+        ({"top": 4, "method": "svim", "length": 3}, "option 'length' is not one of svim's"),
         ({"top": 4, "method": "psfo", "length": 0}, "length"),
         ({"top": 4, "method": "psfo", "oracle": "rappor"}, "oracle"),
         ({"top": 4, "method": "psfo", "oracle": "olh", "delta": "0.01"}, "olh-seeded"),

@@ -16,7 +16,7 @@ from sottovoce.oracles.rules import CALM_RULE, oracle_by
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.protocol.families import Subsets
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import Method
+from sottovoce.questions.marginals.method import MarginalMethod
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.full import FULL, margins
 from sottovoce.questions.marginals.methods.subsets import PER_TABLE, Views
@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_said(name: str, work: Workload, people: int, words
 
 
 @pytest.mark.parametrize("chosen", [*FULL, *PER_TABLE], ids=lambda each: each.name)
-def test_an_epsilon_that_says_nothing_is_refused(chosen: Method) -> None:
+def test_an_epsilon_that_says_nothing_is_refused(chosen: MarginalMethod) -> None:
     reason = chosen.refuse(bits(4, 2), Terms(Decimal("1e-40"), 1000))
     assert reason is not None
     assert "epsilon" in reason
@@ -126,30 +126,30 @@ def test_options_of_a_sketch() -> None:
     assert (settled["width"], settled["hashes"]) == (1 << 16, 16)
     assert settled == chosen.settle(bits(16, 2), Terms(ONE, 1000))
     assert chosen.settle(bits(4, 2), Terms(ONE, 1000))["width"] == 1024
-    assert chosen.settle(bits(4, 2), Terms(ONE, 1000), width=8, hashes=2, salt=7) == {
+    assert chosen.settle(bits(4, 2), Terms(ONE, 1000), {"width": 8, "hashes": 2, "salt": 7}) == {
         "hashes": 2,
         "width": 8,
         "salt": "7",
     }
     with pytest.raises(sv.InvalidInput, match="option 'rows'"):
-        chosen.settle(bits(4, 2), Terms(ONE, 1000), rows=3)
+        chosen.settle(bits(4, 2), Terms(ONE, 1000), {"rows": 3})
     with pytest.raises(sv.InvalidInput, match="width"):
-        chosen.settle(bits(4, 2), Terms(ONE, 1000), width=3)
+        chosen.settle(bits(4, 2), Terms(ONE, 1000), {"width": 3})
     with pytest.raises(sv.InvalidInput, match="it has none"):
-        method("inp-ps").settle(bits(4, 2), Terms(ONE, 1000), width=3)
+        method("inp-ps").settle(bits(4, 2), Terms(ONE, 1000), {"width": 3})
 
 
 def test_wide_rows_are_the_better_choice_for_sums() -> None:
     chosen, work = method("inp-htcms"), bits(12, 2)
     errors = [
-        chosen.predict(work, Terms(ONE, 1 << 16), chosen.settle(work, Terms(ONE, 1 << 16), **shape))
+        chosen.predict(work, Terms(ONE, 1 << 16), chosen.settle(work, Terms(ONE, 1 << 16), shape))
         for shape in ({}, {"hashes": 8, "width": 256}, {"hashes": 4, "width": 1 << 12})
     ]
     assert errors[0] < min(errors[1:])
 
 
 @pytest.mark.parametrize("chosen", FULL, ids=lambda each: each.name)
-def test_every_set_is_unbiased_from_the_whole_table(chosen: Method) -> None:
+def test_every_set_is_unbiased_from_the_whole_table(chosen: MarginalMethod) -> None:
     estimate = estimated(chosen.name, 2000, 2.0)
     whole = estimate.marginal("a", "b", "c", "d")
     assert estimate.fit.is_unbiased((0, 1, 2, 3))
@@ -173,7 +173,7 @@ def test_views_that_contain_a_set() -> None:
 
 
 @pytest.mark.parametrize("chosen", PER_TABLE, ids=lambda each: each.name)
-def test_larger_sets_are_the_maximum_entropy_of_the_tables(chosen: Method) -> None:
+def test_larger_sets_are_the_maximum_entropy_of_the_tables(chosen: MarginalMethod) -> None:
     """With hardly any noise, the reconstruction is that of the true pairs."""
     _, joint = crowd(60_000)
     estimate = estimated(chosen.name, 60_000, 12.0)
@@ -214,7 +214,7 @@ def test_a_workload_that_is_listed_asks_for_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("chosen", PER_TABLE, ids=lambda each: each.name)
-def test_empty_cohorts_are_answered_with_large_errors(chosen: Method) -> None:
+def test_empty_cohorts_are_answered_with_large_errors(chosen: MarginalMethod) -> None:
     """Two people, six tables."""
     estimate = estimated(chosen.name, 2, 1.0)
     tables = estimate.marginals(2)

@@ -132,7 +132,7 @@ def test_few_people_leave_cohorts_empty_and_tables_honest(name: str) -> None:
         ({"up_to": 2, "workload": [["a0", "zz"]]}, "workload: attribute 'zz'"),
         ({"up_to": 2, "workload": [["a0", "a1", "a2"]]}, "1 to 2 attributes"),
         ({"up_to": 2, "method": "clam"}, "method \\(clam\\) must be one of auto"),
-        ({"up_to": 2, "method": "calm", "thetta": "1"}, "option 'thetta'"),
+        ({"up_to": 2, "method": "calm", "width": 4}, "option 'width' is not one of calm's"),
     ],
 )
 def test_bad_questions_get_one_clear_error(asked: dict[str, Any], words: str) -> None:

@@ -167,7 +167,7 @@ def test_questions_that_cannot_be_asked() -> None:
         (SCHEMA, sv.Frequencies("open")),
         (basket, sv.Frequencies("basket")),
         (SCHEMA, sv.Frequencies("x", oracle="rr")),
-        (SCHEMA, sv.Frequencies("x", oracle="oue", colour="red")),
+        (SCHEMA, sv.Frequencies("x", oracle="oue", hash_bits=2)),
         (SCHEMA, sv.Frequencies("word", oracle="grr")),
     ):
         with pytest.raises(sv.InvalidInput):
@@ -314,7 +314,7 @@ def test_options_of_every_kind_read_back(options: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"colour": 3},
+        {"hash_bits": 3},
         {"oracle": "olh", "hash_bits": "x"},
         {"oracle": "cms", "salt": "x"},
         {"oracle": "cms", "hashes": 16.5},

@@ -4,6 +4,7 @@ bits.
 
 from __future__ import annotations
 
+import inspect
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -170,9 +171,24 @@ class Aggregate:
 
     # -- estimating and storing
 
-    def estimate(self, **options: Any) -> Estimate:
-        """The question's estimate from what was heard so far."""
-        return self.plan.question.estimate(self, **options)
+    def estimate(self, *, candidates: Any = None, decoder: str | None = None) -> Estimate:
+        """The question's estimate from what was heard so far.
+
+        Args:
+            candidates: values that may be among the answers: a list, or one for each attribute by
+                its name. Open alphabets need them; the search for popular values takes them where
+                its method can.
+            decoder: of ``rappor``, ``o-rr`` and ``o-rappor``: ``least-squares`` (unbiased, the
+                default), ``nnls`` or ``lasso``.
+        """
+        question = self.plan.question
+        taken = inspect.signature(question.estimate).parameters
+        given = {"candidates": candidates, "decoder": decoder}
+        options = {name: option for name, option in given.items() if option is not None}
+        for name in options:
+            if name not in taken:
+                raise InvalidInput(f"{name} is no option of the estimate of {question.kind}")
+        return question.estimate(self, **options)
 
     def to_bytes(self) -> bytes:
         """One form for the same reports and weights, whatever their order."""

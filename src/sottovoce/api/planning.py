@@ -51,12 +51,13 @@ def plan(
     if isinstance(public, str):
         raise InvalidInput(f"public ({public}) must be a list of names, such as [{public!r}]")
     terms = Terms.of(epsilon, people)
+    settled = question.settled(schema, terms)
     if after is None:
-        series = Series(question.rounds(schema, terms) if rounds is None else tuple(rounds))
+        series = Series(settled.rounds(schema) if rounds is None else tuple(rounds))
     else:
         before = after.series
         series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
-    return question.settled(schema, terms).plan(schema, terms, series, coin, public)
+    return settled.plan(schema, terms, series, coin, public)
 
 
 def next_plan(after: Plan, estimate: Estimate) -> Plan | None:

@@ -289,9 +289,7 @@ def estimate(
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    wanted = {"candidates": words, "decoder": decoder}
-    options = {key: value for key, value in wanted.items() if value is not None}
-    found = heard(made, reports, quiet).estimate(**options)
+    found = heard(made, reports, quiet).estimate(candidates=words, decoder=decoder)
     if found.is_part:
         whole_tables = {
             "postprocess": postprocess,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle
+from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle, oracle_with
 from sottovoce.oracles.base import MOST_LISTED
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.questions.frequencies import MOST_SOLVED
@@ -251,7 +251,7 @@ class _Crowd:
 
     def run(self, seed: int, most: int | None = None) -> _Measurement:
         """Everybody (or the first ``most``) whispers once."""
-        built = oracle(self.name, size=self.size, epsilon=self.epsilon, **self._salt(seed))
+        built = oracle_with(self.name, self.size, self.epsilon, self._salt(seed))
         values = np.repeat(np.arange(self.size, dtype=np.uint64), self.counts)[:most]
         truth = np.bincount(values.astype(np.int64), minlength=self.size) / values.size
         start = perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -40,6 +40,7 @@ __all__ = [
     "from_json",
     "options_of",
     "oracle",
+    "oracle_with",
     "plain_name",
 ]
 
@@ -89,11 +90,49 @@ def plain_name(name: str) -> str:
     return next((kind.names[0] for kind in ORACLES if name in kind.names), name)
 
 
-def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
+def oracle(
+    name: str,
+    *,
+    size: int,
+    epsilon: Any,
+    bytes: int | None = None,
+    target: str | None = None,
+    theta: Any = None,
+    chosen: int | None = None,
+    hash_bits: int | None = None,
+    hash_size: int | None = None,
+    length: int | None = None,
+    hashes: int | None = None,
+    width: int | None = None,
+    salt: int | str | None = None,
+    cohorts: int | None = None,
+    buckets: int | None = None,
+    alphabet: str | None = None,
+    instantaneous: Sequence[Any] | None = None,
+) -> Oracle:
     """The oracle called ``name`` for ``range(size)`` at ``epsilon``.
 
-    ``adaptive`` chooses the one with the least variance for (size, epsilon): ``bytes`` limits its
-    report, ``target`` says what should vary least, one ``cell`` or a ``half-sum`` of cells.
+    ``adaptive`` chooses the one with the least variance for (size, epsilon). What is not given, the
+    oracle chooses; an option that it does not take is refused.
+
+    Args:
+        name: any name or alias, or ``adaptive``.
+        size: how many values there are.
+        epsilon: what one report may cost: a number, or a decimal as text.
+        bytes: adaptive: that a report may weigh.
+        target: adaptive: what should vary least, one ``cell`` or a ``half-sum`` of cells.
+        theta: the: the threshold, between 0 and 1.
+        chosen: ss: how many values a report names.
+        hash_bits: blh, olh, olh-wide: bits of a hashed value.
+        hash_size: olh-seeded, olh-sets: how many values are hashed to.
+        length: olh-sets: how many items a set has at most.
+        hashes: cms, hcms, rappor, o-rr, o-rappor: how many hash functions.
+        width: cms, hcms: how many values each of them has.
+        salt: of the same hash functions.
+        cohorts: rappor, o-rr, o-rappor: how many families of hash functions.
+        buckets: rappor, o-rr, o-rappor: how many values are hashed to.
+        alphabet: rappor, o-rr, o-rappor: ``open``, or ``closed`` if all values are known.
+        instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
 
     >>> grr = oracle("grr", size=8, epsilon=1.0)
     >>> round(grr.p, 4), round(grr.q, 4), grr.bits
@@ -101,6 +140,28 @@ def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
     >>> oracle("adaptive", size=1024, epsilon=1.0).names[0]
     'olh'
     """
+    options = {
+        "bytes": bytes,
+        "target": target,
+        "theta": theta,
+        "chosen": chosen,
+        "hash_bits": hash_bits,
+        "hash_size": hash_size,
+        "length": length,
+        "hashes": hashes,
+        "width": width,
+        "salt": salt,
+        "cohorts": cohorts,
+        "buckets": buckets,
+        "alphabet": alphabet,
+        "instantaneous": instantaneous,
+    }
+    given = {key: option for key, option in options.items() if option is not None}
+    return oracle_with(name, size, epsilon, given)
+
+
+def oracle_with(name: str, size: int, epsilon: Any, options: Mapping[str, Any]) -> Oracle:
+    """The same with its options by name, as plans and questions hold them."""
     exact = parse_epsilon(epsilon)
     size = whole("size", size, 2, 1 << MOST_SPELLED)
     allowed = options_of(name)
@@ -152,9 +213,8 @@ def from_json(data: Mapping[str, Any]) -> Oracle:
     gives.
     """
     try:
-        built = oracle(
-            data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"])
-        )
+        size, options = int(data["size"]), dict(data["options"])
+        built = oracle_with(data["name"], size, data["epsilon"], options)
     except (KeyError, TypeError, ValueError) as wrong:
         if isinstance(wrong, InvalidInput):
             raise

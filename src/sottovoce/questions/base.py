@@ -4,6 +4,7 @@ say of it.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -40,6 +41,7 @@ class Question(ABC):
     @classmethod
     def from_survey(cls, options: Mapping[str, Any]) -> Self:
         """The question as a survey file describes it: its parts by name, without ``kind``."""
+        cls.check_names(options)
         try:
             return cls(**options)
         except TypeError:
@@ -47,13 +49,23 @@ class Question(ABC):
                 f"question: options ({', '.join(options)}) do not fit {cls.kind}"
             ) from None
 
+    @classmethod
+    def check_names(cls, options: Mapping[str, Any]) -> None:
+        """Refuse what is no parameter of this question."""
+        known = tuple(inspect.signature(cls).parameters)
+        for name in options:
+            if name not in known:
+                raise InvalidInput(
+                    f"question: {name!r} is not one of {cls.kind}'s options ({', '.join(known)})"
+                )
+
     def settled(self, schema: Schema, terms: Terms) -> Question:
         """The question with every choice made that a plan must hold; by default there are none."""
         return self
 
-    def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
-        """The shares of people of its rounds, if what is asked next depends on what was heard; by
-        default one round.
+    def rounds(self, schema: Schema) -> tuple[int, ...]:
+        """The shares of people of a settled question's rounds, if what is asked next depends on
+        what was heard; by default one round.
         """
         return (1,)
 
@@ -73,7 +85,7 @@ class Question(ABC):
 
         ``public`` names the attributes that travel in clear beside the whisper.
         """
-        series = Series(self.rounds(schema, terms)) if series is None else series
+        series = Series(self.rounds(schema)) if series is None else series
         asked = {"kind": self.kind, **self.to_json()}
         made = Plan.write(schema, asked, terms, self.cohorts(schema, terms), series, coin, public)
         made.__dict__["question"] = self  # it derived this plan, and need not be looked up
@@ -133,8 +145,10 @@ class Question(ABC):
     # -- what was learnt
 
     @abstractmethod
-    def estimate(self, aggregate: Aggregate, **options: Any) -> Estimate:
-        """What the crowd's integers say."""
+    def estimate(self, aggregate: Aggregate) -> Estimate:
+        """What the crowd's integers say. Keywords of its own, such as ``candidates``, are those of
+        :meth:`sottovoce.Aggregate.estimate`, which refuses them to questions that have none.
+        """
 
     # -- in a plan
 
@@ -163,7 +177,7 @@ def predicted(plan: Plan) -> Prediction:
 
 def round_terms(question: Question, schema: Schema, terms: Terms, series: Series | None) -> Terms:
     """The terms for the people of one round of a question."""
-    series = Series(question.rounds(schema, terms)) if series is None else series
+    series = Series(question.rounds(schema)) if series is None else series
     people = terms.people * series.shares[series.number] // sum(series.shares)
     return terms.among(max(1, people))
 

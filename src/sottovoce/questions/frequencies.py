@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from sottovoce.oracles import (
     PureOracle,
     SummedOracle,
     options_of,
-    oracle,
+    oracle_with,
     plain_name,
 )
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
@@ -34,6 +34,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, are_names, round_terms
+from sottovoce.questions.method import given
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.estimate import Estimate, PureLaw, Table
 from sottovoce.schema import Items, Schema
@@ -46,32 +47,31 @@ SPLITS = ("people", "budget")
 MOST_SOLVED = 512
 
 
-class OracleOptions(TypedDict, total=False):
-    """What an oracle may be told; what is left out it chooses best. Each oracle takes its own and
-    refuses others.
-    """
-
-    theta: Any  # the: the threshold
-    chosen: int  # ss: how many values a report names
-    hash_bits: int  # blh, olh, olh-wide: bits of a hashed value
-    hash_size: int  # olh-seeded, olh-sets: how many values are hashed to
-    length: int  # olh-sets: how many items a set has at most
-    hashes: int  # cms, hcms, rappor, o-rr, o-rappor: how many hash functions
-    width: int  # cms, hcms: how many values each has
-    salt: int | str  # cms, hcms, rappor, o-rr, o-rappor: of the hash functions
-    cohorts: int  # rappor, o-rr, o-rappor: how many families of hash functions
-    buckets: int  # rappor, o-rr, o-rappor: how many values are hashed to
-    alphabet: Any  # rappor, o-rr, o-rappor: as ``sv.oracle`` takes it
-    instantaneous: Any  # rappor: the chances of its second step
-
-
 @dataclass(frozen=True, init=False)
 class Frequencies(Question):
     """The frequency of each value of one attribute, or of several, each by itself.
 
-    ``oracle`` is any name or alias of ``sv.oracle``, with its ``options`` (:class:`OracleOptions`).
-    Several attributes share out the people (each person is asked one) or, with ``split="budget"``,
-    the epsilon (each person is asked all).
+    What is not given, the oracle chooses; an option that it does not take is refused.
+
+    Args:
+        attributes: one or more names.
+        oracle: any name or alias of ``sv.oracle``.
+        split: whether several attributes share out the ``people`` (each person is asked one) or the
+            ``budget`` (each person is asked all, at a part of epsilon).
+        bytes: adaptive: that a report may weigh.
+        target: adaptive: what should vary least, one ``cell`` or a ``half-sum`` of cells.
+        theta: the: the threshold, between 0 and 1.
+        chosen: ss: how many values a report names.
+        hash_bits: blh, olh, olh-wide: bits of a hashed value.
+        hash_size: olh-seeded, olh-sets: how many values are hashed to.
+        length: olh-sets: how many items a set has at most.
+        hashes: cms, hcms, rappor, o-rr, o-rappor: how many hash functions.
+        width: cms, hcms: how many values each of them has.
+        salt: of the same hash functions; by default one of the schema's and the attribute's own.
+        cohorts: rappor, o-rr, o-rappor: how many families of hash functions.
+        buckets: rappor, o-rr, o-rappor: how many values are hashed to.
+        alphabet: rappor, o-rr, o-rappor: ``open``, or ``closed`` if all values are known.
+        instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
 
     >>> Frequencies("age", oracle="ss").attributes
     ('age',)
@@ -88,12 +88,41 @@ class Frequencies(Question):
         *attributes: str,
         oracle: str = ADAPTIVE,
         split: str = "people",
-        **options: Unpack[OracleOptions],
+        bytes: int | None = None,
+        target: str | None = None,
+        theta: Any = None,
+        chosen: int | None = None,
+        hash_bits: int | None = None,
+        hash_size: int | None = None,
+        length: int | None = None,
+        hashes: int | None = None,
+        width: int | None = None,
+        salt: int | str | None = None,
+        cohorts: int | None = None,
+        buckets: int | None = None,
+        alphabet: str | None = None,
+        instantaneous: Sequence[Any] | None = None,
     ) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
         if split not in SPLITS:
             raise InvalidInput(f"split ({split}) must be one of {', '.join(SPLITS)}")
+        options = given(
+            bytes=bytes,
+            target=target,
+            theta=theta,
+            chosen=chosen,
+            hash_bits=hash_bits,
+            hash_size=hash_size,
+            length=length,
+            hashes=hashes,
+            width=width,
+            salt=salt,
+            cohorts=cohorts,
+            buckets=buckets,
+            alphabet=alphabet,
+            instantaneous=instantaneous,
+        )
         for name, value in (
             ("attributes", attributes),
             ("oracle", plain_name(oracle)),
@@ -108,6 +137,7 @@ class Frequencies(Question):
         attributes = named.pop("attributes", None)
         if not are_names(attributes):
             raise InvalidInput('question: attributes must be a list of names, such as ["age"]')
+        cls.check_names(named)
         try:
             return cls(*attributes, **named)
         except TypeError:
@@ -145,27 +175,23 @@ class Frequencies(Question):
         options = dict(self.options)
         if "salt" in options_of(self.oracle) and "salt" not in options:
             options["salt"] = named_salt(schema.to_json(), name)
-        return Ask(
-            Cells.of(schema, name),
-            oracle(self.oracle, size=attribute.size, epsilon=epsilon, **options),
-        )
+        source = oracle_with(self.oracle, attribute.size, epsilon, options)
+        return Ask(Cells.of(schema, name), source)
 
     def estimate(
         self,
         aggregate: Aggregate,
         candidates: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
         decoder: str | None = None,
-        **options: Any,
     ) -> Estimate:
         """One table per attribute.
 
-        ``candidates``: the values to estimate, needed for open alphabets. ``decoder``: for oracles
-        of cohorts, ``least-squares`` (unbiased, the default), ``nnls`` or ``lasso``.
+        Args:
+            aggregate: what the crowd said.
+            candidates: the values to estimate, needed for open alphabets.
+            decoder: for oracles of cohorts, ``least-squares`` (unbiased, the default), ``nnls`` or
+                ``lasso``.
         """
-        if options:
-            raise InvalidInput(
-                f"option {next(iter(options))!r} is not one of estimate's (candidates, decoder)"
-            )
         aggregate.require_people()
         if isinstance(candidates, Mapping):
             unknown = [name for name in candidates if name not in self.attributes]

@@ -46,7 +46,7 @@ class Scores:
     scrambled places.
     """
 
-    values: NDArray[np.int32]
+    values: NDArray[np.int32]  # (2^width,)
     width: int
     scrambled: bool
 
@@ -62,22 +62,31 @@ class Scores:
         return self.values[self.places(cells)]
 
     def largest(self, count: int, variance: float) -> Integers:
-        """The values of the largest scores, in falling order; noise of this variance fills most of
-        them.
+        """The values of the largest scores, in falling order.
+
+        Args:
+            count: how many are wanted.
+            variance: that of the noise, which fills most of the scores.
+
+        Returns:
+            The values, (count,) or all if there are fewer.
         """
         size = len(self.values)
         count = min(count, size)
-        ndtri = imported("scipy.special").ndtri
-        limit = -np.sqrt(variance) * ndtri(min(0.3, 2 * count / size))
+        # noise alone puts about twice as many as are wanted above this limit: fewer to sort
+        tail = min(0.3, 2 * count / size)
+        quantile = imported("scipy.special").ndtri(tail)
+        limit = -np.sqrt(variance) * quantile
         places = np.flatnonzero(self.values > limit)
         if len(places) < count:
-            places = np.argpartition(self.values, size - count)[size - count :]
-        places = places[np.argsort(-self.values[places], kind="stable")[:count]]
-        return (
-            beam.unscramble(places.astype(np.uint64), self.width).astype(np.int64)
-            if self.scrambled
-            else places
-        )
+            dropped = size - count
+            places = np.argpartition(self.values, dropped)[dropped:]
+        falling = np.argsort(-self.values[places], kind="stable")
+        places = places[falling[:count]]
+        if not self.scrambled:
+            return places
+        values: Integers = beam.unscramble(places.astype(np.uint64), self.width).astype(np.int64)
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +111,17 @@ class Tables:
         if sum(window.size for window in self.windows) > MOST_CACHED:
             self._decoded.pop(number - 1, None)
         for ahead in range(number, number + AHEAD):
-            place = ahead % len(self.windows)
-            if place not in self._decoded:
-                self._decoded[place] = self._decoder.submit(self._decode, place)
+            window = ahead % len(self.windows)
+            if window not in self._decoded:
+                self._decoded[window] = self._decoder.submit(self._decode, window)
         return self._decoded[number].result()
 
     def _decode(self, number: int) -> Scores:
-        table, width, people = self.states[number], self.oracles[number].width, self.people[number]
-        if (
-            number == 0
-        ):  # only its largest scores are looked for, so that it need not be put in order
+        table = self.states[number]
+        people = self.people[number]
+        width = self.oracles[number].width
+        if number == 0:
+            # only its largest scores are looked for, so that it need not be put in order
             return Scores(beam.decode_scrambled(table, people), width, scrambled=True)
         return Scores(beam.decode_window(table, width, people), width, scrambled=False)
 
@@ -124,73 +134,89 @@ class Tables:
 
     @property
     def total(self) -> int:
+        """The people of all windows."""
         return sum(self.people)
 
+    @property
+    def shares(self) -> Floats:
+        """The share of the people who tell each window, (windows,)."""
+        return np.array(self.people) / self.total
+
     def cells(self, words: Words) -> Integers:
-        """The cell of each whole (scrambled) value in each window."""
-        return np.stack(
-            [window.of_columns(words).astype(np.int64) for window in self.windows], axis=1
-        )
+        """The cell of each whole (scrambled) value in each window, (values, windows)."""
+        columns = [window.of_columns(words).astype(np.int64) for window in self.windows]
+        return np.stack(columns, axis=1)
 
     def best_of(self, words: Words, count: int) -> Candidates:
-        """Those of some whole (scrambled) values that have the largest scores."""
-        totals = np.zeros(len(words), np.int64)
+        """Those of some whole (scrambled) values that have the largest scores.
+
+        Args:
+            words: the values, (values, 2).
+            count: how many of them are kept.
+        """
+        totals = np.zeros(len(words), np.int64)  # (values,)
         for number, window in enumerate(self.windows):
-            totals += self.scores(number).at(window.of_columns(words).astype(np.int64))
-        rows = (
-            np.argpartition(totals, len(totals) - count)[len(totals) - count :]
-            if count < len(totals)
-            else slice(None)
-        )
-        cells = self.cells(words[rows])
-        columns = [self.scores(number).at(cells[:, number]) for number in range(len(self.windows))]
-        return Candidates(words[rows], np.stack(columns, axis=1).astype(float))
+            cells = window.of_columns(words).astype(np.int64)
+            totals += self.scores(number).at(cells)
+        if count < len(totals):
+            dropped = len(totals) - count
+            kept = np.argpartition(totals, dropped)[dropped:]
+            words = words[kept]
+        columns = []
+        for number, cells in enumerate(self.cells(words).T):
+            columns.append(self.scores(number).at(cells))
+        scores = np.stack(columns, axis=1)  # (kept, windows)
+        return Candidates(words, scores.astype(float))
 
 
 @dataclass(frozen=True, eq=False)
 class KnownValues:
     """Values that were found, and what they put into each window's cells."""
 
-    words: Words
-    cells: Integers
-    amounts: Floats
+    words: Words  # (values, 2)
+    cells: Integers  # (values, windows)
+    amounts: Floats  # (values, windows)
 
     @classmethod
     def nothing(cls, windows: int) -> KnownValues:
-        return cls(
-            np.zeros((0, 2), np.uint64), np.zeros((0, windows), np.int64), np.zeros((0, windows))
-        )
+        """No value at all."""
+        words = np.zeros((0, 2), np.uint64)
+        cells = np.zeros((0, windows), np.int64)
+        return cls(words, cells, np.zeros((0, windows)))
 
     @contextmanager
     def taken_out(self, number: int, scores: Scores) -> Iterator[None]:
         """While this lasts, the known values are not in a window's scores."""
         places = scores.places(self.cells[:, number])
-        amounts = np.round(self.amounts[:, number]).astype(scores.values.dtype)
+        rounded = np.round(self.amounts[:, number])
+        amounts = rounded.astype(scores.values.dtype)
         np.subtract.at(scores.values, places, amounts)
         yield
         np.add.at(scores.values, places, amounts)
 
     def share(self, number: int, cells: Integers) -> Floats:
-        """What they put into some cells of a window."""
+        """What they put into some cells of a window, (cells,)."""
         order = np.argsort(self.cells[:, number], kind="stable")
         own = self.cells[order, number]
-        sums = np.concatenate([[0.0], np.cumsum(self.amounts[order, number])])
-        whole: Floats = (
-            sums[np.searchsorted(own, cells, side="right")]
-            - sums[np.searchsorted(own, cells, side="left")]
-        )
-        return whole
+        # sums[i]: the amounts of the first i known values, in the order of their cells
+        amounts_so_far = np.cumsum(self.amounts[order, number])
+        sums = np.concatenate([[0.0], amounts_so_far])
+        start = np.searchsorted(own, cells, side="left")
+        end = np.searchsorted(own, cells, side="right")
+        amounts: Floats = sums[end] - sums[start]
+        return amounts
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Values with their scores, window by window."""
 
-    words: Words
-    scores: Floats
+    words: Words  # (values, 2)
+    scores: Floats  # (values, windows)
 
     @property
     def totals(self) -> Floats:
+        """Each value's score from everybody, (values,)."""
         sums: Floats = self.scores.sum(axis=1)
         return sums
 
@@ -199,9 +225,8 @@ class Candidates:
 
     def joined(self, other: Candidates) -> Candidates:
         """Both, one after the other."""
-        return Candidates(
-            np.concatenate([self.words, other.words]), np.concatenate([self.scores, other.scores])
-        )
+        words = np.concatenate([self.words, other.words])
+        return Candidates(words, np.concatenate([self.scores, other.scores]))
 
     @property
     def firsts(self) -> Integers:
@@ -211,48 +236,99 @@ class Candidates:
 
 
 def evidence(totals: Floats, people: float, buckets: int) -> Floats:
-    """The log likelihood ratio of the best frequency against none: nats that a score is worth."""
+    """The log likelihood ratio of the best frequency against none: nats that a score is worth.
+
+    Args:
+        totals: scores, (values,).
+        people: from whom they come.
+        buckets: 2^b, the values of a hash.
+    """
     # n KL(s || q) for the share s of reports that support the value, of which q = 1/2^b would by
-    # chance
-    share = np.clip((totals / people + 1) / buckets, 1 / buckets, 1)
+    # chance: n [s log(s/q) + (1 - s) log((1 - s)/(1 - q))]
+    chance = 1 / buckets
+    supported = (totals / people + 1) / buckets
+    share = np.clip(supported, chance, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - 1 / buckets)), 0)
-    nats: Floats = people * (share * np.log(share * buckets) + rest)
+        missed = (1 - share) * np.log((1 - share) / (1 - chance))
+    rest = np.where(share < 1, missed, 0)  # 0 log 0 = 0
+    divergence = share * np.log(share * buckets) + rest
+    nats: Floats = people * divergence
     return nats
 
 
+# -- from window to window
+
+
 def survivors(tables: Tables, known: KnownValues, top: int) -> Candidates:
-    """The most promising whole values, by a beam through the windows."""
+    """The most promising whole values, by a beam through the windows.
+
+    Args:
+        tables: what the crowd said.
+        known: values to leave out of it.
+        top: how many values are wanted in the end.
+    """
+    frontier = _first_beam(tables, known, top)
+    for number in range(1, len(tables.windows)):
+        frontier = _extended(tables, known, frontier, number)
+        count = max(NEXT_KEPT, 16 * top)
+        if number == len(tables.windows) - 1:
+            count = max(LAST_KEPT, 8 * top)
+        frontier = _kept(tables, frontier, number + 1, top, count)
+    return Candidates(frontier.words, frontier.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Beam:
+    """The beginnings of values that the search goes on with."""
+
+    words: Words  # (prefixes, 2)
+    scores: Floats  # (prefixes, windows so far)
+    roots: Integers  # (prefixes,): the row of the first window's value that each began with
+
+
+def _first_beam(tables: Tables, known: KnownValues, top: int) -> Beam:
+    """The best values of the first window."""
+    count = max(FIRST_KEPT, 64 * top)
+    if len(tables.windows) == 1:
+        count = max(LAST_KEPT, 8 * top)
+    variance = tables.people[0] * (tables.buckets - 1)
     scores = tables.scores(0)
     with known.taken_out(0, scores):
-        first = max(FIRST_KEPT, 64 * top) if len(tables.windows) > 1 else max(LAST_KEPT, 8 * top)
-        cells = scores.largest(first, tables.people[0] * (tables.buckets - 1))
-        heard = scores.at(cells).astype(float)[:, None]
-    words = np.stack([np.zeros(len(cells), np.uint64), cells.astype(np.uint64)], axis=1)
-    roots = np.arange(len(cells))
-    people, bits = tables.people[0], tables.windows[0].fresh
-    for number in range(1, len(tables.windows)):
-        window = tables.windows[number]
-        scores = tables.scores(number)
-        with known.taken_out(number, scores):
-            best, suffixes = beam.extend(
-                scores.values, words, window.tagged, window.tag, window.fresh, EXTENSIONS
-            )
-        ways = best.shape[1]
-        words = beam.append_bits(np.repeat(words, ways, axis=0), suffixes.ravel(), window.fresh)
-        heard = np.concatenate(
-            [np.repeat(heard, ways, axis=0), best.ravel()[:, None].astype(float)], axis=1
-        )
-        roots = np.repeat(roots, ways)
-        people, bits = people + tables.people[number], bits + window.fresh
-        is_last = number == len(tables.windows) - 1
-        count = max(LAST_KEPT, 8 * top) if is_last else max(NEXT_KEPT, 16 * top)
-        weights = _promise(
-            evidence(heard.sum(axis=1), people, tables.buckets), roots, bits * log(2) - log(top)
-        )
-        kept = np.argsort(-weights, kind="stable")[:count]
-        words, heard, roots = words[kept], heard[kept], roots[kept]
-    return Candidates(words, heard)
+        cells = scores.largest(count, variance)  # (prefixes,)
+        own = scores.at(cells).astype(float)
+    low = cells.astype(np.uint64)
+    words = np.stack([np.zeros_like(low), low], axis=1)
+    return Beam(words, own[:, None], np.arange(len(cells)))
+
+
+def _extended(tables: Tables, known: KnownValues, before: Beam, number: int) -> Beam:
+    """The best ways in which each prefix goes on into a window."""
+    window = tables.windows[number]
+    scores = tables.scores(number)
+    with known.taken_out(number, scores):
+        best, suffixes = beam.extend(
+            scores.values, before.words, window.tagged, window.tag, window.fresh, EXTENSIONS
+        )  # (prefixes, ways) each
+    ways = best.shape[1]
+    # each prefix once for every way in which it goes on: (prefixes * ways, ...)
+    words = np.repeat(before.words, ways, axis=0)
+    earlier = np.repeat(before.scores, ways, axis=0)
+    roots = np.repeat(before.roots, ways)
+    own = best.ravel()[:, None].astype(float)
+    longer = beam.append_bits(words, suffixes.ravel(), window.fresh)
+    return Beam(longer, np.concatenate([earlier, own], axis=1), roots)
+
+
+def _kept(tables: Tables, wide: Beam, windows: int, top: int, count: int) -> Beam:
+    """The ``count`` most promising prefixes of the first so many ``windows``."""
+    people = sum(tables.people[:windows])
+    bits = sum(window.fresh for window in tables.windows[:windows])
+    totals = wide.scores.sum(axis=1)
+    nats = evidence(totals, people, tables.buckets)
+    limit = bits * log(2) - log(top)
+    weights = _promise(nats, wide.roots, limit)
+    rows = np.argsort(-weights, kind="stable")[:count]
+    return Beam(wide.words[rows], wide.scores[rows], wide.roots[rows])
 
 
 def _promise(nats: Floats, roots: Integers, limit: float) -> Floats:
@@ -261,64 +337,94 @@ def _promise(nats: Floats, roots: Integers, limit: float) -> Floats:
 
     The evidence of one first window is shared out among what was built on it: the sum alone would
     keep ghosts of one strong value, and nothing else.
+
+    Args:
+        nats: the evidence of each candidate, (candidates,).
+        roots: the root of each, (candidates,).
+        limit: nats at which a value is as likely there as not.
     """
-    largest = np.zeros(int(roots.max(initial=0)) + 1)
+    count = int(roots.max(initial=0)) + 1
+    largest = np.zeros(count)
     np.maximum.at(largest, roots, nats)
-    sums = np.zeros_like(largest)
-    np.add.at(sums, roots, np.exp(nats - largest[roots]))
-    whole = largest + np.log(np.maximum(sums, 1e-300))
-    return nats - np.maximum(whole, limit)[roots]
+    # log of the sum of e^nats over a root's candidates, with the largest taken out of the sum
+    sums = np.zeros(count)
+    parts = np.exp(nats - largest[roots])
+    np.add.at(sums, roots, parts)
+    of_root = largest + np.log(np.maximum(sums, 1e-300))  # (roots,)
+    return nats - np.maximum(of_root, limit)[roots]
+
+
+# -- one value after the other
 
 
 def peel(
     tables: Tables, found: Candidates, count: int, prior: Floats | None = None
 ) -> tuple[Integers, Floats]:
-    """(rows, totals): again and again the candidate of the largest evidence, which is then taken
-    out of its cells.
+    """Again and again the candidate of the largest evidence, which is then taken out of its cells.
 
-    ``prior``: nats for each candidate, beside its evidence. What shares cells with a stronger value
-    looks strong until that one is taken out, so that no candidate may be dropped before.
+    What shares cells with a stronger value looks strong until that one is taken out, so that no
+    candidate may be dropped before.
+
+    Args:
+        tables: what the crowd said.
+        found: the candidates.
+        count: how many are chosen.
+        prior: nats for each candidate, beside its evidence.
+
+    Returns:
+        The rows of the chosen candidates and their totals when they were chosen, (count,) each.
     """
-    cells = tables.cells(found.words)
-    shares = np.array(tables.people) / tables.total
-    left = found.scores.copy()
+    people, buckets = tables.total, tables.buckets
+    cells = tables.cells(found.words)  # (candidates, windows)
+    shares = tables.shares  # (windows,)
+    left = found.scores.copy()  # (candidates, windows)
     totals = left.sum(axis=1)
-    base = np.zeros(len(totals)) if prior is None else prior.copy()
-    weights = evidence(totals, tables.total, tables.buckets) + base
+    base = np.zeros(len(totals))
+    if prior is not None:
+        base += prior
+    weights = evidence(totals, people, buckets) + base
     rows: list[int] = []
     sums: list[float] = []
     for _ in range(min(count, len(totals))):
         row = int(np.argmax(weights))
         rows.append(row)
         sums.append(float(totals[row]))
-        base[row] = -np.inf
-        same = cells == cells[row]
+        base[row] = -np.inf  # it is not chosen again
+        same = cells == cells[row]  # (candidates, windows)
         touched = np.flatnonzero(same.any(axis=1))
-        left[touched] -= same[touched] * (totals[row] * shares)
+        amounts = totals[row] * shares  # that it put into its cells, (windows,)
+        left[touched] -= same[touched] * amounts
         totals[touched] = left[touched].sum(axis=1)
-        weights[touched] = evidence(totals[touched], tables.total, tables.buckets) + base[touched]
+        nats = evidence(totals[touched], people, buckets)
+        weights[touched] = nats + base[touched]
     return np.array(rows, np.int64), np.array(sums)
 
 
 def search(tables: Tables, top: int, limit: float) -> Candidates:
     """The candidates of two passes: what is surely found comes out of the tables before the second.
 
-    ``limit``: nats at which a value is as likely there as not.
+    Args:
+        tables: what the crowd said.
+        top: how many values are wanted.
+        limit: nats at which a value is as likely there as not.
     """
-    found = survivors(tables, KnownValues.nothing(len(tables.windows)), top)
+    nothing = KnownValues.nothing(len(tables.windows))
+    found = survivors(tables, nothing, top)
     if len(tables.windows) == 1:
         return found
     rows, totals = peel(tables, found, top)
-    strong = evidence(totals, tables.total, tables.buckets) > limit + STRONG
-    if not strong.any():
+    nats = evidence(totals, tables.total, tables.buckets)
+    is_strong = nats > limit + STRONG
+    if not is_strong.any():
         return found
-    sure = found[rows[strong]]
-    amounts = np.outer(totals[strong], np.array(tables.people) / tables.total)
+    sure = found[rows[is_strong]]
+    amounts = np.outer(totals[is_strong], tables.shares)  # (sure, windows)
     known = KnownValues(sure.words, tables.cells(sure.words), amounts)
     weak = survivors(tables, known, top)
-    cells = tables.cells(weak.words)
-    back = np.stack(
-        [known.share(number, cells[:, number]) for number in range(cells.shape[1])], axis=1
-    )
-    both = sure.joined(Candidates(weak.words, weak.scores + back))
+    # the second pass scored what was left: what the sure ones put into these cells comes back
+    columns = []
+    for number, cells in enumerate(tables.cells(weak.words).T):
+        columns.append(known.share(number, cells))
+    scores = weak.scores + np.stack(columns, axis=1)
+    both = sure.joined(Candidates(weak.words, scores))
     return both[both.firsts]

@@ -6,8 +6,9 @@ Nothing is found that is not on the list; the list may be made after people were
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,17 +16,16 @@ import numpy as np
 from sottovoce.ground.arguments import named_salt
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.oracles import CohortOracle, oracle
+from sottovoce.oracles import CohortOracle, oracle_with
 from sottovoce.oracles.cohorts import DECODERS, MOST_CANDIDATES
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod
-from sottovoce.results.findings import Findings
-from sottovoce.schema import OPEN
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
+from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.schema import OPEN, Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -40,41 +40,35 @@ class _Listed(HeavyHitterMethod):
     """
 
     spells: ClassVar[bool] = False
+    takes_candidates: ClassVar[bool] = True
 
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        salt = str(self.given.get("salt", self._salt))
-        return {**self.given, "salt": salt, "decoder": self.decoder}
+    def refuse(self, target: SearchTarget, terms: Terms) -> str | None:
+        if target.attribute.size > OPEN:
+            return (
+                f"attribute {target.name!r} has codes of more than 64 bits, which {self.name} does "
+                "not take"
+            )
+        return None
 
-    @property
-    def decoder(self) -> str:
-        decoder = self.given.get("decoder", UNBIASED)
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
+        self.check_options(options)
+        decoder = options.get("decoder", UNBIASED)
         if decoder not in DECODERS:
             raise InvalidInput(f"decoder ({decoder}) must be one of {', '.join(DECODERS)}")
-        return str(decoder)
+        salt = str(options.get("salt", _salt(target)))
+        return {**options, "salt": salt, "decoder": decoder}
 
-    @property
-    def _salt(self) -> str:
-        """A salt that the attribute always gets again, and another one does not share."""
-        attribute = self.target.attribute
-        return named_salt(attribute.kind, attribute.options(), self.target.name)
-
-    def cohorts(self, terms: Terms) -> Family:
-        name, size = self.target.name, self.target.attribute.size
-        if size > OPEN:
-            raise InvalidInput(
-                f"attribute {name!r} has codes of more than 64 bits, which {self.name} does not "
-                "take"
-            )
-        options = {key: value for key, value in self.given.items() if key != "decoder"}
-        source = oracle(
-            self.name, size=size, epsilon=terms.epsilon, **{"salt": self._salt, **options}
-        )
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
+        name, size = target.name, target.attribute.size
+        shape = {key: option for key, option in options.items() if key != "decoder"}
+        source = oracle_with(self.name, size, epsilon, shape)
         return Listed([Cohort((Ask(Cells((name,), (size,)), source),))])
 
-    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
-        return None  # it depends on the list
-
-    def explain(self, plan: Plan) -> list[str]:
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         source = _source(plan)
         return [
             f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
@@ -84,45 +78,55 @@ class _Listed(HeavyHitterMethod):
             "is found",
         ]
 
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
+    def estimate(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        decoder = options["decoder"]
         if candidates is None:
             raise InvalidInput(
                 f"candidates are required for {self.name}: a list of the values that people may "
                 "hold"
             )
-        attribute = self.target.attribute
-        try:
-            listed = {
-                attribute.spell(value): attribute.code(value) for value in candidates
-            }  # what is cut may be equal
-        except (ValueError, TypeError, KeyError):
-            raise InvalidInput(f"candidates: {attribute.rule}") from None
-        if not 2 <= len(listed) <= MOST_CANDIDATES:
-            raise InvalidInput(
-                f"candidates ({len(listed)}) must be 2 to {MOST_CANDIDATES} different values"
-            )
-        codes = np.array(list(listed.values()), np.uint64)
-        people = aggregate.cohort_people(0)
-        frequencies, variances = _source(aggregate.plan).decode(
-            aggregate.state(0), people, self.decoder, codes
-        )
-        ndtr = imported("scipy.special").ndtr
-        chances = len(listed) * ndtr(-frequencies / np.sqrt(variances))
+        codes = _codes(target, candidates)
+        column = np.array(list(codes.values()), np.uint64)
+        people, state = aggregate.cohort_people(0), aggregate.state(0)
+        frequencies, variances = _source(aggregate.plan).decode(state, people, decoder, column)
+        # expected false: as many as are listed, times the chance of a normal error so large
+        errors = frequencies / np.sqrt(variances)
+        chances = len(codes) * imported("scipy.special").ndtr(-errors)
         floor = float(variances.mean())
-        notes = (
-            ["the candidates are taken to hold all that people say"]
-            if self.decoder == UNBIASED
-            else []
-        )
-        found = self.findings(
-            list(listed), frequencies, variances, chances, people, floor, notes=notes
-        )
-        if self.decoder == UNBIASED:
-            return found
+        ranked = Ranked(list(codes), frequencies, variances, chances, people, floor)
+        if decoder == UNBIASED:
+            notes = ["the candidates are taken to hold all that people say"]
+            return RoundResult(ranked.findings(target, self.name, people, notes=notes))
+        found = ranked.findings(target, self.name, people)
         names, table = next(iter(found.tables.items()))
-        return replace(found, tables={names: table.repaired(table.values, self.decoder)})
+        repaired = table.repaired(table.values, decoder)
+        return RoundResult(replace(found, tables={names: repaired}))
+
+
+def _salt(target: SearchTarget) -> str:
+    """A salt that the attribute always gets again, and another one does not share."""
+    attribute = target.attribute
+    return named_salt(attribute.kind, attribute.options(), target.name)
+
+
+def _codes(target: SearchTarget, candidates: Sequence[Any]) -> dict[int, int]:
+    """The code of each candidate, by its spelling: what is cut may be equal."""
+    attribute = target.attribute
+    try:
+        codes = {attribute.spell(value): attribute.code(value) for value in candidates}
+    except (ValueError, TypeError, KeyError):
+        raise InvalidInput(f"candidates: {attribute.rule}") from None
+    if not 2 <= len(codes) <= MOST_CANDIDATES:
+        raise InvalidInput(
+            f"candidates ({len(codes)}) must be 2 to {MOST_CANDIDATES} different values"
+        )
+    return codes
 
 
 def _source(plan: Plan) -> CohortOracle:
@@ -138,6 +142,7 @@ class RapporList(_Listed):
 
     name: ClassVar[str] = "rappor"
     about: ClassVar[str] = "Bloom filters in cohorts, for a list of candidates"
+    source: ClassVar[str] = "erlingsson2014rappor; kairouz2016discrete, section 5"
     options: ClassVar[tuple[str, ...]] = (*SHAPE, "instantaneous", "decoder")
 
 
@@ -146,4 +151,5 @@ class HashedResponseList(_Listed):
 
     name: ClassVar[str] = "o-rr"
     about: ClassVar[str] = "randomized response on hashes in cohorts, for a list of candidates"
+    source: ClassVar[str] = "kairouz2016discrete, section 5"
     options: ClassVar[tuple[str, ...]] = (*SHAPE, "decoder")

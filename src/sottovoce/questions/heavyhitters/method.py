@@ -1,24 +1,21 @@
-"""What a way to find heavy hitters is: cohorts to ask, and a search in what they said."""
+"""What a way to find heavy hitters is: a method whose estimate is a search in what people said."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
-from sottovoce.protocol.families import Family
-from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.method import Method, Options, RoundResult
 from sottovoce.results.estimate import Table
 from sottovoce.results.findings import Findings, PrefixStep
-from sottovoce.schema import Attribute
+from sottovoce.schema import MOST_SPELLED, Attribute
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -27,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Target:
+class SearchTarget:
     """What is looked for: the most frequent values of an attribute, ``top`` of them, or all
     ``above`` a frequency.
     """
@@ -43,108 +40,122 @@ class Target:
         return self.attribute.spelling_bits
 
 
-class HeavyHitterMethod(ABC):
-    """One way to find heavy hitters, with its options settled."""
+class HeavyHitterMethod(Method[SearchTarget]):
+    """A way to find heavy hitters.
 
-    name: ClassVar[str]
-    about: ClassVar[str]  # one line for tables
-    options: ClassVar[tuple[str, ...]] = ()  # that a question may name
+    Beside what every method has: :meth:`threshold` says how frequent a value must be to be found,
+    and the estimate may take a list of candidates.
+    """
+
     spells: ClassVar[bool] = True  # whether values are read back from what was said
+    takes_candidates: ClassVar[bool] = False  # whether a list of likely values helps
 
-    def __init__(self, target: Target, options: Mapping[str, Any]) -> None:
-        self.target = target
-        self.given = dict(options)
-
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        """The options with every choice made that a plan must hold."""
-        return self.given
-
-    def rounds(self, terms: Terms) -> tuple[int, ...]:
-        """The shares of people of its rounds."""
-        return (1,)
-
-    @abstractmethod
-    def cohorts(self, terms: Terms) -> Family:
-        """Who is asked what."""
-
-    @abstractmethod
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
-        """What is popular, from the crowd's integers."""
-
-    @abstractmethod
-    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
-        """How frequent a value must be to be found with this chance; None if that is not known."""
-
-    def explain(self, plan: Plan) -> list[str]:
-        """Further lines for a person who wants to know what will be asked."""
-        return []
-
-    # -- what all of them do with what they found
-
-    def no_candidates(self, candidates: Sequence[Any] | None) -> None:
-        """Refuse a list of candidates."""
-        if candidates is not None:
-            raise InvalidInput(
-                f"candidates are for methods windows, rappor and o-rr, not for {self.name}"
+    def refuse(self, target: SearchTarget, terms: Terms) -> str | None:
+        if self.spells and target.bits > MOST_SPELLED:
+            return (
+                f"attribute {target.name!r} has {target.bits} bits; values of at most "
+                f"{MOST_SPELLED} bits are found"
             )
+        return None
+
+    @abstractmethod
+    def estimate(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        """What is popular, from the crowd's integers.
+
+        Args:
+            target: what is looked for.
+            aggregate: what the crowd said.
+            options: as they were settled.
+            candidates: values that are likely, for a method that takes them.
+        """
+
+    def predict(self, target: SearchTarget, terms: Terms, options: Options) -> float | None:
+        """The share of people who must hold a value for an even chance that it is found."""
+        return self.threshold(target, terms, options, chance=0.5)
+
+    def threshold(
+        self, target: SearchTarget, terms: Terms, options: Options, chance: float
+    ) -> float | None:
+        """How frequent a value must be to be found with this chance; None if that is not known."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Values that a search came up with, by the numbers of their spellings, and their estimates."""
+
+    spellings: Sequence[int]
+    frequencies: Floats  # (values,)
+    variances: Floats  # (values,)
+    chances: Floats  # (values,): how many values that nobody holds look as frequent
+    people: int  # whose answers the frequencies come from
+    floor: float  # the variance of a value that nobody holds
 
     def findings(
         self,
-        spellings: Sequence[int],
-        frequencies: Floats,
-        variances: Floats,
-        chances: Floats,
-        people: int,
-        floor: float,
-        *,
-        heard: int | None = None,
-        next: Question | None = None,
+        target: SearchTarget,
+        method: str,
+        everybody: int,
         steps: Sequence[PrefixStep] = (),
         notes: Sequence[str] = (),
     ) -> Findings:
-        """The values with their estimates, the most frequent first; what cannot be spelled was
-        never said.
+        """The most frequent ones that can be spelled: what cannot was never said.
+
+        Args:
+            target: what is looked for.
+            method: the name of the method that found them.
+            everybody: all who answered, of whom ``people`` may be a part.
+            steps: the prefixes on the way, if there were any.
+            notes: what a reader should know.
         """
-        target = self.target
-        labels = [target.attribute.spelled(number) for number in spellings]
-        order = [
-            place
-            for place in np.argsort(-frequencies, kind="stable").tolist()
-            if labels[place] is not None
-        ]
-        if target.above is not None:
-            order = [place for place in order if frequencies[place] >= target.above]
+        labels = [target.attribute.spelled(number) for number in self.spellings]
+        order: list[int] = []
+        for place in np.argsort(-self.frequencies, kind="stable").tolist():
+            is_rare = target.above is not None and self.frequencies[place] < target.above
+            if labels[place] is not None and not is_rare:
+                order.append(place)
         order = order[: target.top]
         kept: list[Any] = [labels[place] for place in order]
         table = Table(
             (target.name,),
             kept,
-            frequencies[order],
-            variances[order],
-            people,
-            Noise(floor, 0.0),
-            method=self.name,
+            self.frequencies[order],
+            self.variances[order],
+            self.people,
+            Noise(self.floor, 0.0),
+            method=method,
             is_complete=False,
         )
-        notes = [*notes, *_short(target, len(kept))]
+        every_note = [*notes, *_shortfall(target, len(kept))]
         tables: dict[tuple[str, ...], Table] = {(target.name,): table}
-        return Findings(
-            tables, heard or people, chances[order], tuple(steps), tuple(notes), next=next
-        )
+        return Findings(tables, everybody, self.chances[order], tuple(steps), tuple(every_note))
+
+
+def _shortfall(target: SearchTarget, found: int) -> list[str]:
+    """A note if fewer values were found than were asked for."""
+    if target.above is None and found < target.top:
+        return [f"only {found} of the {target.top} values asked for were found"]
+    return []
 
 
 def sampled_variances(noise: Noise, frequencies: Floats, people: int, everybody: int) -> Floats:
     """Variances of frequencies that some people's whispers say of everybody: theirs, and that of
     the sample.
+
+    Args:
+        noise: of the whispers.
+        frequencies: as estimated, (values,).
+        people: who whispered.
+        everybody: of whom they are a sample.
     """
     share = np.clip(frequencies, 0, 1)
-    # drawn without replacement, so that asking everybody leaves none
-    return noise.variance(share) + share * (1 - share) * (1 / people - 1 / everybody)
-
-
-def _short(target: Target, found: int) -> list[str]:
-    if target.above is None and found < target.top:
-        return [f"only {found} of the {target.top} values asked for were found"]
-    return []
+    # f(1 - f)(1/n - 1/N): drawn without replacement, so that asking everybody leaves none
+    unasked = 1 / people - 1 / everybody
+    sampling = share * (1 - share) * unasked
+    return noise.variance(share) + sampling

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,20 +31,32 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, sampled_variances
+from sottovoce.questions.heavyhitters.method import (
+    Floats,
+    HeavyHitterMethod,
+    Ranked,
+    SearchTarget,
+    sampled_variances,
+)
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
-from sottovoce.results.findings import Findings, PrefixStep
+from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.results.findings import PrefixStep
+from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Integers = NDArray[np.int64]
-
 QUERIES = 1 << 20  # that the thesis allows itself
 MAX_BLOCK_CELLS = 1 << 24  # of the tables that are made at once, or one table a core
 MOST_FRESH = 26  # bits that a round may add: a table of 2^26 integers
+MOST_KEPT = 1 << 16
 SECONDS_PER_STEP = 4e-9  # of decoding, for one step of one report or one cell; measured on one core
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+# -- the lengths of prefixes
 
 
 def prefix_lengths(bits: int, top: int, groups: int) -> list[int]:
@@ -58,7 +71,190 @@ def prefix_lengths(bits: int, top: int, groups: int) -> list[int]:
 
 
 def _first(bits: int, top: int) -> int:
+    """ceil(log2 k): bits that nobody need be asked, since all their prefixes would be kept."""
     return min((top - 1).bit_length(), bits - 1)
+
+
+def _added(lengths: Sequence[int]) -> list[int]:
+    """The bits that each group's prefix has more than the one before."""
+    return [longer - shorter for shorter, longer in pairwise([0, *lengths])]
+
+
+def _checked_lengths(lengths: Any, bits: int) -> list[int]:
+    if not isinstance(lengths, list | tuple) or not lengths:
+        raise InvalidInput("lengths must list the bits of each round's prefix")
+    checked = [whole("lengths", length, 1, bits) for length in lengths]
+    is_rising = all(0 < added <= MOST_FRESH for added in _added(checked))
+    if checked[-1] != bits or not is_rising:
+        raise InvalidInput(
+            f"lengths must rise to the value's {bits} bits, by at most {MOST_FRESH} at a time"
+        )
+    return checked
+
+
+@dataclass(frozen=True)
+class PrefixDesign:
+    """Groups that tell prefixes of these ``lengths``; after each, the ``keep`` best go on."""
+
+    target: SearchTarget
+    lengths: Sequence[int]
+    keep: int
+    scramble: bool  # whether a public permutation of the bits comes first
+
+    @classmethod
+    def of(cls, target: SearchTarget, options: Options) -> Self:
+        """The design that settled options describe."""
+        return cls(target, options["lengths"], options["keep"], options["scramble"])
+
+    @property
+    def fresh(self) -> list[int]:
+        """The bits that each group adds."""
+        return _added(self.lengths)
+
+    @property
+    def kept(self) -> list[int]:
+        """How many prefixes go into each group: one, of no bits, into the first."""
+        kept = [min(self.keep, 1 << length) for length in self.lengths[:-1]]
+        return [1, *kept]
+
+    def asks(self, epsilon: Decimal) -> list[Ask]:
+        """One ask for each group."""
+        name, bits = self.target.name, self.target.bits
+        asks = []
+        for length in self.lengths:
+            prefix = Window(name, bits, 0, length, scrambled=self.scramble)
+            source = oracle("olh-wide", size=prefix.size, epsilon=epsilon)
+            asks.append(Ask(prefix, source))
+        return asks
+
+    def number(self, prefix: int) -> int:
+        """The spelling of a whole value, with the permutation undone."""
+        return unpermuted(prefix, self.target.bits) if self.scramble else prefix
+
+    def labels(self, prefixes: Sequence[int], length: int) -> list[str]:
+        """How prefixes read: as text, or as bits where they are scrambled parts of a value."""
+        if self.scramble and length < self.target.bits:
+            return [f"{prefix:0{length}b}" for prefix in prefixes]
+        label = self.target.attribute.prefix_label
+        return [label(self.number(prefix), length) for prefix in prefixes]
+
+
+# -- one group after the other
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFound:
+    """The best prefixes of one group, with what its people say of them."""
+
+    words: Words  # (prefixes, 2)
+    parents: Integers  # (prefixes,): rows of the group before
+    scores: Integers  # (prefixes,)
+    frequencies: Floats  # (prefixes,)
+    variances: Floats  # (prefixes,)
+    tested: float  # prefixes of which these are the best
+    people: int
+    source: WideLocalHashing
+
+    @property
+    def numbers(self) -> list[int]:
+        """The prefixes as integers."""
+        return [high << 64 | low for high, low in self.words.tolist()]
+
+
+def _group(design: PrefixDesign, aggregate: Aggregate, index: int, words: Words) -> GroupFound:
+    """The best ways in which the prefixes ``words`` go on, by the people of one group."""
+    from sottovoce.kernels.beam import append_bits
+
+    people = aggregate.cohort_people(index)
+    if not people:
+        raise InvalidInput(
+            f"aggregate: nobody of group {index + 1} was heard yet; more people are needed"
+        )
+    source = _wide(aggregate.plan.cohorts[index].asks[0])
+    fresh = design.fresh[index]
+    parents, suffixes, scores = _extended(design, aggregate, index, words)  # (prefixes,) each
+    # E[score] = n f (2^b p - 1), and 2^b q = 1
+    frequencies = scores / (people * (source.buckets * source.p - 1))
+    noise = source.noise(people)
+    variances = sampled_variances(noise, frequencies, people, aggregate.people)
+    longer = append_bits(words[parents], suffixes, fresh)
+    tested = len(words) * 2.0**fresh
+    return GroupFound(longer, parents, scores, frequencies, variances, tested, people, source)
+
+
+def _extended(
+    design: PrefixDesign, aggregate: Aggregate, index: int, words: Words
+) -> tuple[Integers, Integers, Integers]:
+    """The best ways in which any of the prefixes ``words`` goes on, the best first.
+
+    Returns:
+        The prefix, the bits that it goes on by, and the score of each way, (ways,) each: 2^b times
+        the reports that support the longer prefix, less all reports.
+    """
+    from sottovoce.kernels.wide import best_extensions
+
+    source = _wide(aggregate.plan.cohorts[index].asks[0])
+    fresh = design.fresh[index]
+    block = max(os.cpu_count() or 1, MAX_BLOCK_CELLS >> fresh)  # prefixes
+    best_suffixes, best_scores = [], []  # (prefixes of a block, ways) each
+    for start in range(0, len(words), block):
+        own = words[start : start + block]
+        count = partial(_extension_tables, source, own, fresh)
+        tables = aggregate.over_rows(index, (0,), count)  # (prefixes, 2^fresh)
+        suffixes, scores = best_extensions(tables, design.keep)
+        best_suffixes.append(suffixes)
+        best_scores.append(scores)
+    all_suffixes = np.concatenate(best_suffixes)  # (prefixes, ways)
+    all_scores = np.concatenate(best_scores)
+    order = np.argsort(-all_scores.ravel(), kind="stable")[: design.keep]
+    parents = order // all_scores.shape[1]
+    return parents, all_suffixes.ravel()[order], all_scores.ravel()[order]
+
+
+def _extension_tables(
+    source: WideLocalHashing,
+    prefixes: Words,
+    fresh: int,
+    payloads: Sequence[Payload],
+    weights: Integers | None,
+) -> Integers:
+    """What rows say of every way in which each prefix goes on: for :meth:`Aggregate.over_rows`."""
+    return source.extension_tables(payloads[0], weights, prefixes, fresh)
+
+
+def _wide(ask: Ask) -> WideLocalHashing:
+    source = ask.oracle
+    assert isinstance(source, WideLocalHashing)
+    return source
+
+
+def _ranked(design: PrefixDesign, last: GroupFound) -> Ranked:
+    """The prefixes of the last group, which are whole values."""
+    numbers = [design.number(prefix) for prefix in last.numbers]
+    scores = last.scores.astype(float)
+    chances = expected_false(last.tested, scores, last.people, last.source.buckets)
+    floor = last.source.noise(last.people).floor
+    return Ranked(numbers, last.frequencies, last.variances, chances, last.people, floor)
+
+
+def _steps(design: PrefixDesign, groups: Sequence[GroupFound]) -> list[PrefixStep]:
+    """Every prefix that was kept on the way, and the one that it extends."""
+    steps: list[PrefixStep] = []
+    before: Sequence[int | None] = [None]  # the places of the group before, in the list of steps
+    for length, group in zip(design.lengths, groups, strict=True):
+        start = len(steps)
+        labels = design.labels(group.numbers, length)
+        errors = np.sqrt(group.variances)
+        for row, label in enumerate(labels):
+            parent = before[group.parents[row]]
+            frequency = float(group.frequencies[row])
+            error = float(errors[row])
+            steps.append(PrefixStep(length, label, parent, frequency, error))
+        before = range(start, len(steps))
+    return steps
+
+
+# -- the methods
 
 
 class _Prefixes(HeavyHitterMethod):
@@ -67,85 +263,61 @@ class _Prefixes(HeavyHitterMethod):
     options: ClassVar[tuple[str, ...]] = ("lengths", "keep", "scramble")
 
     @abstractmethod
-    def lengths(self, terms: Terms) -> list[int]:
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
         """The length of each group's prefix, if it was not given."""
 
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        lengths = self.given.get("lengths")
-        lengths = self.lengths(terms) if lengths is None else self._checked(lengths)
-        scramble = self.given.get("scramble", False)
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
+        self.check_options(options)
+        if options.get("lengths") is None:
+            lengths = self.lengths(target, terms, options)
+        else:
+            lengths = _checked_lengths(options["lengths"], target.bits)
+        scramble = options.get("scramble", False)
         if not isinstance(scramble, bool):
             raise InvalidInput(f"scramble ({scramble}) must be true or false")
-        keep = self.given.get("keep", self.target.top)
-        return {
-            "lengths": lengths,
-            "keep": whole("keep", keep, self.target.top, 1 << 16),
-            "scramble": scramble,
-        }
+        keep = options.get("keep", target.top)
+        keep = whole("keep", keep, target.top, MOST_KEPT)
+        return {"lengths": lengths, "keep": keep, "scramble": scramble}
 
-    def _checked(self, lengths: Any) -> list[int]:
-        if not isinstance(lengths, list | tuple) or not lengths:
-            raise InvalidInput("lengths must list the bits of each round's prefix")
-        told = [whole("lengths", each, 1, self.target.bits) for each in lengths]
-        if told[-1] != self.target.bits or any(
-            not 0 < b - a <= MOST_FRESH for a, b in pairwise([0, *told])
-        ):
-            raise InvalidInput(
-                f"lengths must rise to the value's {self.target.bits} bits, by at most "
-                f"{MOST_FRESH} at a time"
-            )
-        return told
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
+        asks = PrefixDesign.of(target, options).asks(epsilon)
+        return Listed([Cohort((ask,)) for ask in asks])
 
-    @property
-    def _lengths(self) -> list[int]:
-        lengths: list[int] = self.given["lengths"]
-        return lengths
-
-    @property
-    def _fresh(self) -> list[int]:
-        """The bits that each round adds."""
-        return [longer - shorter for shorter, longer in pairwise([0, *self._lengths])]
-
-    def cohorts(self, terms: Terms) -> Family:
-        scrambled = self.given["scramble"]
-        windows = [
-            Window(self.target.name, self.target.bits, 0, each, scrambled=scrambled)
-            for each in self._lengths
-        ]
-        return Listed(
-            [
-                Cohort((Ask(each, oracle("olh-wide", size=each.size, epsilon=terms.epsilon)),))
-                for each in windows
-            ]
-        )
-
-    def threshold(self, plan: Plan, chance: float = 0.5) -> float:
+    def threshold(
+        self, target: SearchTarget, terms: Terms, options: Options, chance: float
+    ) -> float:
         """A value must pass all rounds, each by its own people."""
-        deviation = deviation_of(_source(plan, 0))
-        people = plan.people / len(self._lengths)
-        kept = [1, *(min(self.given["keep"], 1 << length) for length in self._lengths)]
-        limits = np.array(
-            [
-                sensitivity(deviation, before * 2.0**fresh, people, self.given["keep"])
-                for before, fresh in zip(kept, self._fresh, strict=False)
-            ]
-        )
-
+        design = PrefixDesign.of(target, options)
+        deviation = deviation_of(_wide(design.asks(terms.epsilon)[0]))
+        people = terms.people / len(design.lengths)
+        limits = []
+        for before, fresh in zip(design.kept, design.fresh, strict=True):
+            tested = before * 2.0**fresh
+            limits.append(sensitivity(deviation, tested, people, design.keep))
+        at_least = np.array(limits)  # (groups,)
         brentq = imported("scipy.optimize").brentq
         ndtr = imported("scipy.special").ndtr
 
         def missing(frequency: float) -> float:
-            return float(np.prod(ndtr((frequency - limits) * sqrt(people) / deviation))) - chance
+            # P[found] = product over groups of Phi((f - f_i) sqrt(n) / sigma)
+            passing = ndtr((frequency - at_least) * sqrt(people) / deviation)
+            return float(np.prod(passing)) - chance
 
-        widest = float(limits.max()) + 12 * deviation / sqrt(people)
+        far = 12 * deviation / sqrt(people)  # from where no chance is left
+        widest = float(at_least.max()) + far
         return float(brentq(missing, -widest, widest))
 
-    def explain(self, plan: Plan) -> list[str]:
-        told = ", ".join(map(str, self._lengths))
-        queries = sum(
-            min(self.given["keep"], 1 << length) << fresh for length, fresh in self._tested()
-        )
-        groups = len(self._lengths)
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
+        design = PrefixDesign.of(target, options)
+        groups = len(design.lengths)
+        told = ", ".join(map(str, design.lengths))
+        queries = 0
+        for before, fresh in zip(design.kept, design.fresh, strict=True):
+            queries += before << fresh
         return [
             f"{groups} group{'s' if groups > 1 else ''} tell prefixes of {told} bits; {queries:,} "
             "prefixes are tested",
@@ -153,118 +325,23 @@ class _Prefixes(HeavyHitterMethod):
             "computing",
         ]
 
-    def _tested(self) -> list[tuple[int, int]]:
-        """(bits before, bits added) of each round."""
-        return [
-            (longer - fresh, fresh)
-            for longer, fresh in zip(self._lengths, self._fresh, strict=True)
-        ]
-
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
-        self.no_candidates(candidates)
-        from sottovoce.kernels.beam import append_bits
-
-        words = np.zeros((1, 2), np.uint64)
-        steps: list[PrefixStep] = []
-        before = [None]
-        for index, fresh in enumerate(self._fresh):
-            source = _source(aggregate.plan, index)
-            people = aggregate.cohort_people(index)
-            if not people:
-                raise InvalidInput(
-                    f"aggregate: nobody of group {index + 1} was heard yet; more people are needed"
-                )
-            tested = len(words) * 2.0**fresh
-            parents, suffixes, scores = self._extended(aggregate, index, words, fresh)
-            words = append_bits(words[parents], suffixes, fresh)
-            # E[score] = n f (2^b p - 1), and 2^b q = 1
-            frequencies = scores / (people * (source.buckets * source.p - 1))
-            variances = sampled_variances(
-                source.noise(people), frequencies, people, aggregate.people
-            )
-            first = len(steps)
-            steps += [
-                PrefixStep(
-                    self._lengths[index],
-                    label,
-                    before[parent],
-                    float(frequency),
-                    float(np.sqrt(variance)),
-                )
-                for label, parent, frequency, variance in zip(
-                    self._labels(words, self._lengths[index]),
-                    parents.tolist(),
-                    frequencies,
-                    variances,
-                    strict=True,
-                )
-            ]
-            before = list(range(first, len(steps)))  # type: ignore[arg-type]
-        numbers = [self._value(high << 64 | low) for high, low in words.tolist()]
-        chances = expected_false(tested, scores.astype(float), people, source.buckets)
-        floor = source.noise(people).floor
-        return self.findings(
-            numbers,
-            frequencies,
-            variances,
-            chances,
-            people,
-            floor,
-            heard=aggregate.people,
-            steps=steps,
-        )
-
-    def _extended(
-        self, aggregate: Aggregate, index: int, words: NDArray[np.uint64], fresh: int
-    ) -> tuple[Integers, Integers, Integers]:
-        """(prefix, suffix, score) of the best ways in which any of the prefixes goes on, the best
-        first.
-
-        A score is 2^b times the reports that support the longer prefix, less all reports.
-        """
-        from sottovoce.kernels.wide import best_extensions
-
-        source, keep = _source(aggregate.plan, index), self.given["keep"]
-        block = max(os.cpu_count() or 1, MAX_BLOCK_CELLS >> fresh)  # prefixes
-        parts = []
-        for start in range(0, len(words), block):
-            own = words[start : start + block]
-            count = partial(_extension_tables, source, own, fresh)
-            tables = aggregate.over_rows(index, (0,), count)  # (prefixes, 2^fresh)
-            parts.append(best_extensions(tables, keep))
-        suffixes, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(-scores.ravel(), kind="stable")[:keep]
-        parents = order // scores.shape[1]
-        return parents, suffixes.ravel()[order], scores.ravel()[order]
-
-    def _value(self, number: int) -> int:
-        return unpermuted(number, self.target.bits) if self.given["scramble"] else number
-
-    def _labels(self, words: Any, length: int) -> list[str]:
-        numbers = [high << 64 | low for high, low in words.tolist()]
-        if self.given["scramble"] and length < self.target.bits:
-            return [f"{number:0{length}b}" for number in numbers]
-        return [
-            self.target.attribute.prefix_label(self._value(number), length) for number in numbers
-        ]
-
-
-def _extension_tables(
-    source: WideLocalHashing,
-    prefixes: NDArray[np.uint64],
-    fresh: int,
-    told: Sequence[Payload],
-    weights: Integers | None,
-) -> Integers:
-    return source.extension_tables(told[0], weights, prefixes, fresh)
-
-
-def _source(plan: Plan, index: int) -> WideLocalHashing:
-    source = plan.cohorts[index].asks[0].oracle
-    assert isinstance(source, WideLocalHashing)
-    return source
+    def estimate(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        design = PrefixDesign.of(target, options)
+        words = np.zeros((1, 2), np.uint64)  # the prefix of no bits
+        groups: list[GroupFound] = []
+        for index in range(len(design.lengths)):
+            groups.append(_group(design, aggregate, index, words))
+            words = groups[-1].words
+        ranked = _ranked(design, groups[-1])
+        steps = _steps(design, groups)
+        found = ranked.findings(target, self.name, aggregate.people, steps)
+        return RoundResult(found)
 
 
 class PrefixExtending(_Prefixes):
@@ -272,39 +349,51 @@ class PrefixExtending(_Prefixes):
 
     name: ClassVar[str] = "pem"
     about: ClassVar[str] = "prefix extending, as few groups as the budget allows"
+    source: ClassVar[str] = "wang2021thesis, section 4.2"
     options: ClassVar[tuple[str, ...]] = (*_Prefixes.options, "queries", "seconds")
 
-    def lengths(self, terms: Terms) -> list[int]:
-        bits, top = self.target.bits, self.target.top
-        queries, seconds = self.given.get("queries"), self.given.get("seconds")
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
+        queries, seconds = options.get("queries"), options.get("seconds")
         if queries is not None and seconds is not None:
             raise InvalidInput("pem takes queries or seconds as its budget, not both")
         if seconds is not None:
             budget = _seconds(seconds)
         else:
             most = whole("queries", QUERIES if queries is None else queries, 2, 1 << 40)
-        for groups in range(1, bits - _first(bits, top) + 1):
+        bits, top = target.bits, target.top
+        rest = bits - _first(bits, top)
+        for groups in range(1, rest + 1):
             lengths = prefix_lengths(bits, top, groups)
-            added = [longer - shorter for shorter, longer in pairwise([0, *lengths])]
+            added = _added(lengths)
             if max(added) > MOST_FRESH:
                 continue
             if seconds is not None:
-                if self._cost(added, terms.people / groups, terms.epsilon) <= budget:
+                keep = whole("keep", options.get("keep", top), 1, MOST_KEPT)
+                people = terms.people / groups
+                if _cost(added, keep, people, terms.epsilon) <= budget:
                     return lengths
             # |D_i| = k 2^(s_i - s_(i-1)), in each of g groups   wang2021thesis, eq. (4.3)
-            elif groups * top << -(-(bits - _first(bits, top)) // groups) <= most:
+            elif groups * top << -(-rest // groups) <= most:
                 return lengths
         named = f"seconds ({seconds})" if seconds is not None else f"queries ({queries})"
         raise InvalidInput(f"{named} is too small a budget even for one bit a group")
 
-    def _cost(self, added: Sequence[int], people: float, epsilon: Decimal) -> float:
-        """Seconds of decoding, as predicted."""
-        steps = people * 2.0 ** best_hash_bits(epsilon)
-        keep = whole("keep", self.given.get("keep", self.target.top), 1, 1 << 16)
-        kept = [1, *([keep] * len(added))]
-        return SECONDS_PER_STEP * sum(
-            count * (steps + fresh * 2.0**fresh) for count, fresh in zip(kept, added, strict=False)
-        )
+
+def _cost(added: Sequence[int], keep: int, people: float, epsilon: Decimal) -> float:
+    """Seconds of decoding, as predicted.
+
+    Args:
+        added: bits that each group adds.
+        keep: prefixes that go on from group to group.
+        people: of one group.
+        epsilon: what a report may cost.
+    """
+    report_steps = people * 2.0 ** best_hash_bits(epsilon)
+    steps, prefixes = 0.0, 1
+    for fresh in added:
+        steps += prefixes * (report_steps + fresh * 2.0**fresh)
+        prefixes = keep
+    return SECONDS_PER_STEP * steps
 
 
 def _seconds(value: Any) -> float:
@@ -322,10 +411,11 @@ class BitByBit(_Prefixes):
 
     name: ClassVar[str] = "pem1"
     about: ClassVar[str] = "prefix extending by one bit a group"
+    source: ClassVar[str] = "wang2021thesis, section 4.2.3"
 
-    def lengths(self, terms: Terms) -> list[int]:
-        bits = self.target.bits
-        return prefix_lengths(bits, self.target.top, bits - _first(bits, self.target.top))
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
+        bits, top = target.bits, target.top
+        return prefix_lengths(bits, top, bits - _first(bits, top))
 
 
 class TreeHistogram(_Prefixes):
@@ -333,7 +423,7 @@ class TreeHistogram(_Prefixes):
 
     name: ClassVar[str] = "tree-hist"
     about: ClassVar[str] = "prefix extending by 8 bits a group"
+    source: ClassVar[str] = "wang2021thesis, section 9.6.3"
 
-    def lengths(self, terms: Terms) -> list[int]:
-        bits = self.target.bits
-        return [*range(8, bits, 8), bits]
+    def lengths(self, target: SearchTarget, terms: Terms, options: Options) -> list[int]:
+        return [*range(8, target.bits, 8), target.bits]

@@ -5,10 +5,10 @@ of more than anybody can list.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from sottovoce.ground.arguments import plain_options, share, whole, written
 from sottovoce.ground.errors import InvalidInput
@@ -17,11 +17,12 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, check_single
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Target
-from sottovoce.questions.heavyhitters.methods import AUTO, DEFAULT, METHODS
+from sottovoce.questions.heavyhitters import methods
+from sottovoce.questions.heavyhitters.method import SearchTarget
+from sottovoce.questions.method import AUTO, Options, given
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import Findings
-from sottovoce.schema import MOST_SPELLED, Items, Schema
+from sottovoce.schema import Items, Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -29,42 +30,39 @@ if TYPE_CHECKING:
 MOST_TOP = 4096
 
 
-class SearchOptions(TypedDict, total=False):
-    """What a search for popular values may be told.
-    Each method takes its own and refuses others.
-    """
-
-    fresh: Any  # windows
-    width: int  # windows
-    lengths: Sequence[int]  # pem, pem1, tree-hist: bits of the prefixes
-    keep: int  # of the same: prefixes that go on
-    scramble: Any  # of the same
-    queries: int  # pem: prefixes that may be looked at
-    seconds: Any  # pem: or the time that looking may take
-    split: str  # spm, hash: whether people or the budget are shared out
-    segment: int  # spm: bits of a segment
-    block: int  # hash
-    strict: bool  # hash
-    batches: int  # priv-trie
-    factor: Any  # priv-trie
-    known: Any  # priv-trie
-    cohorts: int  # rappor, o-rr: and the other options of these oracles
-    buckets: int
-    hashes: int
-    salt: int | str
-    alphabet: Any
-    instantaneous: Any  # rappor
-    decoder: str  # rappor, o-rr
-
-
 @dataclass(frozen=True, init=False)
 class HeavyHitters(Question):
     """The most frequent values of an attribute whose values nobody can list: text, addresses, large
     numbers.
 
-    ``top``: how many of them; or ``above``: all whose frequency is at least that. ``method`` is
-    ``auto`` or one of ``windows``, ``pem``, ``pem1``, ``tree-hist``, ``spm``, ``hash``,
-    ``priv-trie``, ``rappor``, ``o-rr``, with its ``options`` (:class:`SearchOptions`).
+    What is not given, the method chooses; an option that it does not take is refused.
+
+    Args:
+        attribute: its name.
+        top: how many values.
+        above: instead of ``top``: all values whose frequency is at least this.
+        method: ``auto`` or one of windows, pem, pem1, tree-hist, spm, hash, priv-trie, rappor,
+            o-rr.
+        fresh: windows: the new bits of each window, a list.
+        width: windows: bits of a window.
+        lengths: pem, pem1, tree-hist: bits of each group's prefix, a rising list.
+        keep: of the same: prefixes that go on.
+        scramble: of the same: whether a public permutation of the bits comes first.
+        queries: pem: prefixes that may be looked at.
+        seconds: pem: instead of ``queries``, the time that looking may take.
+        split: spm, hash: whether ``people`` or the ``budget`` are shared out.
+        segment: spm: bits of a segment.
+        block: hash: bits that a person tells beside her channel.
+        strict: hash: whether a candidate must belong to the channel where it was found.
+        batches: priv-trie: how many rounds.
+        factor: priv-trie: of the threshold at which a prefix is accepted.
+        cohorts: rappor, o-rr: how many families of hash functions.
+        buckets: rappor, o-rr: how many values are hashed to.
+        hashes: rappor, o-rr: how many hash functions.
+        salt: rappor, o-rr: of the hash functions; by default the attribute's own.
+        alphabet: rappor, o-rr: ``open``, or ``closed`` if all values are known.
+        instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
+        decoder: rappor, o-rr: ``least-squares``, ``nnls`` or ``lasso``.
 
     >>> HeavyHitters("word", top=16).top
     16
@@ -85,15 +83,54 @@ class HeavyHitters(Question):
         top: int | None = None,
         above: Any = None,
         method: str = AUTO,
-        **options: Unpack[SearchOptions],
+        fresh: Sequence[int] | None = None,
+        width: int | None = None,
+        lengths: Sequence[int] | None = None,
+        keep: int | None = None,
+        scramble: bool | None = None,
+        queries: int | None = None,
+        seconds: Any = None,
+        split: str | None = None,
+        segment: int | None = None,
+        block: int | None = None,
+        strict: bool | None = None,
+        batches: int | None = None,
+        factor: Any = None,
+        cohorts: int | None = None,
+        buckets: int | None = None,
+        hashes: int | None = None,
+        salt: int | str | None = None,
+        alphabet: str | None = None,
+        instantaneous: Sequence[Any] | None = None,
+        decoder: str | None = None,
     ) -> None:
         if (top is None) == (above is None):
             raise InvalidInput(
                 "heavy hitters need top (how many) or above (a frequency), and not both"
             )
-        if method not in (AUTO, *(each.name for each in METHODS)):
-            names = ", ".join(each.name for each in METHODS)
-            raise InvalidInput(f"method ({method}) must be {AUTO} or one of {names}")
+        options = given(
+            fresh=fresh,
+            width=width,
+            lengths=lengths,
+            keep=keep,
+            scramble=scramble,
+            queries=queries,
+            seconds=seconds,
+            split=split,
+            segment=segment,
+            block=block,
+            strict=strict,
+            batches=batches,
+            factor=factor,
+            cohorts=cohorts,
+            buckets=buckets,
+            hashes=hashes,
+            salt=salt,
+            alphabet=alphabet,
+            instantaneous=instantaneous,
+            decoder=decoder,
+        )
+        methods.method(method).check_options(options)
         for name, value in (
             ("attribute", attribute),
             ("top", None if top is None else whole("top", top, 1, MOST_TOP)),
@@ -102,12 +139,12 @@ class HeavyHitters(Question):
             ("options", plain_options(options)),
         ):
             object.__setattr__(self, name, value)
-        known = self._method_class.options
-        for key in options:
-            if key not in known:
-                raise InvalidInput(
-                    f"option {key!r} is not one of {method}'s ({', '.join(known) or 'it has none'})"
-                )
+
+    def _with(self, method: str, options: Options) -> Self:
+        """The same question by a method whose options are settled."""
+        made = type(self)(self.attribute, top=self.top, above=self.above, method=method)
+        object.__setattr__(made, "options", plain_options(options))
+        return made
 
     @classmethod
     def from_survey(cls, options: Mapping[str, Any]) -> Self:
@@ -117,12 +154,8 @@ class HeavyHitters(Question):
     def attributes_in(self, schema: Schema) -> tuple[str, ...]:
         return (self.attribute,)
 
-    @property
-    def _method_class(self) -> type[HeavyHitterMethod]:
-        name = DEFAULT if self.method == AUTO else self.method
-        return next(each for each in METHODS if each.name == name)
-
-    def _method(self, schema: Schema) -> HeavyHitterMethod:
+    def target(self, schema: Schema) -> SearchTarget:
+        """What is looked for; refused of attributes that have no single, sensitive value."""
         attribute = schema[self.attribute]
         if isinstance(attribute, Items):
             raise InvalidInput(f"attribute {self.attribute!r} is a set of items; ask for TopItems")
@@ -130,77 +163,71 @@ class HeavyHitters(Question):
             raise InvalidInput(
                 f"attribute {self.attribute!r} is public; only sensitive attributes are whispered"
             )
-        if self._method_class.spells and attribute.spelling_bits > MOST_SPELLED:
-            bits = attribute.spelling_bits
-            raise InvalidInput(
-                f"attribute {self.attribute!r} has {bits} bits; values of at most {MOST_SPELLED} "
-                "bits are found"
-            )
-        above = None if self.above is None else Fraction(self.above)
-        top = self.top if above is None else min(int(1 / above), MOST_TOP)
-        target = Target(
-            self.attribute, attribute, top or 1, None if above is None else float(above)
-        )
-        return self._method_class(target, self.options)
+        if self.above is None:
+            return SearchTarget(self.attribute, attribute, self.top or 1, None)
+        above = Fraction(self.above)
+        most = min(int(1 / above), MOST_TOP)  # so many values can be as frequent
+        return SearchTarget(self.attribute, attribute, most, float(above))
 
-    def settled(self, schema: Schema, terms: Terms) -> HeavyHitters:
-        method = self._method(schema)
-        return HeavyHitters(
-            self.attribute,
-            top=self.top,
-            above=self.above,
-            method=method.name,
-            **method.settled(terms),
-        )
+    def settled(self, schema: Schema, terms: Terms) -> Self:
+        chosen, target = methods.method(self.method), self.target(schema)
+        reason = chosen.refuse(target, terms)
+        if reason is not None:
+            raise InvalidInput(reason)
+        return self._with(chosen.name, chosen.settle(target, terms, self.options))
 
-    def rounds(self, schema: Schema, terms: Terms) -> tuple[int, ...]:
-        return self._method(schema).rounds(terms)
+    def rounds(self, schema: Schema) -> tuple[int, ...]:
+        return methods.method(self.method).rounds(self.target(schema), self.options)
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
-        return self._method(schema).cohorts(terms)
+        chosen = methods.method(self.method)
+        return chosen.cohorts(schema, self.target(schema), terms.epsilon, self.options)
 
-    def estimate(
-        self, aggregate: Aggregate, candidates: Sequence[Any] | None = None, **options: Any
-    ) -> Findings:
-        """The popular values. ``candidates``: values that are likely, such as names; a list may
-        come afterwards.
+    def estimate(self, aggregate: Aggregate, candidates: Sequence[Any] | None = None) -> Findings:
+        """The popular values; ``next`` is the question of the round that follows, if there is one.
+
+        Args:
+            aggregate: what the crowd said.
+            candidates: values that are likely, such as names; a list may come afterwards.
         """
-        if options:
-            raise InvalidInput(
-                f"option {next(iter(options))!r} is not one of estimate's (candidates)"
-            )
+        chosen = methods.method(self.method)
+        if candidates is not None and not chosen.takes_candidates:
+            takers = ", ".join(each.name for each in methods.METHODS if each.takes_candidates)
+            raise InvalidInput(f"candidates are for methods {takers}, not for {chosen.name}")
         aggregate.require_people()
-        return self._method(aggregate.plan.schema).find(aggregate, self, candidates)
+        target = self.target(aggregate.plan.schema)
+        result = chosen.estimate(target, aggregate, self.options, candidates)
+        found = cast(Findings, result.estimate)
+        if result.known is None:
+            return found
+        return replace(found, next=self._with(self.method, {**self.options, "known": result.known}))
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The share of people who must hold a value for an even chance that it is found."""
         made = self.plan(schema, terms, series)
-        share = self._method(schema).threshold(made)
+        share = methods.method(self.method).predict(self.target(schema), terms, self.options)
         # of a value that was found, if everybody of the round tells about it
-        figure = Figure(
-            "a popular value", sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people))
-        )
+        error = sqrt(made.cohorts[0].asks[0].oracle.variance(made.round_people))
+        figure = Figure("a popular value", error)
         if share is None:
             reason = f"method ({self.method}): how frequent a value must be is not known beforehand"
             return Prediction(nan, self.method, (figure,), is_share=True, unknown=reason)
         return Prediction(share, self.method, (figure,), is_share=True)
 
     def explain(self, plan: Plan) -> list[str]:
-        method = self._method(plan.schema)
-        attribute = plan.schema[self.attribute]
-        wanted = (
-            f"the {self.top} most frequent values"
-            if self.above is None
-            else f"values held by {self.above} or more"
-        )
+        chosen, target = methods.method(self.method), self.target(plan.schema)
+        wanted = f"the {self.top} most frequent values"
+        if self.above is not None:
+            wanted = f"values held by {self.above} or more"
         lines = [
-            f"Question: {wanted} of {self.attribute}, of 2^{attribute.spelling_bits} spellings",
-            f"Method: {method.name} ({method.about})",
+            f"Question: {wanted} of {self.attribute}, of 2^{target.bits} spellings",
+            f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
             f"People: {plan.round_people:,} in {len(plan.cohorts)} "
             f"cohort{'s' if len(plan.cohorts) > 1 else ''}",
-            *method.explain(plan),
+            *chosen.explain(target, plan, self.options),
         ]
-        even, likely = method.threshold(plan), method.threshold(plan, 0.9)
+        even = chosen.threshold(target, plan.terms, self.options, chance=0.5)
+        likely = chosen.threshold(target, plan.terms, self.options, chance=0.9)
         if even is not None and likely is not None:
             lines.append(_found_at(even, likely, plan.people))
         return lines
@@ -216,13 +243,10 @@ class HeavyHitters(Question):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            data["attribute"],
-            top=data["top"],
-            above=data["above"],
-            method=data["method"],
-            **data["options"],
-        )
+        name, options = data["method"], data["options"]
+        methods.method(name).check_options(options)
+        plain = cls(data["attribute"], top=data["top"], above=data["above"], method=name)
+        return plain._with(name, options)
 
 
 def _found_at(even: float, likely: float, people: int) -> str:

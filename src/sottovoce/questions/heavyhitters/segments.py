@@ -1,160 +1,97 @@
-"""Segments beside the whole: people tell parts of a value, and the whole of it tests what the parts
-are joined to.
-
-Two older methods share this: pairs of segments (``spm``) and channels by a public hash (``hash``).
+"""Pairs of segments: each person tells two segments of her value, and frequent pairs of patterns are
+joined to candidates.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from itertools import combinations
-from math import isqrt
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
-from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
-from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
+from sottovoce.oracles.hashing import LocalHashing
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families import Family, Listed
-from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, sampled_variances
-from sottovoce.questions.heavyhitters.sensitivity import expected_false
-from sottovoce.results.findings import Findings
+from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, SearchTarget
+from sottovoce.questions.heavyhitters.parts import PartsDesign, require_heard, split_of
+from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SPLITS = BUDGET, PEOPLE = ("budget", "people")
-OTHERS = 9  # people who tell parts, for each one who tells the whole value only
 MOST_SEGMENT = 16  # bits: every pattern of a segment is tested
 MOST_SEGMENTS = 32
 MOST_PATTERNS = 256  # of a segment that are paired: pairs grow with the square
 MOST_JOINED = 16_384  # partial candidates that a join goes on with
 MOST_CANDIDATES = 4_096  # that are tested
-MOST_CELLS = 22  # bits of a channel and a block together
 
 Integers = NDArray[np.int64]
-Pairs = Mapping[tuple[int, int], Floats]
+Pair = tuple[int, int]  # two segments, by their numbers
+Pairs = Mapping[Pair, Floats]  # (patterns of the one, patterns of the other)
 
 
-class _Tested(HeavyHitterMethod):
-    """Candidates come from parts of the value, and are tested by what people told of the whole of
-    it.
+@dataclass(frozen=True)
+class SegmentDesign(PartsDesign):
+    """A value in segments of so many bits, the last one perhaps shorter."""
 
-    ``split="budget"``: everybody tells parts and the whole, each at an equal part of epsilon.
-    ``split="people"``: a tenth of people tell the whole at all of epsilon, the others tell parts.
-    """
+    told: ClassVar[int] = 2
 
-    told: ClassVar[int]  # parts of her value that a person tells
+    segment: int
 
-    @abstractmethod
-    def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
-        """The asks on parts, cohort by cohort, if each of them may cost ``epsilon``."""
-
-    @property
-    def split(self) -> str:
-        split = self.given.get("split", BUDGET)
-        if split not in SPLITS:
-            raise InvalidInput(f"split ({split}) must be one of {', '.join(SPLITS)}")
-        return str(split)
-
-    def crowd(self, epsilon: Decimal) -> list[Cohort]:
-        """The cohorts: those who tell the whole only, if there are any, come first."""
-        complete = Window(self.target.name, self.target.bits, 0, self.target.bits)
-        if self.split == BUDGET:
-            each = shared(epsilon, self.told + 1)
-            test = Ask(complete, oracle("olh-wide", size=complete.size, epsilon=each))
-            return [Cohort((test, *asks)) for asks in self.parts(each)]
-        test = Ask(complete, oracle("olh-wide", size=complete.size, epsilon=epsilon))
-        told = self.parts(epsilon if self.told == 1 else shared(epsilon, self.told))
-        return [Cohort((test,), len(told)), *(Cohort(asks, OTHERS) for asks in told)]
-
-    @property
-    def first(self) -> int:
-        """The first cohort that tells parts."""
-        return 0 if self.split == BUDGET else 1
-
-    @property
-    def place(self) -> int:
-        """The first ask of such a cohort that is about a part."""
-        return 1 if self.split == BUDGET else 0
-
-    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
-        return None  # it depends on how the parts of other values are spread
-
-    def explain(self, plan: Plan) -> list[str]:
-        source = _wide(plan)
-        if self.split == BUDGET:
-            told, people = "Everybody also tells the whole value", plan.round_people
+    @classmethod
+    def of(cls, target: SearchTarget, options: Options) -> Self:
+        """The design that options describe; by default segments of one length, as long as can be
+        enumerated.
+        """
+        bits, given = target.bits, options.get("segment")
+        if given is None:
+            count = max(2, -(-bits // MOST_SEGMENT))
+            segment = -(-bits // count)
         else:
-            told, people = "Others tell the whole value", plan.cohort_people(0)
-        error = source.std_error(people)
-        return [
-            f"{told} at epsilon {source.epsilon:.4g} ({people:,} people): it tests with a standard "
-            f"error of {error:.2%}"
-        ]
+            least = -(-bits // MOST_SEGMENTS)  # rounded up
+            most = min(MOST_SEGMENT, bits - 1)
+            segment = whole("segment", given, least, most)
+        return cls(target, split_of(options), segment)
 
-    def _heard(self, people: int, of: str) -> int:
-        if not people:
-            raise InvalidInput(
-                f"aggregate: nobody who tells {of} was heard yet; more people are needed"
-            )
-        return people
+    @property
+    def windows(self) -> list[Window]:
+        """The segments."""
+        name, bits = self.target.name, self.target.bits
+        windows = []
+        for start in range(0, bits, self.segment):
+            fresh = min(self.segment, bits - start)
+            windows.append(Window(name, bits, start, fresh))
+        return windows
 
-    def _tested(
-        self, aggregate: Aggregate, numbers: Sequence[int], notes: Sequence[str]
-    ) -> Findings:
-        """The candidates with what people told of whole values."""
-        from sottovoce.kernels.spelling import to_words
+    @property
+    def pairs(self) -> list[Pair]:
+        """The two segments of each cohort."""
+        return list(combinations(range(len(self.windows)), 2))
 
-        source = _wide(aggregate.plan)
-        # whose first ask is the whole value
-        cohorts = range(len(aggregate.plan.cohorts) if self.split == BUDGET else 1)
-        people = self._heard(
-            sum(aggregate.cohort_people(index) for index in cohorts), "the whole value"
-        )
-        words = to_words(list(numbers))
-        support = np.zeros(len(words), np.int64)
-        for index in cohorts:
-            support += aggregate.support(index, 0, words)
-        frequencies = source.from_support(support, people)
-        noise = source.noise(people)
-        variances = sampled_variances(noise, frequencies, people, aggregate.people)
-        # its coins are not those of the parts, so that only the candidates themselves were looked
-        # at
-        scores = source.buckets * support.astype(float) - people
-        chances = expected_false(float(len(numbers)), scores, people, source.buckets)
-        return self.findings(
-            numbers,
-            frequencies,
-            variances,
-            chances,
-            people,
-            noise.floor,
-            heard=aggregate.people,
-            notes=notes,
-        )
+    def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
+        asks = []
+        for window in self.windows:
+            source = oracle("olh", size=window.size, epsilon=epsilon)
+            asks.append(Ask(window, source))
+        return [(asks[one], asks[other]) for one, other in self.pairs]
+
+    def cohort(self, pair: Pair) -> int:
+        """The cohort that tells this pair."""
+        return self.first_cohort + self.pairs.index(pair)
 
 
-def _wide(plan: Plan) -> WideLocalHashing:
-    source = plan.cohorts[0].asks[0].oracle
-    assert isinstance(source, WideLocalHashing)
-    return source
-
-
-class SegmentPairs(_Tested):
+class SegmentPairs(HeavyHitterMethod):
     """Each person tells two segments of her value; frequent pairs of patterns are joined to
     candidates.
 
@@ -165,274 +102,210 @@ class SegmentPairs(_Tested):
 
     name: ClassVar[str] = "spm"
     about: ClassVar[str] = "pairs of segments, joined to candidates, which the whole value tests"
+    source: ClassVar[str] = "wang2021thesis, section 4.1.1"
     options: ClassVar[tuple[str, ...]] = ("split", "segment")
-    told: ClassVar[int] = 2
 
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        return {"split": self.split, "segment": self.segment}
-
-    @property
-    def segment(self) -> int:
-        """Bits of a segment: by default as many as can be enumerated, in segments of one length."""
-        bits = self.target.bits
-        if bits < 2:
-            raise InvalidInput(
-                f"attribute {self.target.name!r} has no two segments; spm needs values of 2 bits "
-                "or more"
+    def refuse(self, target: SearchTarget, terms: Terms) -> str | None:
+        if target.bits < 2:
+            return (
+                f"attribute {target.name!r} has no two segments; spm needs values of 2 bits or more"
             )
-        given = self.given.get("segment")
-        if given is None:
-            return -(-bits // max(2, -(-bits // MOST_SEGMENT)))
-        return whole("segment", given, -(-bits // MOST_SEGMENTS), min(MOST_SEGMENT, bits - 1))
+        return super().refuse(target, terms)
 
-    @property
-    def windows(self) -> list[Window]:
-        """The segments; the last one may be shorter."""
-        bits, length = self.target.bits, self.segment
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
+        self.check_options(options)
+        design = SegmentDesign.of(target, options)
+        return {"split": design.split, "segment": design.segment}
+
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
+        return Listed(SegmentDesign.of(target, options).cohorts(epsilon), keep="rows")
+
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
+        design = SegmentDesign.of(target, options)
+        lengths = ", ".join(str(window.fresh) for window in design.windows)
+        people = plan.cohort_people(len(plan.cohorts) - 1)
         return [
-            Window(self.target.name, bits, start, min(length, bits - start))
-            for start in range(0, bits, length)
+            f"Segments of {lengths} bits, in {len(design.pairs)} pairs of {people:,} people each",
+            design.explain(plan),
         ]
 
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """The two segments of each cohort."""
-        return list(combinations(range(len(self.windows)), 2))
+    def estimate(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        design = SegmentDesign.of(target, options)
+        _require_pairs(design, aggregate)
+        patterns = _frequent_patterns(design, aggregate)
+        pairs = {}
+        for one, other in design.pairs:
+            listed = patterns[one], patterns[other]
+            pairs[one, other] = _joint(design, aggregate, (one, other), listed)
+        numbers, notes = _candidates(design, patterns, pairs)
+        ranked = design.tested(aggregate, numbers)
+        found = ranked.findings(target, self.name, aggregate.people, notes=notes)
+        return RoundResult(found)
 
-    def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
-        asks = [Ask(each, oracle("olh", size=each.size, epsilon=epsilon)) for each in self.windows]
-        return [(asks[one], asks[other]) for one, other in self.pairs]
 
-    def cohorts(self, terms: Terms) -> Family:
-        return Listed(self.crowd(terms.epsilon), keep="rows")
+# -- what people told of segments
 
-    def explain(self, plan: Plan) -> list[str]:
-        lengths = ", ".join(str(each.fresh) for each in self.windows)
-        told = plan.cohort_people(len(plan.cohorts) - 1)
-        return [
-            f"Segments of {lengths} bits, in {len(self.pairs)} pairs of {told:,} people each",
-            *super().explain(plan),
-        ]
 
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
-        self.no_candidates(candidates)
-        aggregate.require_counts("the joint law of two segments")
-        for index, (one, other) in enumerate(self.pairs, start=self.first):
-            people = aggregate.cohort_people(index)
-            self._heard(people, f"segments {one + 1} and {other + 1}")
-        patterns = self._patterns(aggregate)
-        pairs = {pair: self._joint(aggregate, pair, patterns) for pair in self.pairs}
-        numbers, notes = self._candidates(patterns, pairs)
-        return self._tested(aggregate, numbers, notes)
+def _require_pairs(design: SegmentDesign, aggregate: Aggregate) -> None:
+    """Refuse an aggregate in which a pair of segments was told by nobody, or with weights."""
+    aggregate.require_counts("the joint law of two segments")
+    for one, other in design.pairs:
+        people = aggregate.cohort_people(design.cohort((one, other)))
+        require_heard(people, f"segments {one + 1} and {other + 1}")
 
-    def _source(self, plan: Plan, pair: tuple[int, int], side: int) -> LocalHashing:
-        source = plan.cohorts[self.first + self.pairs.index(pair)].asks[self.place + side].oracle
-        assert isinstance(source, LocalHashing)
-        return source
 
-    def _patterns(self, aggregate: Aggregate) -> list[Integers]:
-        """The most frequent patterns of each segment."""
-        found = []
-        for segment in range(len(self.windows)):
-            own = [(pair, pair.index(segment)) for pair in self.pairs if segment in pair]
-            cohorts = [
-                (self.first + self.pairs.index(pair), self.place + side) for pair, side in own
-            ]
-            support = aggregate.support(*cohorts[0])
-            for index, ask in cohorts[1:]:
-                support += aggregate.support(index, ask)
-            count = min(self.target.top, MOST_PATTERNS, len(support))
-            found.append(np.argsort(-support, kind="stable")[:count])
-        return found
+def _frequent_patterns(design: SegmentDesign, aggregate: Aggregate) -> list[Integers]:
+    """The most frequent patterns of each segment, from all cohorts that tell it."""
+    patterns = []
+    for segment in range(len(design.windows)):
+        sums: list[Integers] = []  # (patterns,) each
+        for pair in design.pairs:
+            if segment in pair:
+                ask = design.first_ask + pair.index(segment)
+                sums.append(aggregate.support(design.cohort(pair), ask))
+        support = np.sum(sums, axis=0)
+        count = min(design.target.top, MOST_PATTERNS, len(support))
+        falling = np.argsort(-support, kind="stable")
+        patterns.append(falling[:count])
+    return patterns
 
-    def _joint(
-        self, aggregate: Aggregate, pair: tuple[int, int], patterns: Sequence[Integers]
-    ) -> Floats:
-        """The frequency of each pair of patterns, from the product of each person's two answers."""
-        index, asks = self.first + self.pairs.index(pair), (self.place, self.place + 1)
-        sources = [self._source(aggregate.plan, pair, side) for side in (0, 1)]
-        listed = [patterns[segment].astype(np.uint64) for segment in pair]
-        counts = aggregate.over_rows(index, asks, partial(_pair_support, sources, listed))
-        both, first, second = counts[:-1, :-1], counts[:-1, -1], counts[-1, :-1]
-        people = aggregate.cohort_people(index)
-        (q, gap), (other_q, other_gap) = ((each.q, each.gap) for each in sources)
-        # E[(1[a] - q)(1[b] - q')] = (p - q)(p' - q') f(a, b): the coins of the two answers are
-        # independent
-        centred = both - other_q * first[:, None] - q * second[None, :] + people * q * other_q
-        out: Floats = centred / (people * gap * other_gap)
-        return out
 
-    def _candidates(
-        self, patterns: Sequence[Integers], pairs: Pairs
-    ) -> tuple[list[int], list[str]]:
-        picks, weakest, dropped = joined([len(each) for each in patterns], pairs)
-        numbers: list[int] = []
-        last = np.inf
-        for pick, weight in zip(picks.tolist(), weakest.tolist(), strict=True):
-            # pairs are added until more than k candidates are identified
-            #     wang2021thesis, section 4.4.1
-            if (len(numbers) > self.target.top and weight < last) or len(
-                numbers
-            ) == MOST_CANDIDATES:
-                break
-            number = 0
-            for window, own, place in zip(self.windows, patterns, pick, strict=True):
-                number = number << window.fresh | int(own[place])
-            if self.target.attribute.spelled(number) is not None:
-                numbers.append(number)
-                last = weight
-        notes = []
-        if self.target.top > MOST_PATTERNS:
-            notes.append(
-                f"only the {MOST_PATTERNS} most frequent patterns of a segment were paired"
-            )
-        if (
-            dropped > last
-            or len(numbers) == MOST_CANDIDATES
-            or (dropped > -np.inf and len(numbers) <= self.target.top)
-        ):
-            notes.append("there were more candidates than are looked at; some were left out")
-        return numbers, notes
+def _joint(
+    design: SegmentDesign,
+    aggregate: Aggregate,
+    pair: Pair,
+    patterns: tuple[Integers, Integers],
+) -> Floats:
+    """The frequency of each pair of patterns, from the product of each person's two answers.
+
+    Args:
+        design: the segments and who tells which.
+        aggregate: with the rows of reports.
+        pair: two segments.
+        patterns: those of either segment that are paired.
+
+    Returns:
+        Frequencies, (patterns of the first, patterns of the second).
+    """
+    index = design.cohort(pair)
+    places = (design.first_ask, design.first_ask + 1)
+    asks = aggregate.plan.cohorts[index].asks
+    one, other = (_local_hashing(asks[place]) for place in places)
+    listed = [own.astype(np.uint64) for own in patterns]
+    counts = aggregate.over_rows(index, places, partial(_pair_support, (one, other), listed))
+    both = counts[:-1, :-1]  # (patterns, patterns)
+    first = counts[:-1, -1]  # (patterns,)
+    second = counts[-1, :-1]
+    people = aggregate.cohort_people(index)
+    # E[(1[a] - q)(1[b] - q')] = (p - q)(p' - q') f(a, b): the coins of the two answers are
+    # independent; the sum over people is c(a, b) - q' c(a) - q c(b) + n q q'
+    by_first = other.q * first[:, None]
+    by_second = one.q * second[None, :]
+    by_chance = people * one.q * other.q
+    centred = both - by_first - by_second + by_chance
+    frequencies: Floats = centred / (people * one.gap * other.gap)
+    return frequencies
 
 
 def _pair_support(
     sources: Sequence[LocalHashing],
     patterns: Sequence[NDArray[np.uint64]],
-    told: Sequence[Payload],
+    payloads: Sequence[Payload],
     people: Integers | None,
 ) -> Integers:
-    """How many people's reports support a pattern of each of two asks, and in the last column and
-    row how many support either: for :meth:`Aggregate.over_rows`.
+    """How many people's reports support a pattern of each of two asks.
+
+    Returns:
+        Counts for :meth:`Aggregate.over_rows`, (patterns + 1, patterns + 1); the last column and
+        row count those who support a pattern of either ask.
     """
     from sottovoce.kernels.segments import count_pairs
 
     if people is not None:  # a row for each person
-        told = [np.repeat(payload, people, axis=0) for payload in told]
-    shapes = [(each.width, each.hash_bits) for each in sources]
-    both, first, second = count_pairs(told, shapes, patterns)
+        payloads = [np.repeat(payload, people, axis=0) for payload in payloads]
+    shapes = [(source.width, source.hash_bits) for source in sources]
+    both, first, second = count_pairs(payloads, shapes, patterns)
     counts = np.zeros((len(first) + 1, len(second) + 1), np.int64)
-    counts[:-1, :-1], counts[:-1, -1], counts[-1, :-1] = both, first, second
+    counts[:-1, :-1] = both
+    counts[:-1, -1] = first
+    counts[-1, :-1] = second
     return counts
 
 
-def joined(sizes: Sequence[int], pairs: Pairs) -> tuple[Integers, Floats, float]:
-    """(picks, weakest, dropped): ways to pick a pattern of each segment, those whose weakest pair
-    is strongest first.
+def _local_hashing(ask: Ask) -> LocalHashing:
+    source = ask.oracle
+    assert isinstance(source, LocalHashing)
+    return source
 
-    ``dropped``: the strongest that was left out on the way, because only ``MOST_JOINED`` are
-    carried on.
+
+# -- from pairs to values
+
+
+def joined(sizes: Sequence[int], pairs: Pairs) -> tuple[Integers, Floats, float]:
+    """Ways to pick a pattern of each segment, those whose weakest pair is strongest first.
+
+    Args:
+        sizes: how many patterns each segment has.
+        pairs: the frequency of each pair of patterns, by the two segments.
+
+    Returns:
+        The picks, (ways, segments); the frequency of each way's weakest pair, (ways,); and that of
+        the strongest way left out, because only ``MOST_JOINED`` are carried on.
     """
-    picks = np.arange(sizes[0])[:, None]
-    weakest = np.full(sizes[0], np.inf)
+    picks = np.arange(sizes[0])[:, None]  # (ways, segments so far)
+    weakest = np.full(sizes[0], np.inf)  # (ways,)
     dropped = -np.inf
     for segment in range(1, len(sizes)):
-        least = np.repeat(weakest[:, None], sizes[segment], axis=1)
+        least = np.repeat(weakest[:, None], sizes[segment], axis=1)  # (ways, patterns)
         for before in range(segment):
-            np.minimum(least, pairs[before, segment][picks[:, before]], out=least)
+            own = pairs[before, segment][picks[:, before]]
+            np.minimum(least, own, out=least)
         flat = least.ravel()
         order = np.argsort(-flat, kind="stable")
         if len(order) > MOST_JOINED:
             dropped = max(dropped, float(flat[order[MOST_JOINED]]))
             order = order[:MOST_JOINED]
-        rows, places = np.divmod(order, sizes[segment])
-        picks = np.concatenate([picks[rows], places[:, None]], axis=1)
+        rows, patterns = np.divmod(order, sizes[segment])
+        picks = np.concatenate([picks[rows], patterns[:, None]], axis=1)
         weakest = flat[order]
     return picks, weakest, dropped
 
 
-class Channels(_Tested):
-    """A public hash sends every value to a channel; each person tells a block of bits beside her
-    channel.
-
-    Where a channel has one frequent value, the most frequent block of each place spells it: one
-    candidate a channel. ``strict``: only candidates that the hash does send to the channel where
-    they were found, which leaves out most of what noise put together, and was not part of the
-    method as published.
-    """
-
-    name: ClassVar[str] = "hash"
-    about: ClassVar[str] = (
-        "channels by a public hash, a candidate each, which the whole value tests"
-    )
-    options: ClassVar[tuple[str, ...]] = ("split", "block", "strict")
-    told: ClassVar[int] = 1
-
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        return {"split": self.split, "block": self.block, "strict": self.strict}
-
-    @property
-    def strict(self) -> bool:
-        strict = self.given.get("strict", False)
-        if not isinstance(strict, bool):
-            raise InvalidInput(f"strict ({strict}) must be true or false")
-        return strict
-
-    @property
-    def block(self) -> int:
-        """Bits that a person tells beside her channel."""
-        return whole(
-            "block", self.given.get("block", min(8, self.target.bits)), 1, min(16, self.target.bits)
-        )
-
-    @property
-    def tag(self) -> int:
-        """Bits of a channel's number."""
-        # h >= k^1.5, so that two of k values seldom share a channel   wang2021thesis, section 4.4.1
-        channels = isqrt(self.target.top**3 - 1) + 1
-        return min((channels - 1).bit_length(), MOST_CELLS - self.block)
-
-    @property
-    def windows(self) -> list[Window]:
-        """The blocks, each beside the channel; the last one may be shorter."""
-        bits, block, tag = self.target.bits, self.block, self.tag
-        return [
-            Window(self.target.name, bits, start, min(block, bits - start), tag, bits if tag else 0)
-            for start in range(0, bits, block)
-        ]
-
-    def parts(self, epsilon: Decimal) -> list[tuple[Ask, ...]]:
-        return [
-            (Ask(each, oracle("olh", size=each.size, epsilon=epsilon)),) for each in self.windows
-        ]
-
-    def cohorts(self, terms: Terms) -> Family:
-        return Listed(self.crowd(terms.epsilon))
-
-    def explain(self, plan: Plan) -> list[str]:
-        lengths = ", ".join(str(each.fresh) for each in self.windows)
-        told = plan.cohort_people(len(plan.cohorts) - 1)
-        return [
-            f"{1 << self.tag:,} channels; blocks of {lengths} bits, {told:,} people each",
-            *super().explain(plan),
-        ]
-
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
-        self.no_candidates(candidates)
-        numbers = [0] * (1 << self.tag)
-        for index, window in enumerate(self.windows):
-            self._heard(aggregate.cohort_people(self.first + index), f"block {index + 1}")
-            support = aggregate.support(self.first + index, self.place).reshape(
-                1 << self.tag, 1 << window.fresh
-            )
-            best = support.argmax(axis=1).tolist()
-            numbers = [
-                number << window.fresh | block for number, block in zip(numbers, best, strict=True)
-            ]
-        return self._tested(aggregate, self._candidates(numbers), [])
-
-    def _candidates(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the channels' values that can be spelled, each once; if strict, those of their
-        own channel.
-        """
-        last = self.windows[-1]
-        spelled = self.target.attribute.spelled
-        kept = [
-            number
-            for channel, number in enumerate(numbers)
-            if not self.strict or last.of(number) >> last.fresh == channel
-        ]
-        return [number for number in dict.fromkeys(kept) if spelled(number) is not None]
+def _candidates(
+    design: SegmentDesign, patterns: Sequence[Integers], pairs: Pairs
+) -> tuple[list[int], list[str]]:
+    """Values to test, by the numbers of their spellings, and what a reader should know of them."""
+    top, attribute = design.target.top, design.target.attribute
+    sizes = [len(own) for own in patterns]
+    picks, weakest, dropped = joined(sizes, pairs)
+    numbers: list[int] = []
+    last = np.inf  # the weakest pair of the last candidate
+    for pick, weight in zip(picks.tolist(), weakest.tolist(), strict=True):
+        # pairs are added until more than k candidates are identified
+        #     wang2021thesis, section 4.4.1
+        is_enough = len(numbers) > top and weight < last
+        if is_enough or len(numbers) == MOST_CANDIDATES:
+            break
+        number = 0
+        for window, own, row in zip(design.windows, patterns, pick, strict=True):
+            number = number << window.fresh | int(own[row])
+        if attribute.spelled(number) is not None:
+            numbers.append(number)
+            last = weight
+    notes = []
+    if top > MOST_PATTERNS:
+        notes.append(f"only the {MOST_PATTERNS} most frequent patterns of a segment were paired")
+    is_short = dropped > -np.inf and len(numbers) <= top
+    if dropped > last or len(numbers) == MOST_CANDIDATES or is_short:
+        notes.append("there were more candidates than are looked at; some were left out")
+    return numbers, notes

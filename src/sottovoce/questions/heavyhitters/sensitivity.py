@@ -25,8 +25,9 @@ def sensitivity(deviation: float, tested: float, people: float, false: float = 1
     """
     # Psi = (sigma / sqrt(n)) Phi_bar^-1(T/d)
     #     wang2021thesis, definition 4.3.1, corrected, see docs/errata
-    ndtri = imported("scipy.special").ndtri
-    return deviation / sqrt(people) * float(-ndtri(min(false / tested, 0.5)))
+    tail = min(false / tested, 0.5)
+    quantile = float(-imported("scipy.special").ndtri(tail))
+    return deviation / sqrt(people) * quantile
 
 
 def deviation_of(source: PureOracle) -> float:
@@ -35,12 +36,19 @@ def deviation_of(source: PureOracle) -> float:
 
 
 def expected_false(tested: Floats | float, scores: Floats, people: int, buckets: int) -> Floats:
-    """How many of ``tested`` values that nobody holds are expected to score as high, exactly.
+    """How many values that nobody holds are expected to score as high, exactly.
 
     A report supports such a value with chance 1/buckets, and a score is buckets times the support,
     less the people.
+
+    Args:
+        tested: how many values were looked at, one number or one for each score.
+        scores: (values,).
+        people: whose reports they come from.
+        buckets: the values of a hash.
     """
     support = np.round((scores + people) / buckets)
-    bdtrc = imported("scipy.special").bdtrc
-    chances: Floats = tested * bdtrc(support - 1, people, 1 / buckets)
-    return chances
+    # P[X >= support] of a binomial law
+    tail = imported("scipy.special").bdtrc(support - 1, people, 1 / buckets)
+    expected: Floats = tested * tail
+    return expected

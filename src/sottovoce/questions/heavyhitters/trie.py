@@ -12,8 +12,8 @@ import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import sqrt
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import inf, isfinite, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,10 +27,10 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Target
+from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
+from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.results.findings import Findings, PrefixStep
-from sottovoce.schema import Text
+from sottovoce.schema import Schema, Text
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -50,6 +50,9 @@ PROMISING = 1.0  # standard deviations from which a prefix is looked at for the 
 MOST_CARRIED = 256  # prefixes not yet accepted whose evidence goes into the next round
 
 Place = tuple[int, int]  # a prefix: how many bits it has, and which
+
+
+# -- prefixes
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,15 @@ class Node:
         """Standard deviations above nothing."""
         return self.held / sqrt(self.spread)
 
+    def variance(self, slope: float) -> float:
+        """That of the whispers, larger by ``slope`` for those who hold a value, and of the people
+        asked as a sample of all.
+        """
+        # s/n^2 + f (slope + 1 - f)/n
+        share = min(max(self.frequency, 0.0), 1.0)
+        of_nobody = self.spread / self.asked**2
+        return of_nobody + share * (slope + 1 - share) / self.asked
+
     def to_json(self) -> list[Any]:
         """Decimal strings, since a plan holds no floats and no large integers."""
         return [
@@ -91,20 +103,245 @@ class Node:
 
     @classmethod
     def from_json(cls, data: Any, bits: int) -> Node:
+        """The inverse of :meth:`to_json`, for values of so many ``bits``."""
         try:
             length, number, asked, held, spread, accepted = data
             length = whole("known: length", length, 1, bits)
-            sums = float(Decimal(held)), float(Decimal(spread))
+            number = whole("known: prefix", number, 0, (1 << length) - 1)
             asked = whole("known: asked", asked, 1, LARGEST_INTEGER)
-            if not isinstance(accepted, bool) or not np.isfinite(sums).all() or sums[1] <= 0:
+            held, spread = float(Decimal(held)), float(Decimal(spread))
+            if not isfinite(held) or not 0 < spread < inf:
                 raise ValueError
-            return cls(
-                length, whole("known: prefix", number, 0, (1 << length) - 1), asked, *sums, accepted
-            )
+            if not isinstance(accepted, bool):
+                raise ValueError
+            return cls(length, number, asked, held, spread, accepted)
         except (ValueError, TypeError, ArithmeticError) as wrong:
             if isinstance(wrong, InvalidInput):
                 raise
             raise InvalidInput("known must be what the round before found") from None
+
+
+def complete(target: SearchTarget, place: Place) -> bool:
+    """Whether a prefix is a whole value: of full length, or a text that has ended."""
+    length, number = place
+    if length == target.bits:
+        return True
+    if not isinstance(target.attribute, Text) or length == 0:
+        return False
+    last_symbol = number & (1 << target.attribute.symbol_bits) - 1
+    return last_symbol == 0
+
+
+def possible(target: SearchTarget, place: Place) -> bool:
+    """Whether any value begins like this."""
+    length, number = place
+    attribute = target.attribute
+    if complete(target, place):
+        return attribute.spelled(number << (target.bits - length)) is not None
+    if not isinstance(attribute, Text):
+        return True
+    if attribute.alphabet is not None:
+        last_symbol = number & (1 << attribute.symbol_bits) - 1
+        return last_symbol <= len(attribute.alphabet)
+    text = number.to_bytes(length // 8, "big")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(text)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# -- the trie of one round
+
+
+@dataclass(frozen=True)
+class Trie:
+    """What a round begins with: the prefixes known so far, and when another is accepted."""
+
+    target: SearchTarget
+    known: Sequence[Node]
+    factor: Decimal  # of the threshold
+
+    @classmethod
+    def of(cls, target: SearchTarget, options: Options) -> Self:
+        """The trie that options describe; by default nothing is known yet."""
+        factor = _factor(options.get("factor", FACTOR))
+        known = options.get("known", [])
+        if not isinstance(known, list | tuple):
+            raise InvalidInput("known must be what the round before found")
+        nodes = [Node.from_json(node, target.bits) for node in known]
+        return cls(target, nodes, factor)
+
+    @property
+    def step(self) -> int:
+        """Bits by which a prefix goes on: one character."""
+        attribute = self.target.attribute
+        symbol = attribute.symbol_bits if isinstance(attribute, Text) else SYMBOL
+        return min(symbol, self.target.bits)
+
+    @property
+    def growing(self) -> dict[int, list[Place]]:
+        """The prefixes that are asked on, by their length: the accepted ones, if more can follow."""
+        growing: dict[int, list[Place]] = {0: [(0, 0)]}
+        for node in self.known:
+            if node.accepted and not complete(self.target, node.place):
+                growing.setdefault(node.length, []).append(node.place)
+        return {length: sorted(growing[length]) for length in sorted(growing)}
+
+    def weight(self, length: int) -> int:
+        """Short prefixes are frequent ones, for which fewer people suffice: half as many a step
+        up.
+        """
+        return 1 << min(length // self.step, MOST_DOUBLED)
+
+    def cohorts(self, epsilon: Decimal) -> list[Cohort]:
+        """One cohort for each depth that still grows."""
+        name, bits = self.target.name, self.target.bits
+        cohorts = []
+        for length, places in self.growing.items():
+            fresh = min(self.step, bits - length)
+            encoding = Extensions(name, bits, fresh, tuple(places))
+            source = oracle_by(CALM_RULE, encoding.size, epsilon)
+            ask = Ask(encoding, source)
+            cohorts.append(Cohort((ask,), weight=self.weight(length)))
+        return cohorts
+
+    def grown(self, aggregate: Aggregate) -> dict[Place, Node]:
+        """What is known of every prefix once a round's answers are added."""
+        plan = aggregate.plan
+        nodes = {node.place: node for node in self.known}
+        limit = float(self.factor / plan.epsilon)
+        for index in range(len(plan.cohorts)):
+            people = aggregate.cohort_people(index)
+            if not people:
+                continue
+            ask = plan.cohorts[index].asks[0]
+            for node in _children(ask, people, aggregate.support(index), nodes):
+                accepted = self._accepts(node, limit)
+                nodes[node.place] = replace(node, accepted=accepted)
+        return nodes
+
+    def _accepts(self, node: Node, limit: float) -> bool:
+        # f n > 4 n / (epsilon sqrt(sum of n_b))   wang2021thesis, section 4.2.4
+        is_frequent = node.held > limit * sqrt(node.asked)
+        return is_frequent and possible(self.target, node.place)
+
+    def kept(self, nodes: Iterable[Node]) -> tuple[list[Node], list[str]]:
+        """What goes on: the accepted nodes of each depth, if not too many, and the most promising
+        others.
+
+        Returns:
+            The nodes, by their places; and a note if some of the accepted ones are left out.
+        """
+        most = max(LEAST_GROWN, 2 * self.target.top)
+        by_length: dict[int, list[Node]] = {}
+        others: list[Node] = []
+        for node in nodes:
+            if node.accepted:
+                by_length.setdefault(node.length, []).append(node)
+            else:
+                others.append(node)
+        kept, crowded = [], []
+        for length, accepted in sorted(by_length.items()):
+            accepted.sort(key=lambda node: (-node.score, node.number))
+            kept += accepted[:most]
+            if len(accepted) > most:
+                crowded.append(str(length))
+        others.sort(key=lambda node: (-node.score, node.place))
+        kept += others[:MOST_CARRIED]
+        kept.sort(key=lambda node: node.place)
+        if not crowded:
+            return kept, []
+        note = (
+            f"more prefixes of {', '.join(crowded)} bits were accepted than are asked on: only the "
+            f"{most} surest are"
+        )
+        return kept, [note]
+
+    def findings(self, aggregate: Aggregate, method: str, kept: Sequence[Node]) -> Findings:
+        """The whole values among the accepted prefixes, and the trie that led to them."""
+        target = self.target
+        source = aggregate.plan.cohorts[0].asks[0].oracle
+        slope = max(source.noise(1).slope, 0.0)
+        accepted = [node for node in kept if node.accepted]
+        values = [node for node in accepted if complete(target, node.place)]
+        # people were asked for some more than for others, so that the largest frequencies are not
+        # the surest
+        values = sorted(values, key=lambda node: -node.score)[: target.top]
+        floor = source.noise(1).floor
+        if values:
+            floors = [node.spread / node.asked**2 for node in values]
+            floor = float(np.median(floors))
+        numbers = [node.number << (target.bits - node.length) for node in values]
+        frequencies = np.array([node.frequency for node in values])
+        variances = np.array([node.variance(slope) for node in values])
+        chances = np.full(len(values), float(target.attribute.spellings))
+        people = max((node.asked for node in values), default=aggregate.people)
+        ranked = Ranked(numbers, frequencies, variances, chances, people, floor)
+        steps = self._steps(accepted, slope)
+        return ranked.findings(target, method, aggregate.people, steps, notes=[UNJUDGED])
+
+    def _steps(self, accepted: Sequence[Node], slope: float) -> list[PrefixStep]:
+        """The trie: every accepted prefix, and the one that it extends."""
+        target = self.target
+        order = {node.place: row for row, node in enumerate(accepted)}
+        steps = []
+        for node in accepted:
+            length, number = node.place
+            above = (length - 1) // self.step * self.step  # bits of the prefix that it extends
+            parent = order.get((above, number >> (length - above)))
+            rest = target.bits - length if complete(target, node.place) else 0
+            label = target.attribute.prefix_label(number << rest, length + rest)
+            error = sqrt(node.variance(slope))
+            steps.append(PrefixStep(length, label, parent, node.frequency, error))
+        return steps
+
+
+def _factor(given: Any) -> Decimal:
+    try:
+        factor = Decimal(str(given))
+    except ArithmeticError:
+        raise InvalidInput(f"factor ({given}) must be a number") from None
+    if not 0 < factor <= 1000:
+        raise InvalidInput(f"factor ({given}) must be greater than 0 and at most 1000")
+    return factor
+
+
+def _children(ask: Ask, people: int, support: Integers, nodes: Mapping[Place, Node]) -> list[Node]:
+    """The prefixes one step below a cohort's, those that are known or promising, with all evidence
+    so far.
+
+    Args:
+        ask: what the cohort was asked: how some prefixes go on.
+        people: of the cohort.
+        support: (prefixes 2^fresh + 1,): of each way to go on, and of none of these prefixes.
+        nodes: what is known of prefixes already.
+    """
+    encoding, source = ask.encoding, ask.oracle
+    assert isinstance(encoding, Extensions)
+    assert isinstance(source, PureOracle)
+    frequencies = source.from_support(support, people)[:-1]
+    held = frequencies * people  # (prefixes 2^fresh,)
+    spread = source.noise(people).floor * people**2
+    is_promising = held > PROMISING * sqrt(spread)
+    rows = set(np.flatnonzero(is_promising).tolist())
+    # row = (the prefix's place in the ask, its next bits)
+    fresh = encoding.fresh
+    mask = (1 << fresh) - 1
+    order = {place: index for index, place in enumerate(encoding.prefixes)}
+    for length, number in nodes:
+        parent = order.get((length - fresh, number >> fresh))
+        if parent is not None:
+            rows.add(parent << fresh | number & mask)
+    children = []
+    for row in sorted(rows):
+        length, number = encoding.prefixes[row >> fresh]
+        place = length + fresh, number << fresh | row & mask
+        before = nodes.get(place) or Node(*place)
+        asked = before.asked + people
+        total = before.held + float(held[row])
+        children.append(Node(*place, asked, total, before.spread + spread))
+    return children
 
 
 class PrivTrie(HeavyHitterMethod):
@@ -118,256 +355,69 @@ class PrivTrie(HeavyHitterMethod):
 
     name: ClassVar[str] = "priv-trie"
     about: ClassVar[str] = "a trie grown in rounds, each prefix tested until it is surely frequent"
+    source: ClassVar[str] = "wang2021thesis, section 4.2.4"
     options: ClassVar[tuple[str, ...]] = ("batches", "factor", "known")
 
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        known = [node.to_json() for node in self.known]
-        return {"batches": self.batches(terms), "factor": str(self.factor), "known": known}
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
+        self.check_options(options)
+        trie = Trie.of(target, options)
+        return {
+            "batches": _batches(trie, terms, options.get("batches")),
+            "factor": str(trie.factor),
+            "known": [node.to_json() for node in trie.known],
+        }
 
-    def batches(self, terms: Terms) -> int:
-        """How many rounds: by default so many that a batch is not too small, but one for each
-        character.
-        """
-        given = self.given.get("batches")
-        if given is None:
-            # at least 800 / epsilon^2 people a batch   wang2021thesis, section 4.4.2
-            fitting = min(BATCHES, int(terms.people * terms.epsilon**2 / BATCH))
-            given = max(fitting, -(-self.target.bits // self.step))
-        batches = whole("batches", given, 1, MOST_BATCHES)
-        if terms.people < batches:
-            raise InvalidInput(
-                f"people ({terms.people}) must be at least one for each of {batches} batches"
-            )
-        return batches
+    def rounds(self, target: SearchTarget, options: Options) -> tuple[int, ...]:
+        return (1,) * int(options["batches"])
 
-    @property
-    def factor(self) -> Decimal:
-        given = self.given.get("factor", FACTOR)
-        try:
-            factor = Decimal(str(given))
-        except ArithmeticError:
-            raise InvalidInput(f"factor ({given}) must be a number") from None
-        if not 0 < factor <= 1000:
-            raise InvalidInput(f"factor ({given}) must be greater than 0 and at most 1000")
-        return factor
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
+        return Listed(Trie.of(target, options).cohorts(epsilon))
 
-    @property
-    def known(self) -> list[Node]:
-        given = self.given.get("known", [])
-        if not isinstance(given, list | tuple):
-            raise InvalidInput("known must be what the round before found")
-        return [Node.from_json(each, self.target.bits) for each in given]
-
-    def rounds(self, terms: Terms) -> tuple[int, ...]:
-        return (1,) * self.batches(terms)
-
-    @property
-    def step(self) -> int:
-        """Bits by which a prefix goes on: one character."""
-        attribute = self.target.attribute
-        symbol = attribute.symbol_bits if isinstance(attribute, Text) else SYMBOL
-        return min(symbol, self.target.bits)
-
-    @property
-    def grown(self) -> dict[int, list[Place]]:
-        """The prefixes that are asked on, by their length: the accepted ones,
-        if more can follow.
-        """
-        grown: dict[int, list[Place]] = {0: [(0, 0)]}
-        for node in self.known:
-            if node.accepted and not complete(self.target, node.place):
-                grown.setdefault(node.length, []).append(node.place)
-        return {length: sorted(grown[length]) for length in sorted(grown)}
-
-    def cohorts(self, terms: Terms) -> Family:
-        listed = []
-        for length, places in self.grown.items():
-            fresh = min(self.step, self.target.bits - length)
-            encoding = Extensions(self.target.name, self.target.bits, fresh, tuple(places))
-            source = oracle_by(CALM_RULE, encoding.size, terms.epsilon)
-            listed.append(Cohort((Ask(encoding, source),), weight=self._weight(length)))
-        return Listed(listed)
-
-    def _weight(self, length: int) -> int:
-        """Short prefixes are frequent ones, for which fewer people suffice:
-        half as many a step up.
-        """
-        return 1 << min(length // self.step, MOST_DOUBLED)
-
-    def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
-        return None  # how many people are asked for a prefix depends on what is found
-
-    def explain(self, plan: Plan) -> list[str]:
-        count = sum(map(len, self.grown.values()))
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
+        trie = Trie.of(target, options)
+        count = sum(map(len, trie.growing.values()))
         return [
             f"{len(plan.series.shares)} batches; this one is asked how {count:,} of the known "
             "prefixes go on",
-            f"A prefix is accepted when its frequency exceeds {self.factor} / (epsilon sqrt(people "
+            f"A prefix is accepted when its frequency exceeds {trie.factor} / (epsilon sqrt(people "
             "asked for it))",
         ]
 
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
-        self.no_candidates(candidates)
-        plan = aggregate.plan
-        nodes = {node.place: node for node in self.known}
-        for index in range(len(plan.cohorts)):
-            people = aggregate.cohort_people(index)
-            ask = plan.cohorts[index].asks[0]
-            if people:
-                told = self._heard(ask, people, aggregate.support(index), nodes, plan.epsilon)
-                nodes.update((each.place, each) for each in told)
-        kept, notes = self._kept(nodes.values())
-        is_last = plan.series.number == len(plan.series.shares) - 1
-        following = None if is_last else self._following(question, kept)
-        return self._findings(aggregate, kept, following, notes)
-
-    def _heard(
+    def estimate(
         self,
-        ask: Ask,
-        people: int,
-        support: Integers,
-        nodes: Mapping[Place, Node],
-        epsilon: Decimal,
-    ) -> list[Node]:
-        """The children of a cohort's prefixes that are known or promising, with all evidence so
-        far.
-        """
-        encoding, source = ask.encoding, ask.oracle
-        assert isinstance(encoding, Extensions)
-        assert isinstance(source, PureOracle)
-        frequencies = source.from_support(support, people)[:-1]
-        spread = source.noise(people).floor * people**2
-        limit = float(self.factor / epsilon)
-        rows = set(np.flatnonzero(frequencies * people > PROMISING * sqrt(spread)).tolist())
-        fresh, order = encoding.fresh, {place: row for row, place in enumerate(encoding.prefixes)}
-        for length, number in nodes:
-            parent = order.get((length - fresh, number >> fresh))
-            if parent is not None:
-                rows.add(parent << fresh | number & (1 << fresh) - 1)
-        found = []
-        for row in sorted(rows):
-            length, number = encoding.prefixes[row >> fresh]
-            place = length + fresh, number << fresh | row & (1 << fresh) - 1
-            before = nodes.get(place) or Node(*place)
-            held = before.held + float(frequencies[row]) * people
-            node = Node(*place, before.asked + people, held, before.spread + spread)
-            found.append(replace(node, accepted=True) if self._accepts(node, limit) else node)
-        return found
-
-    def _accepts(self, node: Node, limit: float) -> bool:
-        # f n > 4 n / (epsilon sqrt(sum of n_b))   wang2021thesis, section 4.2.4
-        return node.held > limit * sqrt(node.asked) and possible(self.target, node.place)
-
-    def _kept(self, nodes: Iterable[Node]) -> tuple[list[Node], list[str]]:
-        """What goes on: the accepted nodes of each depth, if not too many, and the most promising
-        others.
-        """
-        most = max(LEAST_GROWN, 2 * self.target.top)
-        by_length: dict[int, list[Node]] = {}
-        others: list[Node] = []
-        for node in nodes:
-            (by_length.setdefault(node.length, []) if node.accepted else others).append(node)
-        kept, crowded = [], []
-        for length, accepted in sorted(by_length.items()):
-            accepted.sort(key=lambda node: (-node.score, node.number))
-            kept += accepted[:most]
-            crowded += [str(length)] if len(accepted) > most else []
-        told = (
-            f"more prefixes of {', '.join(crowded)} bits were accepted than are asked on: only the "
-            f"{most} surest are"
-        )
-        notes = [told] if crowded else []
-        others.sort(key=lambda node: (-node.score, node.place))
-        return sorted([*kept, *others[:MOST_CARRIED]], key=lambda node: node.place), notes
-
-    def _following(self, question: Question, kept: Sequence[Node]) -> Question:
-        """The same question, with what is known by now."""
-        data = question.to_json()
-        data["options"] = {**data["options"], "known": [node.to_json() for node in kept]}
-        return type(question).from_json(data)
-
-    def _findings(
-        self,
+        target: SearchTarget,
         aggregate: Aggregate,
-        kept: Sequence[Node],
-        following: Question | None,
-        notes: Sequence[str],
-    ) -> Findings:
-        accepted = [node for node in kept if node.accepted]
-        source = aggregate.plan.cohorts[0].asks[0].oracle
-        slope = max(source.noise(1).slope, 0.0)
-        values = [node for node in accepted if complete(self.target, node.place)]
-        # people were asked for some more than for others, so that the largest frequencies are not
-        # the surest
-        values = sorted(values, key=lambda node: -node.score)[: self.target.top]
-        rest = [self.target.bits - node.length for node in values]
-        floor = (
-            float(np.median([node.spread / node.asked**2 for node in values]))
-            if values
-            else source.noise(1).floor
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        trie = Trie.of(target, options)
+        series = aggregate.plan.series
+        nodes = trie.grown(aggregate)
+        kept, notes = trie.kept(nodes.values())
+        found = trie.findings(aggregate, self.name, kept)
+        found = replace(found, notes=(*notes, *found.notes))
+        if series.number == len(series.shares) - 1:
+            return RoundResult(found)
+        return RoundResult(found, known=[node.to_json() for node in kept])
+
+
+def _batches(trie: Trie, terms: Terms, given: Any) -> int:
+    """How many rounds: by default so many that a batch is not too small, but one for each
+    character.
+    """
+    if given is None:
+        # at least 800 / epsilon^2 people a batch   wang2021thesis, section 4.4.2
+        full = int(terms.people * terms.epsilon**2 / BATCH)
+        fitting = min(BATCHES, full)
+        characters = -(-trie.target.bits // trie.step)  # rounded up
+        given = max(fitting, characters)
+    batches = whole("batches", given, 1, MOST_BATCHES)
+    if terms.people < batches:
+        raise InvalidInput(
+            f"people ({terms.people}) must be at least one for each of {batches} batches"
         )
-        return self.findings(
-            [node.number << bits for node, bits in zip(values, rest, strict=True)],
-            np.array([node.frequency for node in values]),
-            np.array([self._variance(node, slope) for node in values]),
-            np.full(len(values), float(self.target.attribute.spellings)),
-            max((node.asked for node in values), default=aggregate.people),
-            floor,
-            heard=aggregate.people,
-            next=following,
-            steps=self._steps(accepted, slope),
-            notes=[*notes, UNJUDGED],
-        )
-
-    @staticmethod
-    def _variance(node: Node, slope: float) -> float:
-        """That of the whispers, larger for those who hold a value, and of the people asked as a
-        sample of all.
-        """
-        share = min(max(node.frequency, 0.0), 1.0)
-        return node.spread / node.asked**2 + share * (slope + 1 - share) / node.asked
-
-    def _steps(self, accepted: Sequence[Node], slope: float) -> list[PrefixStep]:
-        """The trie: every accepted prefix, and the one that it extends."""
-        order = {node.place: number for number, node in enumerate(accepted)}
-        steps = []
-        for node in accepted:
-            length = (node.length - 1) // self.step * self.step
-            parent = order.get((length, node.number >> (node.length - length)))
-            rest = self.target.bits - node.length if complete(self.target, node.place) else 0
-            label = self.target.attribute.prefix_label(node.number << rest, node.length + rest)
-            steps.append(
-                PrefixStep(
-                    node.length, label, parent, node.frequency, sqrt(self._variance(node, slope))
-                )
-            )
-        return steps
-
-
-def complete(target: Target, place: Place) -> bool:
-    """Whether a prefix is a whole value: of full length, or a text that has ended."""
-    length, number = place
-    attribute = target.attribute
-    ended = (
-        isinstance(attribute, Text) and length > 0 and not number & (1 << attribute.symbol_bits) - 1
-    )
-    return length == target.bits or ended
-
-
-def possible(target: Target, place: Place) -> bool:
-    """Whether any value begins like this."""
-    length, number = place
-    attribute = target.attribute
-    if complete(target, place):
-        return attribute.spelled(number << (target.bits - length)) is not None
-    if not isinstance(attribute, Text):
-        return True
-    if attribute.alphabet is not None:
-        return number & (1 << attribute.symbol_bits) - 1 <= len(attribute.alphabet)
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(number.to_bytes(length // 8, "big"))
-    except UnicodeDecodeError:
-        return False
-    return True
+    return batches

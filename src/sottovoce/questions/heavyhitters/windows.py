@@ -10,11 +10,14 @@ candidates, and ranks whole values by the evidence of everybody.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from math import ceil, log, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -27,10 +30,10 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
-from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod
+from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
-from sottovoce.results.findings import Findings
+from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -47,6 +50,8 @@ TAPER = 0.125
 MOST_CANDIDATES = 1 << 24
 MOST_SHORT = 3_000_000  # short values that are tested one by one
 
+Integers = NDArray[np.int64]
+
 
 def fresh_bits(bits: int, width: int | None = None) -> list[int]:
     """How many new bits each window of ``width`` bits tells: as many as fit first, then fewer and
@@ -55,18 +60,68 @@ def fresh_bits(bits: int, width: int | None = None) -> list[int]:
     >>> fresh_bits(48), fresh_bits(64)
     ([24, 12, 12], [24, 16, 14, 10])
     """
-    width = _width(bits) if width is None else min(bits, width)
+    width = _usual_width(bits) if width is None else min(bits, width)
     if bits == width:
         return [bits]
-    rest = bits - width
-    later = ceil(rest / (width * (ADDED if bits <= LONG else LONG_ADDED)))
-    slopes = np.linspace(TAPER, -TAPER, later) * width if later > 2 else np.zeros(later)
-    ends = np.round(np.cumsum(rest / later + slopes)).astype(int)
-    return [width, *sorted(np.diff([0, *ends.tolist()]).tolist(), reverse=True)]
+    rest = bits - width  # that the later windows share out
+    most_added = width * (ADDED if bits <= LONG else LONG_ADDED)
+    later = ceil(rest / most_added)
+    slopes = np.zeros(later)  # by how much each adds more than the average
+    if later > 2:
+        slopes = np.linspace(TAPER, -TAPER, later) * width
+    ends = np.cumsum(rest / later + slopes)  # (later,)
+    whole_ends = np.round(ends).astype(int).tolist()
+    added: list[int] = np.diff([0, *whole_ends]).tolist()
+    return [width, *sorted(added, reverse=True)]
 
 
-def _width(bits: int) -> int:
+def _usual_width(bits: int) -> int:
     return min(bits, WIDTH if bits <= LONG else LONG_WIDTH)
+
+
+@dataclass(frozen=True)
+class WindowDesign:
+    """How a value is cut into windows of ``width`` bits, of which ``fresh`` are new."""
+
+    target: SearchTarget
+    width: int
+    fresh: tuple[int, ...]
+
+    @classmethod
+    def of(cls, target: SearchTarget, options: Options) -> Self:
+        """The design that options describe; what they leave out follows from the bits."""
+        bits, fresh = target.bits, options.get("fresh")
+        width = whole("width", options.get("width", _usual_width(bits)), min(4, bits), WIDTH)
+        if fresh is None:
+            return cls(target, width, tuple(fresh_bits(bits, width)))
+        if not isinstance(fresh, list | tuple) or not fresh:
+            raise InvalidInput("fresh must list the new bits of each window")
+        checked = tuple(whole("fresh", count, 1, width) for count in fresh)
+        if sum(checked) != bits:
+            raise InvalidInput(
+                f"fresh ({', '.join(map(str, checked))}) must add up to the value's {bits} bits"
+            )
+        return cls(target, width, checked)
+
+    @property
+    def windows(self) -> list[Window]:
+        """The windows: all but the first begin with a tag, a hash of the bits before them."""
+        name, bits = self.target.name, self.target.bits
+        windows, start = [], 0
+        for fresh in self.fresh:
+            tag = self.width - fresh if start else 0
+            tagged = start if tag else 0
+            windows.append(Window(name, bits, start, fresh, tag, tagged, scrambled=True))
+            start += fresh
+        return windows
+
+    def asks(self, epsilon: Decimal) -> list[Ask]:
+        """One ask for each window."""
+        asks = []
+        for window in self.windows:
+            source = oracle("olh", size=window.size, epsilon=epsilon)
+            asks.append(Ask(window, source))
+        return asks
 
 
 class Windows(HeavyHitterMethod):
@@ -76,189 +131,196 @@ class Windows(HeavyHitterMethod):
 
     name: ClassVar[str] = "windows"
     about: ClassVar[str] = "coded windows, one report each, everybody's evidence for every value"
+    source: ClassVar[str] = "ours"
     options: ClassVar[tuple[str, ...]] = ("fresh", "width")
+    takes_candidates: ClassVar[bool] = True
 
-    def settled(self, terms: Terms) -> Mapping[str, Any]:
-        return {"fresh": self.fresh, "width": self.width}
+    def settle(
+        self, target: SearchTarget, terms: Terms, options: Options = NO_OPTIONS
+    ) -> dict[str, Any]:
+        self.check_options(options)
+        design = WindowDesign.of(target, options)
+        return {"fresh": list(design.fresh), "width": design.width}
 
-    @property
-    def width(self) -> int:
-        """Bits of a window."""
-        given = self.given.get("width")
-        return (
-            _width(self.target.bits)
-            if given is None
-            else whole("width", given, min(4, self.target.bits), WIDTH)
-        )
+    def cohorts(
+        self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
+    ) -> Family:
+        asks = WindowDesign.of(target, options).asks(epsilon)
+        return Listed([Cohort((ask,)) for ask in asks])
 
-    @property
-    def fresh(self) -> list[int]:
-        """The new bits of each window."""
-        given = self.given.get("fresh")
-        if given is None:
-            return fresh_bits(self.target.bits, self.width)
-        if not isinstance(given, list | tuple) or not given:
-            raise InvalidInput("fresh must list the new bits of each window")
-        told = [whole("fresh", each, 1, self.width) for each in given]
-        if sum(told) != self.target.bits:
-            raise InvalidInput(
-                f"fresh ({', '.join(map(str, told))}) must add up to the value's "
-                f"{self.target.bits} bits"
-            )
-        return told
-
-    @property
-    def windows(self) -> list[Window]:
-        made, start = [], 0
-        for fresh in self.fresh:
-            tag = self.width - fresh if start else 0
-            tagged = start if tag else 0
-            made.append(
-                Window(
-                    self.target.name, self.target.bits, start, fresh, tag, tagged, scrambled=True
-                )
-            )
-            start += fresh
-        return made
-
-    def cohorts(self, terms: Terms) -> Family:
-        return Listed(
-            [
-                Cohort((Ask(each, oracle("olh", size=each.size, epsilon=terms.epsilon)),))
-                for each in self.windows
-            ]
-        )
-
-    def threshold(self, plan: Plan, chance: float = 0.5) -> float:
+    def threshold(
+        self, target: SearchTarget, terms: Terms, options: Options, chance: float
+    ) -> float:
         # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every
         # value
-        deviation = deviation_of(self._oracle(plan))
-        limit = sensitivity(
-            deviation, self.target.attribute.spellings, plan.people, self.target.top
-        )
-        ndtri = imported("scipy.special").ndtri
-        return limit + float(ndtri(chance)) * deviation / sqrt(plan.people)
+        asks = WindowDesign.of(target, options).asks(terms.epsilon)
+        deviation = deviation_of(_local_hashing(asks[0]))
+        limit = sensitivity(deviation, target.attribute.spellings, terms.people, target.top)
+        quantile = float(imported("scipy.special").ndtri(chance))
+        return limit + quantile * deviation / sqrt(terms.people)
 
-    @staticmethod
-    def _oracle(plan: Plan, index: int = 0) -> LocalHashing:
-        source = plan.cohorts[index].asks[0].oracle
-        assert isinstance(source, LocalHashing)
-        return source
-
-    def explain(self, plan: Plan) -> list[str]:
-        told = ", ".join(map(str, self.fresh))
+    def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
+        bits = ", ".join(map(str, WindowDesign.of(target, options).fresh))
         return [
-            f"Windows of {told} new bits; the reports add up to integer tables and may be forgotten"
+            f"Windows of {bits} new bits; the reports add up to integer tables and may be forgotten"
         ]
 
-    def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
-    ) -> Findings:
+    def estimate(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
         from sottovoce.questions.heavyhitters.beam import evidence, peel
 
-        tables = self._tables(aggregate)
-        target = self.target
-        sources = self._sources(tables, candidates)
-        found = sources[0][1]
-        tested = np.full(len(found.words), float(sources[0][0]))
-        for count, listed in sources[1:]:
-            # a value that stands on a list is likelier than one that was just found
-            found = listed.joined(found)
-            tested = np.concatenate([np.full(len(listed.words), float(count)), tested])
-        rows = found.firsts
-        # the chance is shared out equally among the lists, and within a list among its values
-        prior = log(target.top) - 1 - np.log(tested * len(sources))
-        found, tested, prior = found[rows], tested[rows], prior[rows]
-        rows, totals = peel(tables, found, 64 + 2 * target.top, prior)
-        order = _by_odds(totals, evidence(totals, tables.total, tables.buckets) + prior[rows])[
-            : target.top
-        ]
+        tables = window_tables(WindowDesign.of(target, options), aggregate)
+        sources = _sources(target, tables, candidates)
+        pool = _pooled(target, sources)
+        # more than are wanted, since what shares cells with others looks stronger than it is
+        count = 64 + 2 * target.top
+        rows, totals = peel(tables, pool.candidates, count, pool.prior)
+        nats = evidence(totals, tables.total, tables.buckets)
+        order = _by_odds(totals, nats + pool.prior[rows])[: target.top]
         rows, totals = rows[order], totals[order]
-        numbers = [
-            unpermuted(high << 64 | low, target.bits) for high, low in found.words[rows].tolist()
-        ]
-        return self._findings(
-            tables, self._oracle(aggregate.plan), numbers, totals, tested[rows] * len(sources)
+        numbers = _numbers(target, pool.candidates[rows])
+        ranked = _ranked(tables, numbers, totals, pool.tested[rows])
+        found = ranked.findings(target, self.name, tables.total)
+        return RoundResult(found)
+
+
+def _local_hashing(ask: Ask) -> LocalHashing:
+    source = ask.oracle
+    assert isinstance(source, LocalHashing)
+    return source
+
+
+def window_tables(design: WindowDesign, aggregate: Aggregate) -> Tables:
+    """What the crowd said of each window; refused while nobody was heard of one."""
+    from sottovoce.questions.heavyhitters.beam import Tables
+
+    cohorts = aggregate.plan.cohorts
+    people = [aggregate.cohort_people(number) for number in range(len(cohorts))]
+    if 0 in people:
+        raise InvalidInput(
+            f"aggregate: nobody of window {people.index(0) + 1} was heard yet; more people are "
+            "needed"
         )
+    oracles = [_local_hashing(cohort.asks[0]) for cohort in cohorts]
+    states = [aggregate.state(number) for number in range(len(cohorts))]
+    return Tables(design.windows, oracles, states, people)
 
-    def _sources(
-        self, tables: Tables, candidates: Sequence[Any] | None
-    ) -> list[tuple[int, Candidates]]:
-        """What may be popular, and among how many it stands: whatever can be spelled, what is
-        short, what is listed.
-        """
-        from sottovoce.kernels.spelling import permute_words, to_words
-        from sottovoce.questions.heavyhitters.beam import LAST_KEPT, search
 
-        target = self.target
-        limit = log(target.attribute.spellings) - log(target.top)
-        found = search(tables, target.top, limit)
-        sources = [(target.attribute.spellings, self._spelled(found))]
-        most = max(LAST_KEPT, 8 * target.top)  # of a list that may come into the answer
-        short = target.attribute.short_spellings(MOST_SHORT)
-        if len(short) > 1:
-            sources.append((len(short), tables.best_of(permute_words(short, target.bits), most)))
-        if candidates is not None:
-            listed = self._listed(candidates)
-            words = permute_words(to_words(listed), target.bits)
-            sources.append((len(listed), tables.best_of(words, most)))
-        return sources
+# -- where candidates come from
 
-    def _tables(self, aggregate: Aggregate) -> Tables:
-        from sottovoce.questions.heavyhitters.beam import Tables
 
-        places = range(len(aggregate.plan.cohorts))
-        people = [aggregate.cohort_people(place) for place in places]
-        if 0 in people:
-            silent = people.index(0) + 1
-            raise InvalidInput(
-                f"aggregate: nobody of window {silent} was heard yet; more people are needed"
-            )
-        oracles = [self._oracle(aggregate.plan, place) for place in places]
-        return Tables(self.windows, oracles, [aggregate.state(place) for place in places], people)
+@dataclass(frozen=True, eq=False)
+class CandidateSource:
+    """Candidates, and among how many values they were looked for."""
 
-    def _spelled(self, found: Candidates) -> Candidates:
-        """Candidates that are a value's spelling."""
-        bits, attribute = self.target.bits, self.target.attribute
-        numbers = [unpermuted(high << 64 | low, bits) for high, low in found.words.tolist()]
-        return found[
-            [place for place, number in enumerate(numbers) if attribute.spelled(number) is not None]
-        ]
+    tested: int
+    candidates: Candidates
 
-    def _listed(self, candidates: Sequence[Any]) -> list[int]:
-        try:
-            listed = list(dict.fromkeys(candidates))
-        except TypeError:
-            raise InvalidInput("candidates must be a list of single values") from None
-        if not 1 <= len(listed) <= MOST_CANDIDATES:
-            raise InvalidInput(
-                f"candidates ({len(listed)}) must be 1 to {MOST_CANDIDATES} different values"
-            )
-        try:
-            return [self.target.attribute.spell(value) for value in listed]
-        except (ValueError, TypeError, KeyError):
-            raise InvalidInput(f"candidates: {self.target.attribute.rule}") from None
 
-    def _findings(
-        self,
-        tables: Tables,
-        source: LocalHashing,
-        numbers: list[int],
-        totals: Floats,
-        tested: Floats,
-    ) -> Findings:
-        people = tables.total
-        # E[score] = n f (2^b p - 1), and 2^b q = 1
-        frequencies = totals / (people * (source.buckets * source.p - 1))
-        variances = source.noise(people).variance(np.clip(frequencies, 0, 1))
-        chances = expected_false(tested, totals, people, tables.buckets)
-        return self.findings(
-            numbers, frequencies, variances, chances, people, source.noise(people).floor
+def _sources(
+    target: SearchTarget, tables: Tables, candidates: Sequence[Any] | None
+) -> list[CandidateSource]:
+    """What may be popular: whatever can be spelled, what is short, what is listed."""
+    from sottovoce.kernels.spelling import permute_words, to_words
+    from sottovoce.questions.heavyhitters.beam import LAST_KEPT, search
+
+    attribute = target.attribute
+    limit = log(attribute.spellings) - log(target.top)
+    found = search(tables, target.top, limit)
+    sources = [CandidateSource(attribute.spellings, _spelled(target, found))]
+    most = max(LAST_KEPT, 8 * target.top)  # of a list that may come into the answer
+    short = attribute.short_spellings(MOST_SHORT)
+    if len(short) > 1:
+        words = permute_words(short, target.bits)
+        best = tables.best_of(words, most)
+        sources.append(CandidateSource(len(short), best))
+    if candidates is not None:
+        listed = _listed(target, candidates)
+        words = permute_words(to_words(listed), target.bits)
+        best = tables.best_of(words, most)
+        sources.append(CandidateSource(len(listed), best))
+    return sources
+
+
+def _numbers(target: SearchTarget, candidates: Candidates) -> list[int]:
+    """The spellings of candidates: their words, unscrambled."""
+    numbers = [high << 64 | low for high, low in candidates.words.tolist()]
+    return [unpermuted(number, target.bits) for number in numbers]
+
+
+def _spelled(target: SearchTarget, found: Candidates) -> Candidates:
+    """Candidates that are a value's spelling."""
+    numbers = _numbers(target, found)
+    spelled = target.attribute.spelled
+    rows = [row for row, number in enumerate(numbers) if spelled(number) is not None]
+    return found[rows]
+
+
+def _listed(target: SearchTarget, candidates: Sequence[Any]) -> list[int]:
+    """The spellings of a list of values, each once."""
+    try:
+        listed = list(dict.fromkeys(candidates))
+    except TypeError:
+        raise InvalidInput("candidates must be a list of single values") from None
+    if not 1 <= len(listed) <= MOST_CANDIDATES:
+        raise InvalidInput(
+            f"candidates ({len(listed)}) must be 1 to {MOST_CANDIDATES} different values"
         )
+    try:
+        return [target.attribute.spell(value) for value in listed]
+    except (ValueError, TypeError, KeyError):
+        raise InvalidInput(f"candidates: {target.attribute.rule}") from None
 
 
-def _by_odds(totals: Floats, odds: Floats) -> Any:
+@dataclass(frozen=True, eq=False)
+class CandidatePool:
+    """The candidates of all sources, each value once."""
+
+    candidates: Candidates
+    prior: Floats  # (candidates,): nats beside the evidence
+    tested: Floats  # (candidates,): how many values had the chance that this one had
+
+
+def _pooled(target: SearchTarget, sources: Sequence[CandidateSource]) -> CandidatePool:
+    pool = sources[0].candidates
+    tested = np.full(len(pool.words), float(sources[0].tested))
+    for source in sources[1:]:
+        # a value that stands on a list is likelier than one that was just found: it comes first
+        pool = source.candidates.joined(pool)
+        own = np.full(len(source.candidates.words), float(source.tested))
+        tested = np.concatenate([own, tested])
+    # the chance is shared out equally among the lists, and within a list among its values:
+    # log(k / (lists d)) - 1
+    tested = tested * len(sources)
+    prior = log(target.top) - 1 - np.log(tested)
+    rows = pool.firsts
+    return CandidatePool(pool[rows], prior[rows], tested[rows])
+
+
+# -- the answer
+
+
+def _by_odds(totals: Floats, odds: Floats) -> Integers:
     """The order of an answer: the likely ones by their counts, then the others by how likely they
     are.
     """
-    return np.lexsort((-np.where(odds > 0, totals, odds), odds <= 0))
+    is_unlikely = odds <= 0
+    strength = np.where(is_unlikely, odds, totals)
+    order: Integers = np.lexsort((-strength, is_unlikely))  # by the last key first
+    return order
+
+
+def _ranked(tables: Tables, numbers: Sequence[int], totals: Floats, tested: Floats) -> Ranked:
+    """The values of ``numbers``, whose scores add up to ``totals``, with their estimates."""
+    source, people = tables.oracles[0], tables.total
+    noise = source.noise(people)
+    # E[score] = n f (2^b p - 1), and 2^b q = 1
+    frequencies = totals / (people * (source.buckets * source.p - 1))
+    variances = noise.variance(np.clip(frequencies, 0, 1))
+    chances = expected_false(tested, totals, people, tables.buckets)
+    return Ranked(numbers, frequencies, variances, chances, people, noise.floor)

@@ -26,12 +26,21 @@ class Measured:
     value: float
     std_error: float
 
+    def __format__(self, form: str) -> str:
+        """The number and its error, each in this form."""
+        return f"{self.value:{form}} ± {self.std_error:{form}}"
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """(low, high): a normal interval."""
         if not 0.5 < (1 + level) / 2 < 1:
             raise InvalidInput(f"level ({level}) must lie between 0 and 1")
         reach = NormalDist().inv_cdf((1 + level) / 2) * self.std_error
         return self.value - reach, self.value + reach
+
+    def to_json(self, level: float) -> dict[str, float]:
+        """With its interval, ready for JSON."""
+        low, high = self.interval(level)
+        return {"value": self.value, "std_error": self.std_error, "low": low, "high": high}
 
 
 @dataclass(frozen=True)
@@ -52,30 +61,22 @@ class Rule:
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
         """The rule with intervals, ready for JSON."""
-        out: dict[str, Any] = {"given": list(self.given), "then": list(self.then)}
-        for name in ("support", "confidence", "lift"):
-            part: Measured | None = getattr(self, name)
-            out[name] = None
-            if part is not None:
-                low, high = part.interval(level)
-                out[name] = {
-                    "value": part.value,
-                    "std_error": part.std_error,
-                    "low": low,
-                    "high": high,
-                }
-        return out
+        return {
+            "given": list(self.given),
+            "then": list(self.then),
+            "support": self.support.to_json(level),
+            "confidence": self.confidence.to_json(level),
+            "lift": None if self.lift is None else self.lift.to_json(level),
+        }
 
     def __str__(self) -> str:
-        lift = (
-            "" if self.lift is None else f", lift {self.lift.value:.2f} ± {self.lift.std_error:.2f}"
-        )
-        return (
-            f"{_named(self.given)} -> {_named(self.then)}: support {self.support.value:.4f} ± "
-            f"{self.support.std_error:.4f}, confidence {self.confidence.value:.2f} ± "
-            f"{self.confidence.std_error:.2f}"
-            f"{lift}"
-        )
+        parts = [
+            f"{_named(self.given)} -> {_named(self.then)}: support {self.support:.4f}",
+            f"confidence {self.confidence:.2f}",
+        ]
+        if self.lift is not None:
+            parts.append(f"lift {self.lift:.2f}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,28 +113,31 @@ def rules(
 
 
 def _frequencies(findings: Findings, significant: bool) -> dict[frozenset[Label], Measured]:
+    """The sets that were found, with their frequencies; an item is a set of one."""
     table: Table = findings.table
-    marks = findings.significant() if significant else [True] * len(table.labels)
+    marks = findings.significant()
+    values = table.values.tolist()
+    errors = table.std_error.tolist()
     known = {}
-    for label, value, error, mark in zip(
-        table.labels, table.values.tolist(), table.std_error.tolist(), marks, strict=True
-    ):
-        if mark and value > 0:
-            known[frozenset(label if isinstance(label, tuple) else (label,))] = Measured(
-                value, error
-            )
+    for row, label in enumerate(table.labels):
+        is_left_out = significant and not marks[row]
+        if not is_left_out and values[row] > 0:
+            members = label if isinstance(label, tuple) else (label,)
+            known[frozenset(members)] = Measured(values[row], errors[row])
     return known
 
 
 def _all_rules(known: dict[frozenset[Label], Measured]) -> Iterator[Rule]:
+    """Every way to split a set that was found in two, of which the first was found too."""
     for union, both in known.items():
-        for size in range(1, len(union)):
-            for given in combinations(sorted(union, key=str), size):
+        members = sorted(union, key=str)
+        for size in range(1, len(members)):
+            for given in combinations(members, size):
                 before = known.get(frozenset(given))
                 if before is not None:
                     then = tuple(sorted(union - set(given), key=str))
-                    after = known.get(frozenset(then))
                     confidence = _quotient(both, before)
+                    after = known.get(frozenset(then))
                     lift = None if after is None else _quotient(confidence, after)
                     yield Rule(given, then, both, confidence, lift)
 
@@ -141,10 +145,11 @@ def _all_rules(known: dict[frozenset[Label], Measured]) -> Iterator[Rule]:
 def _quotient(top: Measured, bottom: Measured) -> Measured:
     """A quotient of independent estimates, by the delta method: relative variances add."""
     value = top.value / bottom.value
-    return Measured(
-        value,
-        value * sqrt((top.std_error / top.value) ** 2 + (bottom.std_error / bottom.value) ** 2),
-    )
+    # s_q = q sqrt((s_a/a)^2 + (s_b/b)^2)
+    of_top = top.std_error / top.value
+    of_bottom = bottom.std_error / bottom.value
+    relative = sqrt(of_top**2 + of_bottom**2)
+    return Measured(value, value * relative)
 
 
 def _named(items: Itemset) -> str:

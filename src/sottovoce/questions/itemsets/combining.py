@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.oracles import Noise
 from sottovoce.questions.itemsets.known import ItemsHeard
@@ -24,50 +25,99 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
     so. Its frequencies are multiplied by the ratio that strong candidates show (by ``factor`` if
     there are too few), and trusted up to the spread of those ratios: rare candidates gain from it,
     frequent ones are left as the later round has them.
+
+    Args:
+        reading: what the later round says.
+        heard: what the earlier round said of some of its candidates.
+        factor: what the earlier frequencies must be multiplied by, as far as sizes tell.
+        tested: how many candidates were looked at in all.
     """
-    earlier = {each.candidate: each for each in heard}
-    both = np.array(
-        [place for place, each in enumerate(reading.candidates) if each in earlier], int
-    )
-    if not len(both):
+    earlier = {item.candidate: item for item in heard}
+    rows = [row for row, each in enumerate(reading.candidates) if each in earlier]
+    if not rows:
         return reading
-    told = np.array([earlier[reading.candidates[place]].frequency for place in both])
-    told_variance = np.array([earlier[reading.candidates[place]].variance for place in both])
-    values, variances = reading.values[both], reading.variances[both]
-    ratio, spread = _ratio(told, told_variance, values, variances, factor)
-    # inverse variances, the earlier round's with (spread f)^2 added for what its factor may miss
-    prior = ratio * told
-    noise = ratio**2 * told_variance
-    rough = np.maximum((prior / noise + values / variances) / (1 / noise + 1 / variances), 0)
-    trust = 1 / (noise + (spread * rough) ** 2)
-    weight = trust / (trust + 1 / variances)
-    joint, joint_variance = reading.values.copy(), reading.variances.copy()
-    joint[both] = weight * prior + (1 - weight) * values
-    joint_variance[both] = 1 / (trust + 1 / variances)
+    same = [earlier[reading.candidates[row]] for row in rows]
+    frequencies = [item.frequency for item in same]
+    told_variances = [item.variance for item in same]
+    before = Rated(np.array(frequencies), np.array(told_variances))
+    after = Rated(reading.values[rows], reading.variances[rows])
+    ratio, spread = _ratio(before, after, factor)
+    prior = Rated(ratio * before.values, ratio**2 * before.variances)
+    # the mean by inverse variances; then again, with (spread f)^2 added to the earlier round's for
+    # what its factor may miss
+    rough = np.maximum(_mean(prior, after), 0)
+    trust = 1 / (prior.variances + (spread * rough) ** 2)
+    total = trust + 1 / after.variances
+    weight = trust / total  # of the earlier round, (rows,)
+    values = reading.values.copy()
+    values[rows] = weight * prior.values + (1 - weight) * after.values
+    variances = reading.variances.copy()
+    variances[rows] = 1 / total
     # how far a candidate that nobody holds strays with these weights
-    floors = np.full(len(joint), reading.noise.floor)
-    floors[both] = weight**2 * noise.min() + (1 - weight) ** 2 * reading.noise.floor
-    law = Noise(float(floors.min()), reading.noise.slope)
+    later_floor = reading.noise.floor
+    floors = np.full(len(values), later_floor)  # (candidates,)
+    earlier_floor = prior.variances.min()
+    floors[rows] = weight**2 * earlier_floor + (1 - weight) ** 2 * later_floor
     people, support = reading.support
     # people whose support strays as little
-    alike = np.round(people * np.maximum(reading.noise.floor / floors, 1))
-    chance = expected_false(joint, floors, tested, alike, support)
+    times = np.maximum(later_floor / floors, 1)
+    alike = np.round(people * times)
     return replace(
-        reading, values=joint, variances=joint_variance, chance=chance, noise=law, repair="combined"
+        reading,
+        values=values,
+        variances=variances,
+        chance=expected_false(values, floors, tested, alike, support),
+        noise=Noise(float(floors.min()), reading.noise.slope),
+        repair="combined",
     )
 
 
-def _ratio(
-    told: Floats, told_variance: Floats, values: Floats, variances: Floats, factor: float
-) -> tuple[float, float]:
-    """(the later over the earlier frequency of strong candidates, how much candidates differ in
-    it).
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """One round's frequencies of some candidates, and their variances."""
+
+    values: Floats  # (rows,)
+    variances: Floats  # (rows,)
+
+    @property
+    def is_strong(self) -> NDArray[np.bool_]:
+        """Whether each stands far above the noise."""
+        strong: NDArray[np.bool_] = self.values > STRONG * np.sqrt(self.variances)
+        return strong
+
+    def at(self, rows: NDArray[np.bool_]) -> Rated:
+        """Some of them."""
+        return Rated(self.values[rows], self.variances[rows])
+
+    @property
+    def relative_variances(self) -> Floats:
+        """Variances over squared values."""
+        return self.variances / self.values**2
+
+
+def _mean(one: Rated, other: Rated) -> Floats:
+    """The mean of both, by inverse variances."""
+    sums = one.values / one.variances + other.values / other.variances
+    mean: Floats = sums / (1 / one.variances + 1 / other.variances)
+    return mean
+
+
+def _ratio(before: Rated, after: Rated, factor: float) -> tuple[float, float]:
+    """How the rounds compare.
+
+    Returns:
+        The later over the earlier frequency of strong candidates, or ``factor`` if there are too
+        few; and how much candidates differ in it.
     """
-    strong = (values > STRONG * np.sqrt(variances)) & (told > STRONG * np.sqrt(told_variance))
-    if strong.sum() < LEAST_STRONG:
+    is_strong = after.is_strong & before.is_strong
+    if is_strong.sum() < LEAST_STRONG:
         return factor, 1 - 1 / factor
-    ratios = values[strong] / told[strong]
-    errors = variances[strong] / values[strong] ** 2 + told_variance[strong] / told[strong] ** 2
+    before, after = before.at(is_strong), after.at(is_strong)
+    ratios = after.values / before.values
     ratio = float(np.median(ratios))
-    excess = float(np.mean((ratios / ratio - 1) ** 2 - errors))
-    return ratio, max(LEAST_SPREAD, float(np.sqrt(max(0.0, excess))))
+    # Var[a/b] / (a/b)^2 = Var a / a^2 + Var b / b^2: what is above that is not noise
+    errors = after.relative_variances + before.relative_variances
+    squares = (ratios / ratio - 1) ** 2
+    excess = float(np.mean(squares - errors))
+    spread = float(np.sqrt(max(0.0, excess)))
+    return ratio, max(LEAST_SPREAD, spread)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from itertools import count
-from math import log2
+from math import ceil, log2
 
 from sottovoce.protocol.encodings.sets import Candidates
 
@@ -25,18 +25,20 @@ def guessed_sets(frequencies: Mapping[int, float], top: int, wanted: int) -> Can
         return ()
     # f'(x) = 0.9 f(x) / max f;  IS: 1 < |x| < log2 k, product of f' largest
     #     wang2021thesis, section 5.3.2
-    ranked = sorted(
-        ((FACTOR * value / largest, item) for item, value in frequencies.items() if value > 0),
-        reverse=True,
-    )
-    most = max(2, min(len(ranked), _largest_below(log2(top)) if top > 1 else 2))
-    return _best_products(
-        [value for value, _ in ranked], [item for _, item in ranked], most, wanted
-    )
+    scaled = []
+    for item, frequency in frequencies.items():
+        if frequency > 0:
+            scaled.append((FACTOR * frequency / largest, item))
+    scaled.sort(reverse=True)
+    values = [value for value, _ in scaled]
+    items = [item for _, item in scaled]
+    most = min(len(items), _largest_below(log2(top)))
+    return _best_products(values, items, max(2, most), wanted)
 
 
 def _largest_below(limit: float) -> int:
-    return int(limit) - 1 if limit == int(limit) else int(limit)
+    """The largest whole number that is less."""
+    return ceil(limit) - 1
 
 
 def _best_products(values: list[float], items: list[int], most: int, wanted: int) -> Candidates:
@@ -45,22 +47,30 @@ def _best_products(values: list[float], items: list[int], most: int, wanted: int
 
     Values decrease and are below one, so that neither move raises a product: a heap yields sets in
     order.
+
+    Args:
+        values: a guess for each item, decreasing, at least one of them.
+        items: the items, in the same order.
+        most: items that a set may have.
+        wanted: how many sets.
     """
-    order = count()
+    order = count()  # among equal products the one that was seen first
     found: list[tuple[int, ...]] = []
-    heap: list[tuple[float, int, tuple[int, ...]]] = (
-        [(-values[0], next(order), (0,))] if values else []
-    )
+    # (less the product, when it was seen, places of the items)
+    heap: list[tuple[float, int, tuple[int, ...]]] = []
+    heapq.heappush(heap, (-values[0], next(order), (0,)))
     while heap and len(found) < wanted:
         negative, _, places = heapq.heappop(heap)
         if len(places) > 1:
-            found.append(tuple(sorted(items[place] for place in places)))
-        last = places[-1]
-        if last + 1 < len(values):
-            shifted = (*places[:-1], last + 1)
-            heapq.heappush(heap, (negative / values[last] * values[last + 1], next(order), shifted))
-            if len(places) < most:
-                heapq.heappush(
-                    heap, (negative * values[last + 1], next(order), (*places, last + 1))
-                )
+            members = sorted(items[place] for place in places)
+            found.append(tuple(members))
+        *others, last = places
+        later = last + 1
+        if later == len(values):
+            continue
+        shifted = negative / values[last] * values[later]
+        heapq.heappush(heap, (shifted, next(order), (*others, later)))
+        if len(places) < most:
+            extended = negative * values[later]
+            heapq.heappush(heap, (extended, next(order), (*places, later)))
     return tuple(found)

@@ -26,7 +26,8 @@ class ItemsHeard:
 
     def to_json(self) -> list[Any]:
         numbers = (self.frequency, self.variance, self.chance)
-        return [list(self.candidate), *(f"{number:.{DIGITS}g}" for number in numbers)]
+        texts = [f"{number:.{DIGITS}g}" for number in numbers]
+        return [list(self.candidate), *texts]
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
@@ -53,27 +54,35 @@ class Known:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """Every part, with numbers as decimal strings; None for what is not known."""
+        candidates = sizes = factor = None
+        if self.candidates is not None:
+            candidates = [list(candidate) for candidate in self.candidates]
+        if self.sizes is not None:
+            sizes = self.sizes.to_json()
+        if self.factor is not None:
+            factor = f"{self.factor:.{DIGITS}g}"
         return {
-            "candidates": None
-            if self.candidates is None
-            else [list(each) for each in self.candidates],
-            "sizes": None if self.sizes is None else self.sizes.to_json(),
+            "candidates": candidates,
+            "sizes": sizes,
             "length": self.length,
-            "heard": [each.to_json() for each in self.heard],
-            "factor": None if self.factor is None else f"{self.factor:.{DIGITS}g}",
+            "heard": [item.to_json() for item in self.heard],
+            "factor": factor,
             "notes": list(self.notes),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        candidates, sizes = data["candidates"], data["sizes"]
-        return cls(
-            None if candidates is None else tuple(tuple(each) for each in candidates),
-            None if sizes is None else Sizes.from_json(sizes),
-            None
-            if data["length"] is None
-            else whole("plan: known length", data["length"], 1, MOST_LENGTH),
-            tuple(ItemsHeard.from_json(each) for each in data["heard"]),
-            None if data["factor"] is None else finite("factor", data["factor"]),
-            tuple(str(note) for note in data["notes"]),
-        )
+        """The inverse of :meth:`to_json`."""
+        candidates = sizes = length = factor = None
+        if data["candidates"] is not None:
+            candidates = tuple(tuple(candidate) for candidate in data["candidates"])
+        if data["sizes"] is not None:
+            sizes = Sizes.from_json(data["sizes"])
+        if data["length"] is not None:
+            length = whole("plan: known length", data["length"], 1, MOST_LENGTH)
+        if data["factor"] is not None:
+            factor = finite("factor", data["factor"])
+        heard = tuple(ItemsHeard.from_json(item) for item in data["heard"])
+        notes = tuple(str(note) for note in data["notes"])
+        return cls(candidates, sizes, length, heard, factor, notes)

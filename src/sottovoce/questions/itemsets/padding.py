@@ -81,25 +81,30 @@ def padded_noise(source: PureOracle, length: int, people: int, factor: float = 1
     p, q, gap = source.p, source.q, source.gap
     scale = (length * factor) ** 2 / (people * gap**2)
     joined = p / length + q * (length - 1) / length
-    return Noise(scale * q * (1 - q), scale * (joined * (1 - joined) - q * (1 - q)))
+    slope = joined * (1 - joined) - q * (1 - q)
+    return Noise(scale * q * (1 - q), scale * slope)
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
     """The frequency of each candidate of a padded ask, with the variance of its error."""
 
-    values: Floats
-    variances: Floats
+    values: Floats  # (candidates,)
+    variances: Floats  # (candidates,)
     noise: Noise
 
 
 def counted(
     ask: Ask, support: Integers, people: int, factor: float = 1.0, factor_variance: float = 0.0
 ) -> Counted:
-    """What an ask about candidates says, of which each has its ``support`` among the reports of so
-    many ``people``.
+    """What an ask about candidates says of each.
 
-    ``factor`` is the update factor, known with ``factor_variance``.
+    Args:
+        ask: a padded or a whole set of candidates.
+        support: of each candidate among the reports, (candidates,).
+        people: how many reports there are.
+        factor: the update factor.
+        factor_variance: with which it is known.
     """
     encoding, source = ask.encoding, ask.oracle
     assert isinstance(encoding, Padded | Drawn)
@@ -109,8 +114,9 @@ def counted(
     plain = times * source.from_support(support, people)
     noise = padded_noise(source, times, people, factor)
     values = factor * plain
-    variances = noise.variance(np.clip(values, 0, 1)) + np.clip(plain, 0, 1) ** 2 * factor_variance
-    return Counted(values, variances, noise)
+    of_noise = noise.variance(np.clip(values, 0, 1))
+    of_factor = np.clip(plain, 0, 1) ** 2 * factor_variance
+    return Counted(values, of_noise + of_factor, noise)
 
 
 def best_oracle(count: int, length: int, epsilon: Decimal) -> tuple[str, float]:

@@ -4,18 +4,18 @@ must be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from fractions import Fraction
 from math import sqrt
 from statistics import NormalDist
-from typing import Any
 
 from sottovoce.oracles import PureOracle
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Drawn, Padded
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.itemsets.methods import BEST, COUNT, FIND, FROM_SIZES, RoundStep, Setting
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, padded_noise
+from sottovoce.questions.itemsets.target import BEST, COUNT, FIND, FROM_SIZES, ItemTarget, RoundStep
+from sottovoce.questions.method import Options
 
 ALPHA = 0.05  # candidates that nobody holds, expected among those that count as found
 HELD = (1, 4, 16)  # numbers of items that people may hold, for which a threshold is told
@@ -31,11 +31,7 @@ def rare_error(ask: Ask, people: int, factor: float = 1.0) -> float:
 
 
 def least_frequency(
-    attribute: str,
-    planned: tuple[RoundStep, ...],
-    options: Mapping[str, Any],
-    setting: Setting,
-    held: int,
+    target: ItemTarget, steps: Sequence[RoundStep], options: Options, terms: Terms, held: int
 ) -> float:
     """How frequent an item must be to be found with even chances, by people who hold ``held`` items
     each.
@@ -43,52 +39,59 @@ def least_frequency(
     It must pass every round: be among the candidates of the first, and significant among them in
     the last.
     """
-    total = sum(step.share for step in planned)
-    epsilon = setting.epsilon
-    if options.get("split") == "budget":
-        epsilon, total = shared(epsilon, 2), 1
     limits = []
-    for step in planned:
-        if step.name not in (FIND, COUNT):
-            continue
-        people = max(1, setting.people * (step.share if total > 1 else 1) // total)
-        is_finding = step.name == FIND
-        count = (
-            setting.items
-            if is_finding or "candidates" not in options
-            else min(setting.items, options["candidates"])
-        )
-        # the share of candidates that noise may pass: 2k/d where candidates are sought, 0.05/2k
-        # where they are tested
-        passing = options["candidates"] / count if is_finding else ALPHA / count
-        length, error = _error(attribute, step.name, options, count, held, Terms(epsilon, people))
-        quantile = -NormalDist().inv_cdf(min(passing, 0.5))
-        limits.append(quantile * error * max(held, length) / length)
+    for step in steps:
+        if step.name in (FIND, COUNT):
+            own = _round_terms(step, steps, options, terms)
+            limits.append(_limit(target, step.name, options, own, held))
     return max(limits)
 
 
+def _round_terms(
+    step: RoundStep, steps: Sequence[RoundStep], options: Options, terms: Terms
+) -> Terms:
+    """Epsilon and the people of one round: half of epsilon from everybody if that is split."""
+    if options.get("split") == "budget":
+        return Terms(shared(terms.epsilon, 2), max(1, terms.people))
+    total = sum(each.share for each in steps)
+    people = terms.people * step.share // total
+    return Terms(terms.epsilon, max(1, people))
+
+
+def _limit(target: ItemTarget, name: str, options: Options, terms: Terms, held: int) -> float:
+    """How frequent an item must be to pass one round."""
+    count = target.items
+    if name == FIND:
+        # noise may pass 2k of d where candidates are sought
+        passing = options["candidates"] / count
+    else:
+        count = min(count, options.get("candidates", count))
+        # noise may pass 0.05 of 2k where they are tested
+        passing = ALPHA / count
+    length, error = _error(target.name, name, options, count, held, terms)
+    quantile = -NormalDist().inv_cdf(min(passing, 0.5))
+    return quantile * error * max(held, length) / length
+
+
 def _error(
-    attribute: str, name: str, options: Mapping[str, Any], count: int, held: int, terms: Terms
+    attribute: str, name: str, options: Options, count: int, held: int, terms: Terms
 ) -> tuple[int, float]:
     """(the length that a round will take, the standard error of a rare candidate in it), if people
     hold so many.
     """
-    phase = "first_" if name == FIND else "second_" if "second_length" in options else ""
-    length, oracle = options[f"{phase}length"], options[f"{phase}oracle"]
+    phase = ""  # of a method of one round
+    if "second_length" in options:
+        phase = "first_" if name == FIND else "second_"
+    oracle = options[f"{phase}oracle"]
+    length = options[f"{phase}length"]
     if length in FROM_SIZES:
         length = min(held, count)
     elif isinstance(length, str):
         length = count
     if oracle == BEST:
-        return length, sqrt(best_oracle(count, length, terms.epsilon)[1] / terms.people)
+        _, variance = best_oracle(count, length, terms.epsilon)
+        return length, sqrt(variance / terms.people)
     delta = options.get("delta")
-    ask = padded_ask(
-        attribute,
-        count,
-        None,
-        length,
-        oracle,
-        terms.epsilon,
-        None if delta is None else Fraction(delta),
-    )
+    exact = None if delta is None else Fraction(delta)
+    ask = padded_ask(attribute, count, None, length, oracle, terms.epsilon, exact)
     return length, rare_error(ask, terms.people)

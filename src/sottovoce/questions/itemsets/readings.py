@@ -29,9 +29,9 @@ class Reading:
     """The frequencies of candidates that a round heard."""
 
     candidates: Candidates
-    values: Floats
-    variances: Floats
-    chance: Floats
+    values: Floats  # (candidates,)
+    variances: Floats  # (candidates,)
+    chance: Floats  # (candidates,): how many that nobody holds look as frequent
     noise: Noise
     # people, and the chance that one of them supports a candidate she does not hold
     support: tuple[int, float]
@@ -41,9 +41,10 @@ class Reading:
     def best(self, count: int) -> Reading:
         """The most frequent ones, in order."""
         order = np.argsort(-self.values, kind="stable")[:count]
+        candidates = tuple(self.candidates[row] for row in order)
         return replace(
             self,
-            candidates=tuple(self.candidates[place] for place in order),
+            candidates=candidates,
             values=self.values[order],
             variances=self.variances[order],
             chance=self.chance[order],
@@ -51,37 +52,50 @@ class Reading:
 
     def heard(self) -> tuple[ItemsHeard, ...]:
         """As a later plan holds them."""
-        columns = (self.values.tolist(), self.variances.tolist(), self.chance.tolist())
-        return tuple(ItemsHeard(*row) for row in zip(self.candidates, *columns, strict=True))
+        values, variances = self.values.tolist(), self.variances.tolist()
+        rows = zip(self.candidates, values, variances, self.chance.tolist(), strict=True)
+        return tuple(ItemsHeard(*row) for row in rows)
 
     def with_heard(self, heard: Sequence[ItemsHeard]) -> Reading:
         """Together with what was heard of other candidates before."""
-        extra = np.array([(each.frequency, each.variance, each.chance) for each in heard]).reshape(
-            -1, 3
-        )
+        candidates = [item.candidate for item in heard]
+        values = [item.frequency for item in heard]
+        variances = [item.variance for item in heard]
+        chance = [item.chance for item in heard]
         return replace(
             self,
-            candidates=(*self.candidates, *(each.candidate for each in heard)),
-            values=np.concatenate([self.values, extra[:, 0]]),
-            variances=np.concatenate([self.variances, extra[:, 1]]),
-            chance=np.concatenate([self.chance, extra[:, 2]]),
+            candidates=(*self.candidates, *candidates),
+            values=np.concatenate([self.values, values]),
+            variances=np.concatenate([self.variances, variances]),
+            chance=np.concatenate([self.chance, chance]),
         )
 
 
 def expected_false(
     values: Floats, floor: float | Floats, tested: int, people: float | Floats, q: float
 ) -> Floats:
-    """For each estimate, how many of ``tested`` candidates that nobody holds are expected to look
-    as frequent.
+    """For each estimate, how many candidates that nobody holds are expected to look as frequent.
 
-    ``floor``: the variance of the estimate of such a candidate, which each of ``people`` supports
-    with chance ``q``: the support is binomial, and far from normal where it is rare.
+    The support of such a candidate is binomial, and far from normal where it is rare.
+
+    Args:
+        values: the estimates, (candidates,).
+        floor: the variance of the estimate of a candidate that nobody holds.
+        tested: how many candidates were looked at.
+        people: who each support such a candidate
+        q: with this chance.
+
+    Returns:
+        Expected numbers, (candidates,).
     """
-    support = people * q + values / np.sqrt(floor) * np.sqrt(people * q * (1 - q))
+    # the support that such an estimate comes from: n q + z sqrt(n q (1 - q)), z = value / error
+    deviation = np.sqrt(people * q * (1 - q))
+    errors = values / np.sqrt(floor)
+    support = people * q + errors * deviation
     # P[at least so many] = I_q(least, people - least + 1)
     least = np.clip(np.round(support), 1, people)
-    betainc = imported("scipy.special").betainc
-    return np.asarray(tested * betainc(least, people - least + 1, q))
+    tail = imported("scipy.special").betainc(least, people - least + 1, q)
+    return np.asarray(tested * tail)
 
 
 def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Reading:
@@ -90,30 +104,31 @@ def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Readin
     """
     people = aggregate.cohort_people(0)
     ask = aggregate.plan.cohorts[0].asks[0]
-    encoding = ask.encoding
+    encoding, source = ask.encoding, ask.oracle
     assert isinstance(encoding, Padded | Drawn)
-    factor = variance = None
+    assert isinstance(source, PureOracle)
+    factor, factor_variance, repair = 1.0, 0.0, "length-limit"
     if sizes is not None:
-        factor, variance = (
-            sizes.update_factor(encoding.length),
-            sizes.update_variance(encoding.length),
-        )
-    support = aggregate.support(0, 0, np.arange(encoding.count, dtype=np.uint64))
-    told = counted(ask, support, people, factor or 1.0, variance or 0.0)
-    chance = ask.oracle.q if isinstance(ask.oracle, PureOracle) else 0.5
+        factor = sizes.update_factor(encoding.length)
+        factor_variance = sizes.update_variance(encoding.length)
+        repair = "update-factor"
+    codes = np.arange(encoding.count, dtype=np.uint64)  # (candidates,)
+    support = aggregate.support(0, 0, codes)
+    told = counted(ask, support, people, factor, factor_variance)
+    chance = expected_false(told.values, told.noise.floor, encoding.count, people, source.q)
     candidates = encoding.candidates
     if candidates is None:
         candidates = tuple((item,) for item in range(encoding.items))
-    is_unbiased = encoding.length >= encoding.count
+    is_unbiased = encoding.length >= encoding.count  # nothing that a set holds is left out
     return Reading(
         candidates,
         told.values,
         told.variances,
-        expected_false(told.values, told.noise.floor, encoding.count, people, chance),
+        chance,
         told.noise,
-        (people, chance),
+        (people, source.q),
         is_unbiased,
-        None if is_unbiased else "length-limit" if factor is None else "update-factor",
+        repair=None if is_unbiased else repair,
     )
 
 
@@ -123,23 +138,25 @@ def read_sizes(aggregate: Aggregate) -> Sizes:
     assert isinstance(ask.encoding, Held)
     assert isinstance(ask.oracle, PureOracle)
     shares, _ = aggregate.frequencies(0)
-    return Sizes(shares, ask.oracle.noise(aggregate.cohort_people(0)).floor)
+    noise = ask.oracle.noise(aggregate.cohort_people(0))
+    return Sizes(shares, noise.floor)
 
 
 def sizes_found(
     attribute: str, sizes: Sizes, aggregate: Aggregate, notes: Sequence[str]
 ) -> Findings:
     """The law of sizes as findings: how many candidates people hold."""
-    order = np.argsort(-sizes.shares, kind="stable")
-    labels: list[CellLabel] = order.tolist()
-    noise = Noise(sizes.variance, 0.0)
-    values, variances = sizes.shares[order], np.full(len(order), sizes.variance)
-    method = aggregate.plan.asked["method"]
-    table = Table((attribute,), labels, values, variances, aggregate.people, noise, method=method)
     source = aggregate.plan.cohorts[0].asks[0].oracle
     assert isinstance(source, PureOracle)
-    chances = expected_false(values, noise.floor, len(order), aggregate.people, source.q)
-    return Findings({(attribute,): table}, aggregate.people, chances, (), notes)
+    people, method = aggregate.people, aggregate.plan.asked["method"]
+    order = np.argsort(-sizes.shares, kind="stable")  # (sizes,)
+    labels: list[CellLabel] = order.tolist()
+    values = sizes.shares[order]
+    variances = np.full(len(order), sizes.variance)
+    noise = Noise(sizes.variance, 0.0)
+    table = Table((attribute,), labels, values, variances, people, noise, method=method)
+    chances = expected_false(values, noise.floor, len(order), people, source.q)
+    return Findings({(attribute,): table}, people, chances, (), notes)
 
 
 def frequencies_found(

@@ -32,20 +32,21 @@ class Sizes:
     (4, 1.1538)
     """
 
-    shares: Floats
+    shares: Floats  # (sizes,)
     variance: float  # of one share
 
     @property
     def numbers(self) -> Floats:
+        """0, 1, 2, ..., (sizes,)."""
         return np.arange(len(self.shares), dtype=float)
 
     def filtered(self) -> Sizes:
         """With the shares that noise alone may explain set to nothing."""
         # T = Phi^-1(1 - 0.05/2k) sqrt(Var)   wang2021thesis, section 5.3.1, step 2
-        limit = -NormalDist().inv_cdf(SIGNIFICANT / max(1, len(self.shares) - 1)) * float(
-            np.sqrt(self.variance)
-        )
-        return Sizes(np.where(self.shares > limit, self.shares, 0.0), self.variance)
+        tail = SIGNIFICANT / max(1, len(self.shares) - 1)
+        limit = -NormalDist().inv_cdf(tail) * float(np.sqrt(self.variance))
+        kept = np.where(self.shares > limit, self.shares, 0.0)
+        return Sizes(kept, self.variance)
 
     def projected(self) -> Sizes:
         """As the nearest distribution."""
@@ -60,17 +61,25 @@ class Sizes:
         """The least number that so many of those who hold anything do not exceed; 1 if nothing is
         known.
         """
-        # the smallest L whose sizes 1 ... L make up more than 0.9 of all
-        #     wang2021thesis, section 5.3.1, step 2
-        held = np.cumsum(self.shares[1:])
         if not self.is_known:
             return 1
-        return int(np.argmax(held > level * held[-1])) + 1
+        # the smallest L whose sizes 1 ... L make up more than 0.9 of all
+        #     wang2021thesis, section 5.3.1, step 2
+        held = np.cumsum(self.shares[1:])  # held[L - 1]: the share who hold 1 ... L
+        is_enough = held > level * held[-1]
+        return int(np.argmax(is_enough)) + 1
 
     def kept(self, length: int) -> float:
         """The part of all that people hold which a limit of ``length`` lets them report."""
         held = float(self.numbers @ self.shares)
-        return 1.0 if held <= 0 else float(np.minimum(self.numbers, length) @ self.shares) / held
+        if held <= 0:
+            return 1.0
+        return self._reported(length) / held
+
+    def _reported(self, length: int) -> float:
+        """How many candidates a person reports on average, under this limit."""
+        # sum of min(l, L) f(l)
+        return float(np.minimum(self.numbers, length) @ self.shares)
 
     def update_factor(self, length: int) -> float:
         """What to multiply estimates by, if what is missed is like what is reported."""
@@ -82,19 +91,21 @@ class Sizes:
         """The variance of the update factor, by the delta method over the sizes that were kept."""
         # u = A/B with A = sum of l f(l), B = sum of min(l, L) f(l): du/df(l) = (l - u min(l, L)) /
         # B
-        low = float(np.minimum(self.numbers, length) @ self.shares)
-        if low <= 0:
+        reported = self._reported(length)
+        if reported <= 0:
             return 0.0
-        slopes = (
-            self.numbers - self.update_factor(length) * np.minimum(self.numbers, length)
-        ) / low
-        return float((slopes[self.shares > 0] ** 2).sum()) * self.variance
+        limited = np.minimum(self.numbers, length)
+        slopes = (self.numbers - self.update_factor(length) * limited) / reported
+        kept = slopes[self.shares > 0]
+        return float((kept**2).sum()) * self.variance
 
     def to_json(self) -> list[str]:
-        return [str(_short(self.variance)), *(_short(share) for share in self.shares)]
+        """The variance, then the shares, as decimal strings."""
+        return [_short(number) for number in (self.variance, *self.shares)]
 
     @classmethod
     def from_json(cls, data: Sequence[str]) -> Sizes:
+        """The inverse of :meth:`to_json`."""
         variance, *shares = (finite("sizes", number) for number in data)
         return cls(np.array(shares), variance)
 

@@ -5,19 +5,16 @@ be known.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import Coverage
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.schema import Schema
+from sottovoce.questions.method import Method, Options, RoundResult
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -67,44 +64,29 @@ class Fit(ABC):
         return float(self.is_heard(part))
 
 
-class Method(ABC):
-    """A way to collect and estimate marginals."""
+class MarginalMethod(Method[Workload]):
+    """A way to collect and estimate marginals.
 
-    name: ClassVar[str]
-    about: ClassVar[str]  # one line for tables
-    source: ClassVar[str]
-    is_baseline: ClassVar[bool] = False  # whether it is here to be compared with, and never chosen
-
-    @abstractmethod
-    def refuse(self, work: Workload, terms: Terms) -> str | None:
-        """Why this method cannot answer; None if it can."""
-
-    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
-        """Every choice the plan must hold, as JSON without floats; by default there are none."""
-        if options:
-            raise InvalidInput(
-                f"option {next(iter(options))!r} is not one of {self.name}'s (it has none)"
-            )
-        return {}
+    Beside what every method has: :meth:`fit` says what the aggregate tells of any table, and
+    :meth:`shares` whom a plan asks about which attributes.
+    """
 
     @abstractmethod
-    def cohorts(
-        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
-    ) -> Family:
-        """Who is asked what, from the settled options alone."""
-
-    @abstractmethod
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         """What the aggregate says."""
 
+    def estimate(self, work: Workload, aggregate: Aggregate, options: Options) -> RoundResult:
+        from sottovoce.questions.marginals.estimate import MarginalEstimate  # which holds a Fit
+
+        fit = self.fit(work, aggregate, options)
+        return RoundResult(MarginalEstimate.of(work, fit, self.name, aggregate))
+
     @abstractmethod
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         """The expected sum of squared errors of one of the workload's tables."""
 
     @abstractmethod
-    def shares(
-        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
-    ) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         """For each attribute, or two together, the share of the people whose reports tell of it."""
 
     def coefficients(self, work: Workload, part: Places) -> int:
@@ -113,19 +95,15 @@ class Method(ABC):
         """
         return 1
 
-    def is_whole(self, work: Workload, options: Mapping[str, Any], places: Places) -> bool:
+    def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
         """Whether reports tell of this table as a whole, so that it need not be reconstructed from
         smaller ones.
         """
         return True
 
-    def coverage(self, work: Workload, options: Mapping[str, Any]) -> Coverage:
+    def coverage(self, work: Workload, options: Options) -> Coverage:
         """Which attributes and pairs of the workload's tables people are asked about, from the
         options alone.
         """
         counts = tuple(self.coefficients(work, part) for part in work.parts)
         return Coverage(work.parts, tuple(self.shares(work, options, work.parts)), counts)
-
-    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
-        """A few words that say what the predicted error is made of."""
-        return self.about

@@ -10,7 +10,7 @@ from typing import Any
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD
-from sottovoce.questions.marginals.method import Method
+from sottovoce.questions.marginals.method import MarginalMethod
 from sottovoce.questions.marginals.methods import METHODS
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.prediction import Rank
@@ -27,7 +27,7 @@ class Choice:
     per table.
     """
 
-    method: Method
+    method: MarginalMethod
     options: dict[str, Any]
     error: float
     reason: str
@@ -35,7 +35,9 @@ class Choice:
     unheard: float  # the expected number of coefficients of others that nobody is heard on
 
 
-def ranking(work: Workload, terms: Terms, methods: Sequence[Method] = METHODS) -> list[Choice]:
+def ranking(
+    work: Workload, terms: Terms, methods: Sequence[MarginalMethod] = METHODS
+) -> list[Choice]:
     """The methods that fit, by predicted error."""
     choices = []
     for method in methods:

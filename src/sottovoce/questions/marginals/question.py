@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -16,7 +16,7 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
-from sottovoce.questions.marginals.methods import AUTO, METHODS, method
+from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.planner import (
     BASELINES,
     CHOOSABLE,
@@ -26,6 +26,7 @@ from sottovoce.questions.marginals.planner import (
     ranks_of,
 )
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import AUTO, Options, given
 from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.schema import Schema
 
@@ -33,25 +34,22 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 
-class MarginalOptions(TypedDict, total=False):
-    """What a method of marginals may be told; all others follow from the numbers at hand."""
-
-    theta: Any  # calm, calm+, calm-binary, joint: the error that noise or sampling alone may bring
-    # of the same: lists of attributes' places, to choose them by hand
-    views: Sequence[Sequence[int]]
-    hashes: int  # inp-htcms: how many hash functions, a power of two
-    width: int  # inp-htcms: how many values each has, a power of two
-    salt: int | str  # inp-htcms: of the hash functions
-
-
 @dataclass(frozen=True, init=False)
 class Marginals(Question):
     """Tables of any ``up_to`` attributes together, with intervals.
 
-    ``attributes``: those asked about, by default every sensitive one with known values.
-    ``workload``: the sets that matter, by default every set of ``up_to`` attributes. ``method``: a
-    name, or ``auto``, which predicts every method's error and takes the best. ``options`` are the
-    method's: see :class:`MarginalOptions`.
+    What is not given, the method chooses; an option that it does not take is refused.
+
+    Args:
+        up_to: how many attributes a table may have.
+        attributes: those asked about, by default every sensitive one with known values.
+        workload: the sets that matter, by default every set of ``up_to`` attributes.
+        method: a name, or ``auto``, which predicts every method's error and takes the best.
+        theta: calm, calm+, calm-binary, joint: the error that noise or sampling alone may bring.
+        views: of the same: lists of attributes' places, to choose them by hand.
+        hashes: inp-htcms: how many hash functions, a power of two.
+        width: inp-htcms: how many values each of them has, a power of two.
+        salt: inp-htcms: of the hash functions.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
@@ -80,7 +78,12 @@ class Marginals(Question):
         attributes: Sequence[str] | None = None,
         workload: Sequence[Sequence[str]] | None = None,
         method: str = AUTO,
-        **options: Unpack[MarginalOptions],
+        *,
+        theta: Any = None,
+        views: Sequence[Sequence[int]] | None = None,
+        hashes: int | None = None,
+        width: int | None = None,
+        salt: int | str | None = None,
     ) -> None:
         for part, names in (("attributes", attributes), ("workload", workload)):
             if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
@@ -96,11 +99,17 @@ class Marginals(Question):
             "attributes": None if attributes is None else tuple(attributes),
             "workload": None if workload is None else tuple(tuple(each) for each in workload),
             "method": method,
-            "options": dict(options),
+            "options": given(theta=theta, views=views, hashes=hashes, width=width, salt=salt),
             "_rankings": {},
         }
         for part, value in parts.items():
             object.__setattr__(self, part, value)
+
+    def _settled_as(self, names: Sequence[str], method: str, options: Options) -> Marginals:
+        """The same tables of these attributes by a method whose options are settled."""
+        made = Marginals(self.up_to, names, self.workload, method)
+        object.__setattr__(made, "options", dict(options))
+        return made
 
     @classmethod
     def from_survey(cls, options: Mapping[str, Any]) -> Self:
@@ -160,8 +169,8 @@ class Marginals(Question):
             raise DoesNotFit(
                 chosen.name, f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})"
             )
-        options = chosen.settle(work, terms, **self.options)
-        return Marginals(self.up_to, work.names, self.workload, chosen.name, **options)
+        options = chosen.settle(work, terms, self.options)
+        return self._settled_as(work.names, chosen.name, options)
 
     def _chosen(self, work: Workload, terms: Terms) -> Marginals:
         """The question with the best method, and the ranking that led to it, which nobody need
@@ -171,9 +180,7 @@ class Marginals(Question):
             raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
         choices = ranking(work, terms, CHOOSABLE)
         choice = best_of(choices)
-        made = Marginals(
-            self.up_to, work.names, self.workload, choice.method.name, **choice.options
-        )
+        made = self._settled_as(work.names, choice.method.name, choice.options)
         made._rankings[work, terms, False] = choices
         return made
 
@@ -221,16 +228,12 @@ class Marginals(Question):
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return method(self.method).cohorts(schema, self.work(schema), terms.epsilon, self.options)
 
-    def estimate(self, aggregate: Aggregate, **options: Any) -> MarginalEstimate:
+    def estimate(self, aggregate: Aggregate) -> MarginalEstimate:
         """Tables of any attributes."""
-        if options:
-            raise InvalidInput(
-                f"option {next(iter(options))!r} is not one of estimate's: marginals have none"
-            )
         aggregate.require_people()
         work = self.work(aggregate.plan.schema)
-        fit = method(self.method).fit(work, aggregate, self.options)
-        return MarginalEstimate.of(work, fit, self.method, aggregate)
+        result = method(self.method).estimate(work, aggregate, self.options)
+        return cast(MarginalEstimate, result.estimate)
 
     def explain(self, plan: Plan) -> list[str]:
         work = self.work(plan.schema)
@@ -308,6 +311,6 @@ class Marginals(Question):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            data["up_to"], data["attributes"], data["workload"], data["method"], **data["options"]
-        )
+        made = cls(data["up_to"], data["attributes"], data["workload"], data["method"])
+        object.__setattr__(made, "options", dict(data["options"]))
+        return made

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sottovoce.ground.errors import InvalidInput
-from sottovoce.questions.marginals.method import Method
+from sottovoce.questions.marginals.method import MarginalMethod
 from sottovoce.questions.marginals.methods.calm import Calm, CalmBinary, CalmPlus
 from sottovoce.questions.marginals.methods.coefficients import InputHadamard
 from sottovoce.questions.marginals.methods.efron_stein import EfronStein
@@ -14,11 +13,10 @@ from sottovoce.questions.marginals.methods.joint import Joint
 from sottovoce.questions.marginals.methods.latent import Latent
 from sottovoce.questions.marginals.methods.subsets import PER_TABLE
 from sottovoce.questions.marginals.methods.uniform import Uniform
-
-AUTO = "auto"
+from sottovoce.questions.method import method_named
 
 # Every method there is. A new one is a class in a file of this folder and a line here.
-METHODS: tuple[Method, ...] = (
+METHODS: tuple[MarginalMethod, ...] = (
     Uniform(),
     InputHadamard(),
     EfronStein(),
@@ -36,12 +34,6 @@ METHODS: tuple[Method, ...] = (
 ALIASES = {"ft": "inp-ht"}
 
 
-def method(name: str) -> Method:
+def method(name: str) -> MarginalMethod:
     """A method by its name."""
-    wanted = ALIASES.get(name, name)
-    for each in METHODS:
-        if each.name == wanted:
-            return each
-    raise InvalidInput(
-        f"method ({name}) must be one of {', '.join([AUTO, *(each.name for each in METHODS)])}"
-    )
+    return method_named(METHODS, ALIASES.get(name, name))

@@ -26,7 +26,7 @@ from sottovoce.protocol.encodings import Cells, Encoding, Parities
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
-from sottovoce.questions.marginals.method import Fit, Floats, Method
+from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.views import (
     Expected,
     Reconstruction,
@@ -40,12 +40,12 @@ from sottovoce.questions.marginals.methods.views import (
 )
 from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, completed, cover, drawn
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Options = Mapping[str, Any]  # what a plan has settled
 Views = tuple[Places, ...]  # sets of points of the domain
 
 THETA = "0.001"  # the error that noise or sampling alone may bring, unless a plan says otherwise
@@ -171,7 +171,7 @@ class CalmFit(ViewFit):
         return Reconstruction(overlap, coefficients, repaired)
 
 
-class Calm(Method):
+class Calm(MarginalMethod):
     """Random or covering views, their size and number by the noise they bring.
 
     Where views overlap, weighted averages make them agree.
@@ -183,6 +183,7 @@ class Calm(Method):
     name: ClassVar[str] = "calm"
     about: ClassVar[str] = "views of a few attributes made consistent, maximum entropy beyond them"
     source: ClassVar[str] = "zhang2018calm, section 4"
+    options: ClassVar[tuple[str, ...]] = ("theta", "views")
 
     # -- what a variant changes
 
@@ -214,7 +215,7 @@ class Calm(Method):
             return str(wrong)
         return None
 
-    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         """Which views are reported: ``theta`` and ``views``, as a plan holds them.
 
         Args:
@@ -223,10 +224,7 @@ class Calm(Method):
             options: ``theta``, the error that noise or sampling alone may bring, greater than 0;
                 ``views``, lists of places, to choose them.
         """
-        unknown = [key for key in options if key not in ("theta", "views")]
-        if unknown:
-            rule = f"is not one of {self.name}'s (theta, views)"
-            raise InvalidInput(f"option {unknown[0]!r} {rule}")
+        self.check_options(options)
         theta = share("theta", options.get("theta", THETA))
         if not theta:
             raise InvalidInput("theta (0) must be greater than 0")

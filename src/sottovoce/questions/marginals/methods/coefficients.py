@@ -8,7 +8,7 @@ of the coefficients whose masks touch no other attribute.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import combinations
 from math import exp, log, prod
@@ -24,7 +24,7 @@ from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.signs import (
     hadamard,
@@ -34,12 +34,12 @@ from sottovoce.questions.marginals.models.signs import (
 )
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Options = Mapping[str, Any]  # what a plan has settled
 
 MAX_COEFFICIENTS = 1 << 26  # that are kept in memory
 MAX_ATTRIBUTE_VALUES = 4096  # of one attribute, whose Hadamard matrix is kept in memory
@@ -387,7 +387,7 @@ class HadamardFit(LinearFit):
         return 0.0
 
 
-class InputHadamard(Method):
+class InputHadamard(MarginalMethod):
     """Every character of at most ``up_to`` attributes is asked for equally often.
 
     Categories are written in ceil(log2) bits.

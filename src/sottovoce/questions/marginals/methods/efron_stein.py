@@ -24,7 +24,7 @@ Hadamard transform included; for powers of two the two are equal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -38,7 +38,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.families import MOST_TICKETS, Block, Signs
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import Floats, Method
+from sottovoce.questions.marginals.method import Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.coefficients import (
     Coefficients,
     LinearFit,
@@ -59,6 +59,7 @@ from sottovoce.questions.marginals.models.signs import (
 )
 from sottovoce.questions.marginals.models.structure import spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -88,9 +89,7 @@ def leaks(work: Workload) -> list[float]:
 class EfronSteinFit(LinearFit):
     """Tables as sums of components, each from the signs that tell of it."""
 
-    def __init__(
-        self, work: Workload, coefficients: Coefficients, options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, work: Workload, coefficients: Coefficients, options: Options) -> None:
         super().__init__(work, coefficients)
         self._weights = [float(each) for each in options["weights"]]
         self._times = [0.0, *(float(each) for each in options["times"])]
@@ -343,7 +342,7 @@ def _allotted(work: Workload) -> tuple[Floats, Floats]:
     return Allotment(work).best()
 
 
-class EfronStein(Method):
+class EfronStein(MarginalMethod):
     """One sign each, as often as the workload uses it; categories are decoded by orthogonal
     components.
 
@@ -357,8 +356,8 @@ class EfronStein(Method):
     def refuse(self, work: Workload, terms: Terms) -> str | None:
         return too_many(work, terms.people)
 
-    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
-        super().settle(work, terms, **options)
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        self.check_options(options)
         allotment = Allotment(work)
         times, weights = _allotted(work)
         for fineness in (FINENESS, 10, 5, 2, 1):
@@ -379,29 +378,23 @@ class EfronStein(Method):
             "times": [int(each) for each in whole],
         }
 
-    def cohorts(
-        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
-    ) -> Signs:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Signs:
         if len(options["times"]) != work.order:
             raise InvalidInput(f"times must be {work.order} numbers, one for each order")
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
         return sign_family(schema, work.names, options["weights"], blocks, epsilon)
 
-    def fit(
-        self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]
-    ) -> EfronSteinFit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> EfronSteinFit:
         return EfronSteinFit(work, Coefficients(aggregate), options)
 
-    def shares(
-        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
-    ) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
         return sign_shares(work.sizes, options["weights"], blocks, parts)
 
     def coefficients(self, work: Workload, part: Places) -> int:
         return sign_count(work.sizes, part)
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         allotment = Allotment(work)
         times = np.array(options["times"], float)
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
@@ -433,14 +426,14 @@ class EfronStein(Method):
             - (1 - mass) / terms.people
         )
 
-    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         shares = ", ".join(f"{share:.0%}" for share in people_shares(work, options))
         return (
             f"{sum(counts(work)):,} signs; of the people {shares} tell one of 1, 2, ... attributes"
         )
 
 
-def people_shares(work: Workload, options: Mapping[str, Any]) -> list[float]:
+def people_shares(work: Workload, options: Options) -> list[float]:
     """The share of the people who tell signs of 1, 2, ... attributes."""
     own = [
         weight * (order - 1)

@@ -7,7 +7,7 @@ h(y) the shares reported. A joint answer is what one person says to several attr
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial, reduce
@@ -28,16 +28,16 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, Method
+from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.coefficients import along, along_rows
 from sottovoce.questions.marginals.models.structure import EVENNESS
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Options = Mapping[str, Any]  # what a plan has settled
 Estimates = tuple[Floats, NDArray[np.int64]]  # (tables, *values) and (tables,)
 
 TOLERANCE = 1e-5  # change of a cell at which EM stops: Omega of cormode2018marginal, section 5.4
@@ -361,7 +361,7 @@ class EmFit(Fit):
         return list((copies * means + prior) / (copies + PRIOR_REPLICATES))
 
 
-class _Split(Method):
+class _Split(MarginalMethod):
     """Everybody is asked every attribute, with an equal part of epsilon."""
 
     is_uniform_start: ClassVar[bool]
@@ -473,8 +473,8 @@ class SplitEM(_Split):
         except InvalidInput as wrong:
             return f"with epsilon/{len(work.names)} for each attribute, {wrong}"
 
-    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
-        super().settle(work, terms, **options)
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        self.check_options(options)
         part = shared(terms.epsilon, len(work.names))
         return {"oracles": [_least_noisy(size, part) for size in work.sizes]}
 

@@ -6,8 +6,7 @@ of K values is 1/K + basis @ means, with a basis of (K, K - 1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from sottovoce.questions.marginals.models.evidence import interactions
 from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import Moments, moments
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import Options
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -39,10 +39,10 @@ class Fourier(SignMethod):
     about: ClassVar[str] = "signs of few attributes, empirical Bayes, maximum entropy"
     source: ClassVar[str] = "docs/marginals.md"
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         return WITHOUT_CLASSES * super().predict(work, terms, options)
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Any) -> SignFit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> SignFit:
         heard = moments(work, aggregate)
         posterior = shrunk_coefficients(work, heard)
         return SignFit(work, heard, posterior, aggregate.people, AT_THE_EDGE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,9 +21,10 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.models.structure import squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class FullFit(Fit):
         return True
 
 
-class Full(Method):
+class Full(MarginalMethod):
     """Everybody reports her cell of the whole table."""
 
     oracle_name: ClassVar[str]
@@ -149,28 +150,24 @@ class Full(Method):
             return str(wrong)
         return None
 
-    def oracle(self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]) -> PureOracle:
+    def oracle(self, work: Workload, epsilon: Decimal, options: Options) -> PureOracle:
         """The oracle for the whole table."""
         made = oracle_by(self.oracle_name, _all_cells(work), epsilon)
         assert isinstance(made, PureOracle)
         return made
 
-    def cohorts(
-        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
-    ) -> Family:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
         return Listed(
             [Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))]
         )
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), aggregate)
 
-    def shares(
-        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
-    ) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         return [1.0] * len(parts)
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         chosen = self.oracle(work, terms.epsilon, options)
         errors: dict[int, float] = {}
         for cells in {work.cells(each) for each in work.sample}:
@@ -179,7 +176,7 @@ class Full(Method):
             errors[cells] = cells * noise.floor + noise.slope
         return float(np.mean([errors[work.cells(each)] for each in work.sample]))
 
-    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         summed = _all_cells(work) // max(work.cells(each) for each in work.sample)
         return f"each cell of a table is the sum of {summed:,} or more noisy cells"
 
@@ -239,15 +236,12 @@ class InputSketch(Full):
     name: ClassVar[str] = "inp-htcms"
     about: ClassVar[str] = "the whole table by a count-mean sketch, Hadamard form"
     source: ClassVar[str] = "cormode2018marginal, appendix B.2"
+    options: ClassVar[tuple[str, ...]] = ("hashes", "width", "salt")
     oracle_name: ClassVar[str] = "hcms"
     most: ClassVar[int] = MOST_SKETCHED
 
-    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
-        unknown = [key for key in options if key not in ("hashes", "width", "salt")]
-        if unknown:
-            raise InvalidInput(
-                f"option {unknown[0]!r} is not one of {self.name}'s (hashes, width, salt)"
-            )
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        self.check_options(options)
         holding = 1 << (_all_cells(work) - 1).bit_length()
         width = power_of_two(
             "width", options.get("width", min(max(holding, WIDTHS[0]), WIDTHS[1])), 2, SKETCH // 2
@@ -256,14 +250,12 @@ class InputSketch(Full):
         salt = whole("salt", options.get("salt", _salt(work)), 0, LARGEST_SALT)
         return {"hashes": hashes, "width": width, "salt": str(salt)}
 
-    def oracle(
-        self, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
-    ) -> HadamardCountMeanSketch:
+    def oracle(self, work: Workload, epsilon: Decimal, options: Options) -> HadamardCountMeanSketch:
         made = oracle(self.oracle_name, size=_all_cells(work), epsilon=epsilon, **options)
         assert isinstance(made, HadamardCountMeanSketch)
         return made
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         chosen = self.oracle(work, terms.epsilon, options)
         # the spread of a sum, added up over the cells of a table: all cells' squares, each table's
         # own
@@ -287,7 +279,7 @@ def _salt(work: Workload) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-FULL: tuple[Method, ...] = (
+FULL: tuple[MarginalMethod, ...] = (
     InputRandomizedResponse(),
     InputPreferentialSampling(),
     InputLocalHashing(),

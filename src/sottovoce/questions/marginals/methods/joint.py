@@ -38,11 +38,11 @@ from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, completed,
 from sottovoce.questions.marginals.models.loglinear import maximum_entropy
 from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import Options
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Options = Mapping[str, Any]  # what a plan has settled
 Product = tuple[tuple[int, int], ...]  # (axis, contrast) of each factor
 
 MOST_JOINT = 1 << 20  # cells up to which one table of all attributes is fitted

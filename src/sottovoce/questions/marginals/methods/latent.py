@@ -6,14 +6,14 @@ that of all, a corner every one, a star those of the first sign with each other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.protocol.families import Block, Family
 from sottovoce.protocol.families.base import MOST_COHORTS
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import Fit, Method
+from sottovoce.questions.marginals.method import Fit, MarginalMethod
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
 from sottovoce.questions.marginals.models.sharpness import predicted_error, triple_information
 from sottovoce.questions.marginals.models.signfit import SignFit
@@ -29,12 +29,12 @@ from sottovoce.questions.marginals.models.signs import (
     sign_shares,
 )
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Options = Mapping[str, Any]  # what a plan has settled
 Shares = dict[tuple[str, int], float]  # of the people, by the shape and order of what they report
 
 # Epsilons between which the collection changes.
@@ -98,7 +98,7 @@ def _can_be_named(work: Workload, shares: Shares) -> bool:
     return cohorts < MOST_COHORTS
 
 
-class SignMethod(Method):
+class SignMethod(MarginalMethod):
     """What methods that collect signs share: who is asked what, and the error to expect."""
 
     def refuse(self, work: Workload, terms: Terms) -> str | None:
@@ -109,13 +109,13 @@ class SignMethod(Method):
             return f"its attributes have {signs:,} signs, more than {MAX_MODEL_SIGNS}"
         return None
 
-    def settle(self, work: Workload, terms: Terms, **options: Any) -> dict[str, Any]:
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         """Weights of attributes and blocks of shapes, as :func:`sign_options` has them.
 
         Three or four attributes at once are asked only if reports can name so many cohorts and
         their triples will be known well enough; else singles and pairs are.
         """
-        super().settle(work, terms, **options)
+        self.check_options(options)
         weights = attribute_weights(work.sizes)
         shares = collection(terms.epsilon, work)
         chosen = sign_options(weights, shared_out(work, weights, shares))

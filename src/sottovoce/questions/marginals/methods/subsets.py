@@ -4,12 +4,12 @@ shared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from itertools import combinations
 from math import comb, prod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from sottovoce.protocol.families import Family, Listed, Subsets
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
-from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ class SubsetsFit(Fit):
         return bool(self._heard(part))
 
 
-class PerTable(Method):
+class PerTable(MarginalMethod):
     """Every table of the workload has a cohort of its own, whose people report its cell."""
 
     oracle_name: ClassVar[str]
@@ -306,21 +307,17 @@ class PerTable(Method):
             return str(wrong)
         return None
 
-    def cohorts(
-        self, schema: Schema, work: Workload, epsilon: Decimal, options: Mapping[str, Any]
-    ) -> Family:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
         if work.sets is None:
             return Subsets(schema, work.names, work.order, self.oracle_name, epsilon, oracle_by)
         encodings = [Cells.of(schema, *work.attributes(each)) for each in work.sets]
         asks = [Ask(each, oracle_by(self.oracle_name, each.size, epsilon)) for each in encodings]
         return Listed([Cohort((ask,)) for ask in asks])
 
-    def fit(self, work: Workload, aggregate: Aggregate, options: Mapping[str, Any]) -> Fit:
+    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return SubsetsFit(work, Views(work), aggregate)
 
-    def shares(
-        self, work: Workload, options: Mapping[str, Any], parts: Sequence[Places]
-    ) -> list[float]:
+    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
         if work.sets is not None:
             return view_shares(work.sets, parts)
         # of the sets of k attributes, those that hold r given ones:  C(d - r, k - r) / C(d, k)
@@ -331,7 +328,7 @@ class PerTable(Method):
         ]
         return [holding / comb(count, order) for holding in inside]
 
-    def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
+    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         views = None if work.sets is None else Views(work)
         oracles: dict[int, Oracle] = {}
         errors = []
@@ -353,7 +350,7 @@ class PerTable(Method):
             )
         return float(np.mean(errors))
 
-    def reason(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> str:
+    def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         return f"each of {work.count:,} tables is told by {terms.people // work.count:,} people"
 
 
@@ -401,7 +398,7 @@ class AllMarginals(PerTable):
     most: ClassVar[int] = MOST_NUMBERS
 
 
-PER_TABLE: tuple[Method, ...] = (
+PER_TABLE: tuple[MarginalMethod, ...] = (
     MarginalRandomizedResponse(),
     MarginalPreferentialSampling(),
     MarginalHadamard(),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -13,15 +13,14 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.models.structure import spread
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.questions.method import Options
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
-
-Options = Mapping[str, Any]  # what a plan has settled
 
 
 class UniformFit(Fit):
@@ -54,7 +53,7 @@ class UniformFit(Fit):
         return False
 
 
-class Uniform(Method):
+class Uniform(MarginalMethod):
     """The uniform table, whatever people say.
 
     A plan needs an ask, so one attribute is asked and not used.
