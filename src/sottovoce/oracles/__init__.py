@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from sottovoce.ground.arguments import whole
@@ -116,6 +117,7 @@ def oracle(name: str, *, size: int, epsilon: Any, **options: Any) -> Oracle:
     return kind.build(size, exact, **options)
 
 
+@cache
 def options_of(name: str) -> tuple[str, ...]:
     """The options that an oracle takes beside size and epsilon."""
     build = _best if name == ADAPTIVE else find(name).build

@@ -390,15 +390,18 @@ class Joint(Calm):
             if domain.largest_view(size) > MOST_CELLS:
                 break
             by_error: dict[float, tuple[Places, ...]] = {}
+            is_tried = False
             for design in self._designs(work, size, limit):
                 if not is_sure(work, design, terms.people):
                     unsure.append(design)
                     continue
-                parts = self.expected(work, terms, design)
-                by_error[parts.noise + parts.reconstruction] = design
-            if not by_error:
+                is_tried = True
+                parts = self.expected(work, terms, design, 2 * best_error)
+                if parts is not None:
+                    by_error[parts.error] = design
+            if not is_tried:
                 continue
-            error = min(by_error)
+            error = min(by_error, default=np.inf)
             if error > 2 * best_error:
                 break  # larger views only bring more noise
             if error < best_error:
