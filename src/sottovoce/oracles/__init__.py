@@ -132,8 +132,9 @@ def _best(size: int, epsilon: Decimal, bytes: int = DEFAULT_BYTES, target: str =
         raise InvalidInput(f"target ({target}) must be one of {', '.join(TARGETS)}")
     choices = []
     for name in ("grr", "ss", "oue", "olh", "hr", "hrr", "olh-seeded"):
-        if size <= find(name).largest:
-            choice = oracle(name, size=size, epsilon=epsilon)
+        kind = find(name)
+        if size <= kind.largest:
+            choice = kind.build(size, epsilon)
             if choice.layout.bytes <= bytes:
                 choices.append(choice)
     if not choices:

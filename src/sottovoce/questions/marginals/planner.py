@@ -94,8 +94,9 @@ def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Ran
 def best(work: Workload, terms: Terms) -> Choice:
     """The method to choose, with its settled options: ``best_of(ranking(work, terms, CHOOSABLE))``.
 
-    Methods that are sure to err more than one that is all but sure to hear of every table can be
-    neither of the two that :func:`best_of` takes, so nobody asks by how much.
+    The first of the two that :func:`best_of` looks at has the least error; the second is sure to
+    hear of every table, and is taken up to so many times that error. So nobody asks how much a
+    method errs that is sure to err more than one of which the same is known.
     """
     most = inf
     choices = []
@@ -104,8 +105,9 @@ def best(work: Workload, terms: Terms) -> Choice:
         if choice is None:
             continue
         choices.append(choice)
-        if not choice.left_out and choice.unheard <= MOST_UNHEARD:
-            most = min(most, choice.error)
+        if not choice.left_out:
+            is_sure = choice.unheard <= MOST_UNHEARD
+            most = min(most, choice.error if is_sure else MOST_DEARER * choice.error)
     return best_of(sorted(choices, key=_by_error))
 
 

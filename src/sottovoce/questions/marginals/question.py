@@ -148,8 +148,8 @@ class Marginals(Question):
 
     def settled(self, schema: Schema, terms: Terms) -> Marginals:
         work = self.work(schema)
-        if max(work.cells(each) for each in work.sample) > MOST_CELLS:
-            largest = max(work.cells(each) for each in work.sample)
+        largest = max(work.sample_cells)
+        if largest > MOST_CELLS:
             raise InvalidInput(
                 f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}"
             )

@@ -93,9 +93,14 @@ class Workload:
         )
 
     @cached_property
+    def sample_cells(self) -> tuple[int, ...]:
+        """How many cells each table of the sample has."""
+        return tuple(self.cells(each) for each in self.sample)
+
+    @cached_property
     def mean_cells(self) -> float:
         """How many cells a table has, on average."""
-        return sum(self.cells(each) for each in self.sample) / len(self.sample)
+        return sum(self.sample_cells) / len(self.sample)
 
     @cached_property
     def parts(self) -> tuple[Places, ...]:

@@ -25,6 +25,7 @@ from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
 from sottovoce.questions.marginals.method import Fit, Floats, Method, Offer
+from sottovoce.questions.marginals.methods.view_bounds import AlikeViews
 from sottovoce.questions.marginals.methods.view_predictions import Expected, Tables, expected
 from sottovoce.questions.marginals.methods.views import (
     Reconstruction,
@@ -330,12 +331,28 @@ class Calm(Method):
         return parts.error
 
     def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
+        if self._errs_more(work, terms, most):
+            return None
         options = self.settle(work, terms)
         if most < inf and self.coverage(work, options).left_out:
             return None
         views = tuple(tuple(view) for view in options["views"])
         parts = self.expected(work, terms, views, most)
         return None if parts is None else Offer(options, parts.error)
+
+    def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
+        """Whether any views that hold every table's pairs are sure to err more than ``most``."""
+        domain = self.domain(work)
+        is_alike = len(set(domain.sizes)) == 1 and work.sets is None and domain.order > 1
+        if most == inf or not is_alike:
+            return False
+        widest = max(
+            width for width in range(2, domain.points + 1) if domain.largest_view(width) <= MOST_CELLS
+        )
+        # those that are drawn, or as few as hold all points; then one for each part at most
+        most_views = max(MOST_BLOCKS, domain.points) + len(work.parts)
+        alike = AlikeViews(work, terms.people, lambda cells: self.oracle(cells, terms.epsilon), widest, most_views)
+        return alike.err_more(lambda longest: self.tables(work, longest), most)
 
     def expected(
         self, work: Workload, terms: Terms, views: Views, most: float = inf
@@ -351,7 +368,7 @@ class Calm(Method):
 
     def tables(self, work: Workload, longest: int) -> Tables:
         """The workload's tables, for views of up to ``longest`` points."""
-        return _tables(work, longest)
+        return _tables(work, min(longest, work.order))
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         views = options["views"]

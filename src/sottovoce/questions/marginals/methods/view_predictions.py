@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import comb, inf, prod
 
 import numpy as np
@@ -92,9 +93,10 @@ class Tables:
         tables = sample[::step]
         points = len(sizes)
         order = max(len(table) for table in tables)
-        members = np.full((order, len(tables)), points)
-        for column, table in enumerate(tables):
-            members[: len(table), column] = table
+        lengths = np.array([len(table) for table in tables])
+        rows = np.full((len(tables), order), points)
+        rows[np.arange(order) < lengths[:, None]] = list(chain.from_iterable(tables))
+        members = rows.T
         values = np.array([*sizes, 1])
         # E[sum f^2] = (a + 1) / (K a + 1) for a Dirichlet law of parameter a over K values
         masses = (EVENNESS + 1) / (values * EVENNESS + 1)
@@ -179,7 +181,7 @@ def expected(
     parts = _unrepaired(tables, views, shares)
     total = sum(noise for _, noise in parts.by_shape)
     kept = 0.0  # of the total, by repair
-    limit = _noise_within(most - parts.reconstruction)
+    limit = noise_within(most - parts.reconstruction)
     if not parts.by_shape:
         return _repaired(parts, 1.0)
     # small shapes first: the large ones take longer, and may not be needed
@@ -196,7 +198,7 @@ def _repaired(parts: Unrepaired, kept: float) -> Expected:
     return Expected(left * SATURATION / (left + SATURATION), parts.reconstruction)
 
 
-def _noise_within(most: float) -> float:
+def noise_within(most: float) -> float:
     """The noise, less what repair takes away, that leaves an error of ``most`` when it saturates."""
     # x s/(x + s) = m  for  x = m s/(s - m)
     if most >= SATURATION:
