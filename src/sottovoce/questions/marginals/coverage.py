@@ -99,8 +99,8 @@ def together(views: Sequence[Places], points: int) -> NDArray[np.int64]:
     [[2, 1, 1], [1, 1, 0], [1, 0, 1]]
     """
     holds = np.zeros((len(views), points))
-    sizes = [len(view) for view in views]
-    holds[np.repeat(np.arange(len(views)), sizes), list(chain.from_iterable(views))] = 1
+    rows = np.repeat(np.arange(len(views)), [len(view) for view in views])
+    holds[rows, np.fromiter(chain.from_iterable(views), np.int64, len(rows))] = 1
     return np.asarray((holds.T @ holds).astype(np.int64))
 
 

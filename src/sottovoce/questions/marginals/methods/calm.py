@@ -23,9 +23,16 @@ from sottovoce.oracles import Oracle, oracle
 from sottovoce.protocol.encodings import Cells, Encoding
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
+from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import Fit, Floats, Method, Offer
 from sottovoce.questions.marginals.methods.view_bounds import AlikeViews
+from sottovoce.questions.marginals.methods.view_designs import (
+    Views,
+    covering,
+    is_sure,
+    surest,
+    views_coverage,
+)
 from sottovoce.questions.marginals.methods.view_predictions import Expected, Tables, expected
 from sottovoce.questions.marginals.methods.views import (
     Reconstruction,
@@ -44,7 +51,6 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 Options = Mapping[str, Any]  # what a plan has settled
-Views = tuple[Places, ...]  # sets of points of the domain
 
 THETA = "0.001"  # the error that noise or sampling alone may bring, unless a plan says otherwise
 MOST_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
@@ -122,41 +128,6 @@ def printed_oracle(size: int, epsilon: Decimal) -> Oracle:
 def half_sum_oracle(size: int, epsilon: Decimal) -> Oracle:
     """The oracle whose half sums vary least, among those with a small report (docs/errata, 14)."""
     return oracle("adaptive", size=size, epsilon=epsilon, target="half-sum")
-
-
-def views_coverage(work: Workload, views: Sequence[Places]) -> Coverage:
-    """Which attributes and pairs of the workload's tables lie in views."""
-    return Coverage(work.parts, tuple(view_shares(views, work.parts)))
-
-
-def covering(work: Workload, size: int) -> Views:
-    """Views of up to ``size`` attributes that hold every pair of the workload's tables."""
-    points = len(work.sizes)
-    design = None
-    if work.sets is None and work.order > 1:  # every pair is in some table: a covering design
-        design = cover(points, size, 2)
-    return design or completed(points, size, (), work.parts)
-
-
-def is_sure(work: Workload, views: Sequence[Places], people: int) -> bool:
-    """Whether people are enough for all views.
-
-    Then every pair that the views hold is all but sure to be heard of.
-    """
-    if len(views) > people:
-        return False
-    return views_coverage(work, views).unheard(people) <= MOST_UNHEARD
-
-
-def surest(work: Workload, designs: Sequence[Views], people: int) -> Views | None:
-    """Of designs that are not too large, the one with the fewest pairs heard from nobody."""
-    limit = min(people, MOST_BLOCKS)
-    fitting = [views for views in designs if len(views) <= limit]
-
-    def unheard(views: Views) -> float:
-        return views_coverage(work, views).unheard(people)
-
-    return min(fitting, key=unheard, default=None)
 
 
 @lru_cache(maxsize=32)
@@ -341,18 +312,33 @@ class Calm(Method):
         return None if parts is None else Offer(options, parts.error)
 
     def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
-        """Whether any views that hold every table's pairs are sure to err more than ``most``."""
-        domain = self.domain(work)
-        is_alike = len(set(domain.sizes)) == 1 and work.sets is None and domain.order > 1
-        if most == inf or not is_alike:
+        """Whether all views that it may choose are sure to err more than ``most``.
+
+        Those alone count that leave out nothing. False if that takes choosing them.
+        """
+        if most == inf or work.order != 2 or not AlikeViews.fits(work):
             return False
-        widest = max(
-            width for width in range(2, domain.points + 1) if domain.largest_view(width) <= MOST_CELLS
-        )
-        # those that are drawn, or as few as hold all points; then one for each part at most
-        most_views = max(MOST_BLOCKS, domain.points) + len(work.parts)
-        alike = AlikeViews(work, terms.people, lambda cells: self.oracle(cells, terms.epsilon), widest, most_views)
-        return alike.err_more(lambda longest: self.tables(work, longest), most)
+        domain = self.domain(work)
+        points = domain.points
+        alike = self._alike(work, terms)
+        tables = self.tables(work, work.order)
+        widths = [
+            width for width in range(2, points + 1) if domain.largest_view(width) <= MOST_CELLS
+        ]
+        if widths[-1] == points:
+            widths.pop()
+            if not alike.err_more(tables, [points], 1, most):
+                return False
+        # those that are drawn, or as few as hold all points, and then one for each part
+        most_views = max(self._limit(terms), points) + len(work.parts)
+        return not widths or alike.err_more(tables, widths, most_views, most)
+
+    def _limit(self, terms: Terms) -> int:
+        """How many views are drawn at most, unless a plan says otherwise."""
+        return min(MOST_BLOCKS, terms.people, max(1, int(Fraction(THETA) * terms.people)))
+
+    def _alike(self, work: Workload, terms: Terms) -> AlikeViews:
+        return AlikeViews(work, terms.people, lambda cells: self.oracle(cells, terms.epsilon))
 
     def expected(
         self, work: Workload, terms: Terms, views: Views, most: float = inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, product
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -112,23 +113,28 @@ class CalmBinary(Calm):
 
         The bits of one attribute are tied more than two attributes, which predictions leave out.
         """
-        whole = Calm()
-        usual = 0.0
-        if whole.refuse(work, terms) is None:
-            usual = whole.predict(work, terms, whole.settle(work, terms))
+        usual = self._usual(work, terms, inf)
+        assert usual is not None  # no error is more than any
         return max(usual, super().predict(work, terms, options))
 
     def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
-        whole = Calm()
-        usual = 0.0
-        if whole.refuse(work, terms) is None:
-            views = tuple(tuple(view) for view in whole.settle(work, terms)["views"])
-            parts = whole.expected(work, terms, views, most)
-            if parts is None:
-                return None
-            usual = parts.error
+        usual = self._usual(work, terms, most)
+        if usual is None:
+            return None
         found = super().offer(work, terms, most)
         return None if found is None else Offer(found.options, max(usual, found.error))
+
+    def _usual(self, work: Workload, terms: Terms, most: float) -> float | None:
+        """Calm's error, 0 if it does not fit; None if it is more than ``most``."""
+        whole = Calm()
+        if whole.refuse(work, terms) is not None:
+            return 0.0
+        views = tuple(tuple(view) for view in whole.settle(work, terms)["views"])
+        parts = whole.expected(work, terms, views, most)
+        return None if parts is None else parts.error
+
+    def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
+        return False
 
     def tables(self, work: Workload, longest: int) -> Tables:
         return _bit_tables(work, longest)

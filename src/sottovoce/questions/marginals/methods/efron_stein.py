@@ -59,6 +59,7 @@ from sottovoce.questions.marginals.models.signs import (
     sign_shares,
 )
 from sottovoce.questions.marginals.models.structure import spread, squared_mass
+from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
 
@@ -358,7 +359,8 @@ class Allotment:
         def loss(values: Floats) -> float:
             return float(np.log(self.error(*split(values))))
 
-        found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": 60})
+        with one_thread():
+            found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": 60})
         return split(found.x)
 
 

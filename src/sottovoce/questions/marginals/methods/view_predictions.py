@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from sottovoce.postprocessing.consistency import norm_subs
 from sottovoce.questions.marginals.method import Floats
-from sottovoce.questions.marginals.models.designs import Integers, all_sets, ranks
+from sottovoce.questions.marginals.models.designs import all_sets, ranks
 from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE
-from sottovoce.questions.marginals.workload import Places
+from sottovoce.questions.marginals.workload import Integers, Places
 
 Words = NDArray[np.uint64]
 Shape = tuple[int, ...]
@@ -207,9 +207,7 @@ def noise_within(most: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _unrepaired(
-    tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...]
-) -> Unrepaired:
+def _unrepaired(tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...]) -> Unrepaired:
     """The noise of the parts of tables that views hold, and what is missed of the others."""
     weights = _weights(tables, views, shares)
     sizes, masses = tables.sizes, tables.masses
@@ -233,9 +231,7 @@ def _unrepaired(
     return Unrepaired(noise / number, reconstruction / number, _by_shape(tables, weights))
 
 
-def _weights(
-    tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...]
-) -> list[Floats]:
+def _weights(tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...]) -> list[Floats]:
     """For each level the weights of its sets in all views, (sets, tables); 0 if none holds a set.
 
     Views are bits of words, so that those that hold a set are found by a few operations. Views of

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.questions.marginals.coverage import together
-from sottovoce.questions.marginals.workload import Places
-
-Integers = NDArray[np.int64]
+from sottovoce.questions.marginals.workload import Integers, Places, random_sets
 
 MOST_BLOCKS = 4096  # of a design
 MOST_TARGETS = 1 << 17  # sets that a design has to cover, before the search gives up
@@ -123,12 +121,14 @@ def _best_blocks(points: int, size: int, strength: int, most: int) -> list[Place
     """The best of all blocks each time: the gain of every block is kept up to date."""
     targets = comb(points, strength)  # sets to cover, numbered in lexicographic order
     blocks = all_sets(points, size)  # (blocks, size)
-    covered = ranks(blocks, points, strength)  # (blocks, sets in a block): numbers of sets
-    sets_per_block = covered.shape[1]
-    # the inverse: a set lies in equally many blocks, which come in order
-    kind = np.uint16 if targets <= 1 << 16 else np.int64  # short numbers are sorted by their digits
-    incidences = np.argsort(covered.ravel().astype(kind), kind="stable")
-    holders = (incidences // sets_per_block).reshape(targets, -1)  # (targets, blocks with each)
+    # numbers of the sets that each block holds, (sets in a block, blocks); in few bytes, which makes
+    # them quick to sort
+    kind = np.uint16 if targets <= 1 << 16 else np.int64
+    covered = ranks(blocks, points, strength).T.astype(kind)
+    sets_per_block = len(covered)
+    # the inverse, (targets, blocks with each): a set lies in equally many blocks
+    incidences = np.argsort(covered.ravel(), kind="stable")
+    holders = (incidences % len(blocks)).reshape(targets, -1)
     gains = np.full(len(blocks), sets_per_block, np.int32)  # sets of each block still open
     is_open = np.ones(targets, bool)
     left = targets
@@ -138,7 +138,8 @@ def _best_blocks(points: int, size: int, strength: int, most: int) -> list[Place
             return None
         best = int(gains.argmax())
         chosen.append(tuple(blocks[best].tolist()))
-        newly_covered = covered[best][is_open[covered[best]]]
+        inside = covered[:, best]
+        newly_covered = inside[is_open[inside]]
         for target in newly_covered.tolist():
             gains[holders[target]] -= 1
         is_open[newly_covered] = False
@@ -165,6 +166,12 @@ def all_sets(points: int, size: int) -> Integers:
 
 
 @lru_cache(maxsize=64)
+def _columns(size: int, strength: int) -> Integers:
+    """The sets of ``strength`` places in a block, (sets in a block, strength)."""
+    return all_sets(size, strength)
+
+
+@lru_cache(maxsize=64)
 def _binomials(points: int, most: int) -> Integers:
     """C(row, column) for rows below ``points`` and columns up to ``most``."""
     out = np.zeros((points, most + 1), np.int64)
@@ -187,16 +194,19 @@ def ranks(blocks: Integers, points: int, strength: int) -> Integers:
     """
     # before c_1 < ... < c_t come  C(v, t) - 1 - sum over i of C(v - 1 - c_i, t + 1 - i)
     choose = _binomials(points, strength)
-    columns = all_sets(blocks.shape[1], strength)  # (sets in a block, strength)
-    out = np.full((len(blocks), len(columns)), comb(points, strength) - 1, np.int64)
-    after = points - 1 - blocks  # points beyond each one, (blocks, size)
+    columns = _columns(blocks.shape[1], strength)  # (sets in a block, strength)
+    out = np.full((len(columns), len(blocks)), comb(points, strength) - 1, np.int64)
+    after = points - 1 - blocks.T  # points beyond each one, (size, blocks)
     for position in range(strength):
-        out -= choose[:, strength - position][after[:, columns[:, position]]]
-    return out
+        terms = choose[:, strength - position][after]  # (size, blocks)
+        out -= terms[columns[:, position]]
+    return out.T
 
 
 def _grown_blocks(points: int, size: int, strength: int, most: int) -> list[Places] | None:
     """Each block grows from the first set not yet covered, by the point that adds the most."""
+    if strength == 2:
+        return _grown_from_pairs(points, size, most)
     targets = all_sets(points, strength)
     is_open = np.ones(len(targets), bool)
     chosen: list[Places] = []
@@ -223,6 +233,42 @@ def _grown_blocks(points: int, size: int, strength: int, most: int) -> list[Plac
         is_open[ranks(np.array([block]), points, strength)] = False
 
 
+def _grown_from_pairs(points: int, size: int, most: int) -> list[Places] | None:
+    """The same for pairs, whose gains are sums of rows of a matrix."""
+    is_open = ~np.eye(points, dtype=bool)  # pairs not yet covered, (points, points)
+    chosen: list[Places] = []
+    for pair in combinations(range(points), 2):
+        if not is_open[pair]:
+            continue
+        if len(chosen) == most:
+            return None
+        block = _widened(pair, size, is_open, is_filled=True)
+        chosen.append(block)
+        is_open[np.ix_(block, block)] = False
+    return chosen
+
+
+def _widened(block: Places, size: int, is_open: NDArray[np.bool_], *, is_filled: bool) -> Places:
+    """A block with more points, each time the one that adds the most open pairs.
+
+    Args:
+        block: What it begins with.
+        size: How many points it may have.
+        is_open: Pairs that are to be added, (points, points).
+        is_filled: Whether points join that add nothing.
+    """
+    members = list(block)
+    gains = is_open[members].sum(axis=0)  # open pairs that a point would add, (points,)
+    while len(members) < size:
+        gains[members] = -1
+        best = int(gains.argmax())
+        if gains[best] < (0 if is_filled else 1):
+            break
+        gains += is_open[best]
+        members.append(best)
+    return tuple(sorted(members))
+
+
 def _completions(
     subsets: Sequence[Sequence[int]],
     points: int,
@@ -238,7 +284,7 @@ def _completions(
     sets[:, :, width] = np.arange(points)
     sets.sort(axis=2)
     numbers = ranks(sets.reshape(count * points, width + 1), points, width + 1)
-    return is_open[numbers].reshape(count, points).sum(0)
+    return np.asarray(is_open[numbers].reshape(count, points).sum(axis=0))
 
 
 def completed(
@@ -268,17 +314,9 @@ def completed(
     for part in missing:
         if not is_open[part[0], part[-1]]:
             continue
-        block = list(part)
-        gains = is_open[block].sum(0)  # open pairs that a point would add, (points,)
-        while len(block) < size:
-            gains[block] = 0
-            best = int(gains.argmax())
-            if not gains[best]:
-                break  # a wider view would only bring more noise
-            gains += is_open[best]
-            block.append(best)
-        block.sort()
-        added.append(tuple(block))
+        # a view that is wider than it needs to be would only bring more noise
+        block = _widened(part, size, is_open, is_filled=False)
+        added.append(block)
         is_open[np.ix_(block, block)] = False
     return tuple(sorted({*views, *added}))
 
@@ -319,7 +357,8 @@ def drawn(points: int, size: int, count: int) -> tuple[Places, ...]:
         return tuple(combinations(range(points), size))
     draws = np.random.Generator(np.random.PCG64([points, size, count]))
     candidates = [_drawn(points, size, count, draws) for _ in range(VIEW_DRAWS)]
-    return max(candidates, key=lambda views: _evenness(views, points))
+    best = max(candidates, key=lambda views: _evenness(views, points))
+    return tuple(sorted(best))
 
 
 def _drawn(
@@ -327,7 +366,7 @@ def _drawn(
     size: int,
     count: int,
     draws: np.random.Generator,
-) -> tuple[Places, ...]:
+) -> list[Places]:
     """One random choice of ``count`` different sets that hold every point."""
     shuffled = draws.permutation(points).tolist()
     chosen: set[Places] = set()
@@ -339,38 +378,15 @@ def _drawn(
     if comb(points, size) <= 4 * count:
         others = [view for view in combinations(range(points), size) if view not in chosen]
         picked = draws.choice(len(others), count - len(chosen), replace=False)
-        return tuple(sorted([*chosen, *(others[number] for number in picked)]))
+        return [*chosen, *(others[number] for number in picked.tolist())]
     while len(chosen) < count:
         missing = count - len(chosen)  # as many are needed at least
         chosen.update(map(tuple, random_sets(points, size, missing, draws).tolist()))
-    return tuple(sorted(chosen))
+    return list(chosen)
 
 
-def random_sets(points: int, size: int, count: int, draws: np.random.Generator) -> Integers:
-    """Random sets of ``size`` points, some of them perhaps alike.
-
-    The same sets, and the same generator afterwards, as by ``count`` calls of
-    ``draws.choice(points, size, replace=False)``, in a fraction of the time.
-
-    Returns:
-        Increasing points, (count, size).
-    """
-    # Floyd's algorithm: the j-th point is drawn from 0 ... v - s + j; if it is there already, the
-    # last of these numbers is taken, which cannot be there yet
-    last = np.arange(points - size, points)
-    order = np.arange(size - 1, 0, -1)  # ``choice`` draws the order as well, which sets have not
-    limits = np.broadcast_to(np.concatenate([last, order]), (count, 2 * size - 1))
-    numbers = draws.integers(0, limits, endpoint=True)
-    members = numbers[:, :size]
-    for column in range(1, size):
-        before = members[:, :column]
-        is_there = (before == members[:, column, None]).any(axis=1)
-        members[is_there, column] = last[column]
-    return np.sort(members, axis=1)
-
-
-def _evenness(views: tuple[Places, ...], points: int) -> tuple[int, int]:
+def _evenness(views: list[Places], points: int) -> tuple[int, int]:
     """How many pairs some views hold, and how often the rarest point."""
     times = together(views, points)
-    pairs = np.count_nonzero(np.triu(times, 1))
+    pairs = int(np.count_nonzero(np.triu(times, 1)))
     return pairs, int(times.diagonal().min())
