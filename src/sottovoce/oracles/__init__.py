@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from sottovoce.ground.arguments import whole
@@ -178,6 +179,7 @@ def oracle_with(name: str, size: int, epsilon: Any, options: Mapping[str, Any]) 
     return kind.build(size, exact, **options)
 
 
+@cache
 def options_of(name: str) -> tuple[str, ...]:
     """The options that an oracle takes beside size and epsilon."""
     build = _best if name == ADAPTIVE else find(name).build
@@ -192,8 +194,9 @@ def _best(size: int, epsilon: Decimal, bytes: int = DEFAULT_BYTES, target: str =
         raise InvalidInput(f"target ({target}) must be one of {', '.join(TARGETS)}")
     choices = []
     for name in ("grr", "ss", "oue", "olh", "hr", "hrr", "olh-seeded"):
-        if size <= find(name).largest:
-            choice = oracle(name, size=size, epsilon=epsilon)
+        kind = find(name)
+        if size <= kind.largest:
+            choice = kind.build(size, epsilon)
             if choice.layout.bytes <= bytes:
                 choices.append(choice)
     if not choices:

@@ -70,8 +70,8 @@ class SubsetSelection(PureOracle, SummedOracle):
 
     @property
     def exact_q(self) -> Fraction:
-        p, w = self.exact_p, self.chosen
-        return (p * (w - 1) + (1 - p) * w) / (self.size - 1)
+        # p (w - 1) + (1 - p) w = w - p  of the other values are members
+        return (self.chosen - self.exact_p) / (self.size - 1)
 
     @property
     def worst_ratio(self) -> Fraction:

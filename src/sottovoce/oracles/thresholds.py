@@ -8,6 +8,7 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from sottovoce.ground.entropy import WHOLE
@@ -55,6 +56,7 @@ def shared(epsilon: Decimal, parts: int) -> Decimal:
     )
 
 
+@lru_cache(maxsize=256)
 def exp(exponent: Decimal | Fraction) -> Fraction:
     """e to the power of ``exponent``, to a hundred digits, as a fraction to go on with exactly."""
     exact = Fraction(exponent)

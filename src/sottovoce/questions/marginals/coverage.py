@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb, exp, log1p
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.questions.marginals.workload import Places, Workload
 
@@ -52,11 +55,14 @@ class Coverage:
         """Of the coefficients that are asked, the expected number nobody is heard on, since cohorts
         are drawn.
         """
-        # (1 - share/count)^people for each coefficient
-        each = [
-            (share / count, count) for share, count in zip(self.shares, self._counts, strict=True)
-        ]
-        return sum(count * exp(people * log1p(-share)) for share, count in each if 0 < share < 1)
+        # (1 - share/count)^people for each coefficient; parts of the same share and count are alike
+        alike = Counter(zip(self.shares, self._counts, strict=True))
+        total = 0.0
+        for (share, count), parts in alike.items():
+            each = share / count
+            if 0 < each < 1:
+                total += parts * count * exp(people * log1p(-each))
+        return total
 
     @property
     def asked(self) -> int:
@@ -79,11 +85,23 @@ def view_shares(views: Sequence[Places], sets: Sequence[Places]) -> list[float]:
     """The share of the people for each attribute or pair, if one cohort reports each view and all
     are alike.
     """
-    times: Counter[Places] = Counter()
-    for view in views:
-        times.update((place,) for place in view)
-        times.update(combinations(view, 2))
-    return [times[own] / len(views) for own in sets]
+    points = 1 + max(max(own) for own in chain(views, sets))
+    times = together(views, points) / len(views)  # (points, points)
+    ends = np.array([(own[0], own[-1]) for own in sets]).reshape(-1, 2)  # of an attribute: itself
+    shares: list[float] = times[ends[:, 0], ends[:, 1]].tolist()
+    return shares
+
+
+def together(views: Sequence[Places], points: int) -> NDArray[np.int64]:
+    """How many views hold two points, and on the diagonal one, (points, points).
+
+    >>> together([(0, 1), (0, 2)], 3).tolist()
+    [[2, 1, 1], [1, 1, 0], [1, 0, 1]]
+    """
+    holds = np.zeros((len(views), points))
+    rows = np.repeat(np.arange(len(views)), [len(view) for view in views])
+    holds[rows, np.fromiter(chain.from_iterable(views), np.int64, len(rows))] = 1
+    return np.asarray((holds.T @ holds).astype(np.int64))
 
 
 def named(work: Workload, parts: Sequence[Places]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,13 @@ class Fit(ABC):
         return float(self.is_heard(part))
 
 
+class Offer(NamedTuple):
+    """What a method would do, and the squared error of a table that it is predicted to make."""
+
+    options: dict[str, Any]
+    error: float
+
+
 class MarginalMethod(Method[Workload]):
     """A way to collect and estimate marginals.
 
@@ -84,6 +91,25 @@ class MarginalMethod(Method[Workload]):
     @abstractmethod
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         """The expected sum of squared errors of one of the workload's tables."""
+
+    def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
+        """Its settled options and predicted error, for a planner that has something to compare.
+
+        A method whose options or prediction take long need not find them, if it can tell sooner
+        that a planner will not want them.
+
+        Args:
+            work: The tables asked for.
+            terms: Epsilon and the number of people.
+            most: The error of a plan that asks for every table; infinite if there is none yet.
+
+        Returns:
+            The offer; None if it is sure to err by more than ``most``, or if it leaves out a table
+            and ``most`` is finite.
+        """
+        options = self.settle(work, terms)
+        error = self.predict(work, terms, options)
+        return None if error > most else Offer(options, error)
 
     @abstractmethod
     def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:

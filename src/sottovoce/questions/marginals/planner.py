@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 from sottovoce.ground.errors import InvalidInput
@@ -12,11 +12,14 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD
 from sottovoce.questions.marginals.method import MarginalMethod
 from sottovoce.questions.marginals.methods import METHODS
+from sottovoce.questions.marginals.methods.latent import Latent
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.prediction import Rank
 
 CHOOSABLE = tuple(method for method in METHODS if not method.is_baseline)
 BASELINES = tuple(method for method in METHODS if method.is_baseline)
+# the one that mostly wins comes first, so that most others need not be settled
+SEARCHED = sorted(CHOOSABLE, key=lambda method: method.name != Latent.name)
 # times the squared error, for a method that is sure to hear of every table where others are not
 MOST_DEARER = 2.0
 
@@ -41,24 +44,36 @@ def ranking(
     """The methods that fit, by predicted error."""
     choices = []
     for method in methods:
-        if method.refuse(work, terms) is None:
-            try:
-                options = method.settle(work, terms)
-                error = method.predict(work, terms, options)
-            except InvalidInput:
-                continue  # it cannot be settled for these numbers, so it does not fit
-            coverage = method.coverage(work, options)
-            choices.append(
-                Choice(
-                    method,
-                    options,
-                    error,
-                    method.reason(work, terms, options),
-                    coverage.left_out,
-                    coverage.unheard(terms.people),
-                )
-            )
-    return sorted(choices, key=lambda choice: choice.error)
+        choice = _offered(method, work, terms, inf)
+        if choice is not None:
+            choices.append(choice)
+    return sorted(choices, key=_by_error)
+
+
+def _offered(method: MarginalMethod, work: Workload, terms: Terms, most: float) -> Choice | None:
+    """What a method offers; None if it does not fit, or has nothing better than ``most``."""
+    if method.refuse(work, terms) is not None:
+        return None
+    try:
+        offer = method.offer(work, terms, most)
+    except InvalidInput:
+        return None  # it cannot be settled for these numbers, so it does not fit
+    if offer is None:
+        return None
+    coverage = method.coverage(work, offer.options)
+    return Choice(
+        method,
+        offer.options,
+        offer.error,
+        method.reason(work, terms, offer.options),
+        coverage.left_out,
+        coverage.unheard(terms.people),
+    )
+
+
+def _by_error(choice: Choice) -> tuple[float, int]:
+    """By predicted error; of two alike the method that stands first."""
+    return choice.error, METHODS.index(choice.method)
 
 
 def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Rank]:
@@ -79,8 +94,23 @@ def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Ran
 
 
 def best(work: Workload, terms: Terms) -> Choice:
-    """The method to choose, with its settled options."""
-    return best_of(ranking(work, terms, CHOOSABLE))
+    """The method to choose, with its settled options: ``best_of(ranking(work, terms, CHOOSABLE))``.
+
+    The first of the two that :func:`best_of` looks at has the least error; the second is sure to
+    hear of every table, and is taken up to so many times that error. So nobody asks how much a
+    method errs that is sure to err more than one of which the same is known.
+    """
+    most = inf
+    choices = []
+    for method in SEARCHED:
+        choice = _offered(method, work, terms, most)
+        if choice is None:
+            continue
+        choices.append(choice)
+        if not choice.left_out:
+            is_sure = choice.unheard <= MOST_UNHEARD
+            most = min(most, choice.error if is_sure else MOST_DEARER * choice.error)
+    return best_of(sorted(choices, key=_by_error))
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:

@@ -21,7 +21,7 @@ from sottovoce.questions.marginals.planner import (
     BASELINES,
     CHOOSABLE,
     Choice,
-    best_of,
+    best,
     ranking,
     ranks_of,
 )
@@ -71,6 +71,7 @@ class Marginals(Question):
     options: Mapping[str, Any] = field(hash=False)
     # once computed
     _rankings: dict[tuple[Workload, Terms, bool], list[Choice]] = field(compare=False, repr=False)
+    _errors: dict[tuple[Workload, Terms], float] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -101,6 +102,7 @@ class Marginals(Question):
             "method": method,
             "options": given(theta=theta, views=views, hashes=hashes, width=width, salt=salt),
             "_rankings": {},
+            "_errors": {},
         }
         for part, value in parts.items():
             object.__setattr__(self, part, value)
@@ -155,8 +157,8 @@ class Marginals(Question):
 
     def settled(self, schema: Schema, terms: Terms) -> Marginals:
         work = self.work(schema)
-        if max(work.cells(each) for each in work.sample) > MOST_CELLS:
-            largest = max(work.cells(each) for each in work.sample)
+        largest = max(work.sample_cells)
+        if largest > MOST_CELLS:
             raise InvalidInput(
                 f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}"
             )
@@ -173,15 +175,12 @@ class Marginals(Question):
         return self._settled_as(work.names, chosen.name, options)
 
     def _chosen(self, work: Workload, terms: Terms) -> Marginals:
-        """The question with the best method, and the ranking that led to it, which nobody need
-        compute again.
-        """
+        """The question with the best method, and its error, which nobody need predict again."""
         if self.options:
             raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
-        choices = ranking(work, terms, CHOOSABLE)
-        choice = best_of(choices)
+        choice = best(work, terms)
         made = self._settled_as(work.names, choice.method.name, choice.options)
-        made._rankings[work, terms, False] = choices
+        made._errors[work, terms] = choice.error
         return made
 
     def _ranking(self, work: Workload, terms: Terms, baselines: bool) -> list[Choice]:
@@ -202,11 +201,10 @@ class Marginals(Question):
         return Prediction(error, self.method, (Figure("a cell of a table", error),))
 
     def _squared_error(self, work: Workload, terms: Terms) -> float:
-        """The predicted squared error of a table, from the ranking if there is one."""
-        for choice in self._rankings.get((work, terms, False), ()):
-            if choice.method.name == self.method and choice.options == self.options:
-                return choice.error
-        return method(self.method).predict(work, terms, self.options)
+        """The predicted squared error of a table, computed once."""
+        if (work, terms) not in self._errors:
+            self._errors[work, terms] = method(self.method).predict(work, terms, self.options)
+        return self._errors[work, terms]
 
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         work, terms = self.work(plan.schema), plan.round_terms

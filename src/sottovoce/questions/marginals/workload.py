@@ -9,10 +9,12 @@ from itertools import combinations, islice
 from math import comb, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.schema import Items, Schema
 
+Integers = NDArray[np.int64]
 Places = tuple[int, ...]  # a set of attributes, by their places in the workload, increasing
 MOST_SAMPLED = 2000  # tables that stand for a workload that has more
 
@@ -87,15 +89,18 @@ class Workload:
         if self.count <= MOST_SAMPLED:
             return tuple(combinations(every, self.order))
         draws = np.random.Generator(np.random.PCG64(self.order))
-        return tuple(
-            tuple(sorted(draws.choice(len(every), self.order, False).tolist()))
-            for _ in range(MOST_SAMPLED)
-        )
+        sets = random_sets(len(every), self.order, MOST_SAMPLED, draws)
+        return tuple(tuple(places) for places in sets.tolist())
+
+    @cached_property
+    def sample_cells(self) -> tuple[int, ...]:
+        """How many cells each table of the sample has."""
+        return tuple(self.cells(each) for each in self.sample)
 
     @cached_property
     def mean_cells(self) -> float:
         """How many cells a table has, on average."""
-        return sum(self.cells(each) for each in self.sample) / len(self.sample)
+        return sum(self.sample_cells) / len(self.sample)
 
     @cached_property
     def parts(self) -> tuple[Places, ...]:
@@ -141,6 +146,29 @@ class Workload:
         if not names or len(set(names)) < len(names):
             raise InvalidInput("a marginal must have one or more different attributes")
         return tuple(known[name] for name in names)
+
+
+def random_sets(points: int, size: int, count: int, draws: np.random.Generator) -> Integers:
+    """Random sets of ``size`` points, some of them perhaps alike.
+
+    The same sets, and the same generator afterwards, as by ``count`` calls of
+    ``draws.choice(points, size, replace=False)``, in a fraction of the time.
+
+    Returns:
+        Increasing points, (count, size).
+    """
+    # Floyd's algorithm: the j-th point is drawn from 0 ... v - s + j; if it is there already, the
+    # last of these numbers is taken, which cannot be there yet
+    last = np.arange(points - size, points)
+    order = np.arange(size - 1, 0, -1)  # ``choice`` draws the order as well, which sets have not
+    limits = np.broadcast_to(np.concatenate([last, order]), (count, 2 * size - 1))
+    numbers = draws.integers(0, limits, endpoint=True)
+    members = numbers[:, :size]
+    for column in range(1, size):
+        before = members[:, :column]
+        is_there = (before == members[:, column, None]).any(axis=1)
+        members[is_there, column] = last[column]
+    return np.sort(members, axis=1)
 
 
 def _check(schema: Schema, name: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sottovoce.questions.marginals.method import MarginalMethod
-from sottovoce.questions.marginals.methods.calm import Calm, CalmBinary, CalmPlus
+from sottovoce.questions.marginals.methods.calm import Calm, CalmPlus
+from sottovoce.questions.marginals.methods.calm_binary import CalmBinary
 from sottovoce.questions.marginals.methods.coefficients import InputHadamard
 from sottovoce.questions.marginals.methods.efron_stein import EfronStein
 from sottovoce.questions.marginals.methods.em import InputEM, SplitEM

@@ -7,13 +7,12 @@ the bits of their codes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, product
-from math import comb, exp, prod
+from math import comb, exp, inf, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,20 +20,26 @@ import numpy as np
 from sottovoce.ground.arguments import plain_option, share
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle, oracle
-from sottovoce.postprocessing.consistency import Overlap
-from sottovoce.protocol.encodings import Cells, Encoding, Parities
+from sottovoce.protocol.encodings import Cells, Encoding
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
-from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
+from sottovoce.questions.marginals.coverage import view_shares
+from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod, Offer
+from sottovoce.questions.marginals.methods.view_bounds import AlikeViews
+from sottovoce.questions.marginals.methods.view_designs import (
+    Views,
+    covering,
+    is_sure,
+    surest,
+    views_coverage,
+)
+from sottovoce.questions.marginals.methods.view_predictions import Expected, Tables, expected
 from sottovoce.questions.marginals.methods.views import (
-    Expected,
     Reconstruction,
     ViewFit,
     ViewsHeard,
     checked_views,
     contrast_variance,
-    expected,
     listed,
     view_weights,
 )
@@ -46,7 +51,6 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-Views = tuple[Places, ...]  # sets of points of the domain
 
 THETA = "0.001"  # the error that noise or sampling alone may bring, unless a plan says otherwise
 MOST_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
@@ -126,39 +130,9 @@ def half_sum_oracle(size: int, epsilon: Decimal) -> Oracle:
     return oracle("adaptive", size=size, epsilon=epsilon, target="half-sum")
 
 
-def views_coverage(work: Workload, views: Sequence[Places]) -> Coverage:
-    """Which attributes and pairs of the workload's tables lie in views."""
-    return Coverage(work.parts, tuple(view_shares(views, work.parts)))
-
-
-def covering(work: Workload, size: int) -> Views:
-    """Views of up to ``size`` attributes that hold every pair of the workload's tables."""
-    points = len(work.sizes)
-    design = None
-    if work.sets is None and work.order > 1:  # every pair is in some table: a covering design
-        design = cover(points, size, 2)
-    return design or completed(points, size, (), work.parts)
-
-
-def is_sure(work: Workload, views: Sequence[Places], people: int) -> bool:
-    """Whether people are enough for all views.
-
-    Then every pair that the views hold is all but sure to be heard of.
-    """
-    if len(views) > people:
-        return False
-    return views_coverage(work, views).unheard(people) <= MOST_UNHEARD
-
-
-def surest(work: Workload, designs: Sequence[Views], people: int) -> Views | None:
-    """Of designs that are not too large, the one with the fewest pairs heard from nobody."""
-    limit = min(people, MOST_BLOCKS)
-    fitting = [views for views in designs if len(views) <= limit]
-
-    def unheard(views: Views) -> float:
-        return views_coverage(work, views).unheard(people)
-
-    return min(fitting, key=unheard, default=None)
+@lru_cache(maxsize=32)
+def _tables(work: Workload, longest: int) -> Tables:
+    return Tables.of(work.sample, work.sizes, longest)
 
 
 class CalmFit(ViewFit):
@@ -320,21 +294,65 @@ class Calm(MarginalMethod):
 
     # -- prediction
 
-    def groups(self, work: Workload) -> Mapping[int, Places] | None:
-        """The points of the domain that each attribute has; None if it is one of them itself."""
-        return None
-
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         parts = self.expected(work, terms, self._views(work, options))
-        return parts.noise + parts.reconstruction
+        assert parts is not None  # no error is more than any
+        return parts.error
 
-    def expected(self, work: Workload, terms: Terms, views: Sequence[Places]) -> Expected:
-        """What the error of a table is expected to be made of."""
-        overlap = Overlap(self.domain(work).sizes, views)
+    def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
+        if self._errs_more(work, terms, most):
+            return None
+        options = self.settle(work, terms)
+        if most < inf and self.coverage(work, options).left_out:
+            return None
+        views = tuple(tuple(view) for view in options["views"])
+        parts = self.expected(work, terms, views, most)
+        return None if parts is None else Offer(options, parts.error)
+
+    def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
+        """Whether all views that it may choose are sure to err more than ``most``.
+
+        Those alone count that leave out nothing. False if that takes choosing them.
+        """
+        if most == inf or work.order != 2 or not AlikeViews.fits(work):
+            return False
+        domain = self.domain(work)
+        points = domain.points
+        alike = self._alike(work, terms)
+        tables = self.tables(work, work.order)
+        widths = [
+            width for width in range(2, points + 1) if domain.largest_view(width) <= MOST_CELLS
+        ]
+        if widths[-1] == points:
+            widths.pop()
+            if not alike.err_more(tables, [points], 1, most):
+                return False
+        # those that are drawn, or as few as hold all points, and then one for each part
+        most_views = max(self._limit(terms), points) + len(work.parts)
+        return not widths or alike.err_more(tables, widths, most_views, most)
+
+    def _limit(self, terms: Terms) -> int:
+        """How many views are drawn at most, unless a plan says otherwise."""
+        return min(MOST_BLOCKS, terms.people, max(1, int(Fraction(THETA) * terms.people)))
+
+    def _alike(self, work: Workload, terms: Terms) -> AlikeViews:
+        return AlikeViews(work, terms.people, lambda cells: self.oracle(cells, terms.epsilon))
+
+    def expected(
+        self, work: Workload, terms: Terms, views: Views, most: float = inf
+    ) -> Expected | None:
+        """What the error of a table is expected to be made of; None if it is more than ``most``."""
         respondents = [max(1, terms.people // len(views))] * len(views)
         oracles = self._oracles(work, terms.epsilon, views)
         weights = view_weights(oracles, respondents, terms.people)  # (views,)
-        return expected(work, overlap, weights, self.groups(work))
+        cells = np.array([oracle.size for oracle in oracles])
+        longest = max(3, *(len(view) for view in views))
+        tables = self.tables(work, longest)
+        return expected(tables, views, tuple((weights / cells).tolist()), most)
+
+    def tables(self, work: Workload, longest: int) -> Tables:
+        """The workload's tables, for views of up to ``longest`` points."""
+        return _tables(work, min(longest, work.order))
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         views = options["views"]
@@ -366,132 +384,12 @@ class CalmPlus(Calm):
             return chosen
         domain = self.domain(work)
         size = len(chosen[0])
-        designs = [completed(domain.points, size, chosen, work.parts)]
-        while size < domain.points and domain.largest_view(size + 1) <= MOST_CELLS:
+        views = completed(domain.points, size, chosen, work.parts)
+        designs = [views]
+        while not is_sure(work, views, terms.people):
             size += 1
-            designs.append(covering(work, size))
-        for views in designs:
-            if is_sure(work, views, terms.people):
-                return views
-        return surest(work, designs, terms.people) or chosen
-
-
-class BitFit(CalmFit):
-    """Tables of categories from views of their bits."""
-
-    def __init__(self, work: Workload, heard: ViewsHeard, groups: Mapping[int, Places]) -> None:
-        super().__init__(work, heard)
-        self.groups = groups
-
-    def _bits(self, places: Places) -> Places:
-        """The bits of some attributes, one attribute after the other."""
-        return tuple(bit for place in places for bit in self.groups[place])
-
-    def is_known(self, places: Places) -> bool:
-        return super().is_known(self._bits(places))
-
-    def pairs(self) -> list[Places]:
-        """Pairs of bits in one view, of two different attributes."""
-        owner = {bit: place for place, bits in self.groups.items() for bit in bits}
-        return [(one, two) for one, two in super().pairs() if owner[one] != owner[two]]
-
-    def is_tied(self, places: Places) -> bool:
-        one_bit_each = product(*(self.groups[place] for place in places))
-        return all(super(BitFit, self).is_known(bits) for bits in one_bit_each)
-
-    def is_heard(self, part: Places) -> bool:
-        needed = _bit_parts(self._bits(part))
-        return all(super(BitFit, self).is_known(bits) for bits in needed)
-
-    def answer(self, source: Any, places: Places) -> Floats:
-        """Maximum entropy over the categories there are, given the tables of bits in one view."""
-        values = np.indices(self.work.shape(places)).reshape(len(places), -1)  # (places, cells)
-        digits = []
-        for row, place in enumerate(places):
-            shifts = np.arange(len(self.groups[place]))[::-1, None]  # the highest bit first
-            digits.append((values[row] >> shifts) & 1)  # (bits of the place, cells)
-        return np.asarray(source.chosen(self._bits(places), np.concatenate(digits)))
-
-
-@lru_cache(maxsize=64)
-def _bits_of(sizes: tuple[int, ...]) -> Mapping[int, Places]:
-    """The points of each attribute's bits, the highest bit first."""
-    groups, start = {}, 0
-    for place, size in enumerate(sizes):
-        width = max(1, (size - 1).bit_length())
-        groups[place] = tuple(range(start, start + width))
-        start += width
-    return groups
-
-
-@lru_cache(maxsize=64)
-def _bit_domain(work: Workload) -> Domain:
-    """The bits of all attributes; a table has as many as those of the workload in the mean."""
-    groups = _bits_of(work.sizes)
-    widths = [sum(len(groups[place]) for place in places) for places in work.sample]
-    points = sum(len(bits) for bits in groups.values())
-    return Domain((2,) * points, round(sum(widths) / len(widths)))
-
-
-def _bit_parts(bits: Places) -> list[Places]:
-    """What must be told of some attributes' bits: every two together, or the only one."""
-    return [bits] if len(bits) == 1 else list(combinations(bits, 2))
-
-
-class CalmBinary(Calm):
-    """CALM on attributes written in bits, each of them a yes-or-no attribute.
-
-    Guarantee: that of its cohorts' oracles, one report each.
-    Source:    zhang2018calm, section 5.3 (BE).
-    """
-
-    name: ClassVar[str] = "calm-binary"
-    about: ClassVar[str] = "calm on the bits of the attributes' codes"
-    source: ClassVar[str] = "zhang2018calm, section 5.3"
-
-    def predict(self, work: Workload, terms: Terms, options: Options) -> float:
-        """At least calm's.
-
-        The bits of one attribute are tied more than two attributes, which predictions leave out.
-        """
-        whole = Calm()
-        usual = 0.0
-        if whole.refuse(work, terms) is None:
-            usual = whole.predict(work, terms, whole.settle(work, terms))
-        return max(usual, super().predict(work, terms, options))
-
-    def groups(self, work: Workload) -> Mapping[int, Places]:
-        return _bits_of(work.sizes)
-
-    def domain(self, work: Workload) -> Domain:
-        return _bit_domain(work)
-
-    def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
-        """Of an attribute or pair, the share for the two of its bits asked about least."""
-        needed = [_bit_parts(self._points(work, part)) for part in parts]
-        distinct = list({bits for pairs in needed for bits in pairs})
-        share_of = dict(zip(distinct, super().shares(work, options, distinct), strict=True))
-        return [min(share_of[bits] for bits in pairs) for pairs in needed]
-
-    def _points(self, work: Workload, places: Places) -> Places:
-        """The bits of some attributes."""
-        groups = self.groups(work)
-        return tuple(bit for place in places for bit in groups[place])
-
-    def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
-        return super().is_whole(work, options, self._points(work, places))
-
-    def encoding(self, schema: Schema, work: Workload, view: Places) -> Encoding:
-        owners = {bit: place for place, bits in self.groups(work).items() for bit in bits}
-        places = tuple(sorted({owners[bit] for bit in view}))
-        products = []
-        for bit in view:
-            # the parity of one bit alone: a mask for its attribute, 0 for the others
-            owner = owners[bit]
-            bits = self.groups(work)[owner]
-            mask = 1 << (len(bits) - 1 - bits.index(bit))
-            products.append(tuple(mask if place == owner else 0 for place in places))
-        return Parities(work.attributes(places), work.shape(places), tuple(products))
-
-    def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
-        return BitFit(work, self.heard(work, aggregate, options), self.groups(work))
+            if size > domain.points or domain.largest_view(size) > MOST_CELLS:
+                return surest(work, designs, terms.people) or chosen
+            views = covering(work, size)
+            designs.append(views)
+        return views

@@ -33,6 +33,7 @@ from math import comb, exp, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
@@ -58,6 +59,7 @@ from sottovoce.questions.marginals.models.signs import (
     sign_shares,
 )
 from sottovoce.questions.marginals.models.structure import spread, squared_mass
+from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
@@ -285,33 +287,57 @@ class Allotment:
         1/kappa^2 = 1.
         """
         kinds, uses = self._uses
-        depth = depth_of(self.work)
-        leak = dict(zip(self.work.sizes, leaks(self.work), strict=True))
-        sums = np.zeros((self.work.order, len(kinds)))
+        order = self.work.order
+        sums = np.zeros((order, len(kinds)))
         sums[0] = 1.0
-        for column, (size, weight) in enumerate(zip(self.sizes, weights, strict=True)):
-            if leak[size] > 0:
-                for number in range(self.work.sizes.count(size)):  # of the attributes outside S
-                    outside = number >= kinds[:, column]
-                    for more in reversed(range(min(depth, self.work.order - 1))):
-                        sums[more + 1] += outside * (weight * leak[size]) * sums[more]
-        own = kinds.sum(1)
+        for column, leak, outside in self._leaking:
+            gain = weights[column] * leak
+            for is_outside in outside:
+                for more in reversed(range(min(self._depth, order - 1))):
+                    sums[more + 1] += is_outside * gain * sums[more]
         level = np.zeros(len(kinds))
-        for more in range(depth + 1):
-            reached = own + more <= self.work.order
-            level += np.where(
-                reached, times[np.minimum(own + more, self.work.order) - 1] * sums[more], 0.0
-            )
+        for more, (is_reached, place) in enumerate(self._reached):
+            level += np.where(is_reached, times[place] * sums[more], 0.0)
         level *= np.prod(np.asarray(weights) ** kinds, axis=1)
         return float((uses / level).sum() * self.tickets(times, weights))
 
+    @cached_property
+    def _depth(self) -> int:
+        return depth_of(self.work)
+
+    @cached_property
+    def _leaking(self) -> list[tuple[int, float, list[NDArray[np.bool_]]]]:
+        """For each size that leaks: its column of kinds, its leak, and for each attribute of that
+        size whether it is outside S, by kind of S.
+        """
+        kinds, _ = self._uses
+        leak_of = dict(zip(self.work.sizes, leaks(self.work), strict=True))
+        out = []
+        for column, size in enumerate(self.sizes):
+            if leak_of[size] > 0:
+                numbers = range(self.work.sizes.count(size))
+                out.append((column, leak_of[size], [n >= kinds[:, column] for n in numbers]))
+        return out
+
+    @cached_property
+    def _reached(self) -> list[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+        """For 0, 1, ... attributes beyond S: whether signs have so many, and their place in times."""
+        kinds, _ = self._uses
+        order = self.work.order
+        wide = [kinds.sum(1) + more for more in range(self._depth + 1)]
+        return [(own <= order, np.minimum(own, order) - 1) for own in wide]
+
+    @cached_property
+    def _signs(self) -> list[tuple[int, int]]:
+        """For each attribute the place of its size, and how many signs it has."""
+        places = [self.sizes.index(size) for size in self.work.sizes]
+        return [(place, h - 1) for place, h in zip(places, orders(self.work.sizes), strict=True)]
+
     def tickets(self, times: Floats, weights: Floats) -> float:
-        own = [
-            weights[self.sizes.index(size)] * (order - 1)
-            for size, order in zip(self.work.sizes, orders(self.work.sizes), strict=True)
-        ]
+        own = [weights[place] * signs for place, signs in self._signs]
         return float(np.dot(times, elementary(own, self.work.order)[1:]))
 
+    @cached_property
     def best(self) -> tuple[Floats, Floats]:
         """(times, weights by size) of least error."""
         minimize = imported("scipy.optimize").minimize
@@ -332,14 +358,17 @@ class Allotment:
         def loss(values: Floats) -> float:
             return float(np.log(self.error(*split(values))))
 
-        found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": 60})
+        with one_thread():
+            found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": 60})
         return split(found.x)
 
 
 @lru_cache(maxsize=64)
-def _allotted(work: Workload) -> tuple[Floats, Floats]:
-    """The best allotment, which is the same at every epsilon and for any number of people."""
-    return Allotment(work).best()
+def _allotment(work: Workload) -> Allotment:
+    """The allotment of a workload, which is the same at every epsilon and for any number of
+    people.
+    """
+    return Allotment(work)
 
 
 class EfronStein(MarginalMethod):
@@ -358,8 +387,8 @@ class EfronStein(MarginalMethod):
 
     def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         self.check_options(options)
-        allotment = Allotment(work)
-        times, weights = _allotted(work)
+        allotment = _allotment(work)
+        times, weights = allotment.best
         for fineness in (FINENESS, 10, 5, 2, 1):
             steps = (
                 np.maximum(1, np.round(weights / weights.max() * fineness))
@@ -395,7 +424,7 @@ class EfronStein(MarginalMethod):
         return sign_count(work.sizes, part)
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
-        allotment = Allotment(work)
+        allotment = _allotment(work)
         times = np.array(options["times"], float)
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
         weights = np.array([by_size[size] for size in allotment.sizes], float)

@@ -170,14 +170,14 @@ class Full(MarginalMethod):
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         chosen = self.oracle(work, terms.epsilon, options)
         errors: dict[int, float] = {}
-        for cells in {work.cells(each) for each in work.sample}:
+        for cells in set(work.sample_cells):
             # the sum over a table's cells of floor + slope f
             noise = chosen.sum_noise(terms.people, chosen.size // cells)
             errors[cells] = cells * noise.floor + noise.slope
-        return float(np.mean([errors[work.cells(each)] for each in work.sample]))
+        return float(np.mean([errors[cells] for cells in work.sample_cells]))
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
-        summed = _all_cells(work) // max(work.cells(each) for each in work.sample)
+        summed = _all_cells(work) // max(work.sample_cells)
         return f"each cell of a table is the sum of {summed:,} or more noisy cells"
 
 

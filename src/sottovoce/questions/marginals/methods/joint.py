@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, product
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,15 +26,20 @@ from sottovoce.questions.marginals.methods.calm import (
     MOST_CELLS,
     Calm,
     Domain,
-    covering,
     derived_noise,
     half_sum_oracle,
+)
+from sottovoce.questions.marginals.methods.view_bounds import AlikeViews
+from sottovoce.questions.marginals.methods.view_designs import (
+    Views,
+    at_random,
     is_sure,
+    searches,
     surest,
     views_coverage,
 )
 from sottovoce.questions.marginals.methods.views import ViewFit, tie_square
-from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, completed, cover, drawn
+from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, drawn
 from sottovoce.questions.marginals.models.loglinear import maximum_entropy
 from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -358,6 +363,12 @@ class JointFit(ViewFit):
         return None if tables is None else np.asarray(tables[0])
 
 
+def _sizes(domain: Domain) -> list[int]:
+    """How many attributes a view may have, of those that are tried."""
+    sizes = range(min(2, domain.order), min(domain.points, LARGEST_VIEW_SIZE) + 1)
+    return [size for size in sizes if domain.largest_view(size) <= MOST_CELLS]
+
+
 class Joint(Calm):
     """Views as CALM's, of the size that predicts the least error, explained by one table.
 
@@ -375,7 +386,7 @@ class Joint(Calm):
     def oracle(self, size: int, epsilon: Decimal) -> Oracle:
         return half_sum_oracle(size, epsilon)
 
-    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> tuple[Places, ...]:
+    def choose(self, work: Workload, terms: Terms, theta: Fraction) -> Views:
         """Of the views of every size, random or covering, those with the least predicted error.
 
         Every pair of the workload lies in one of them, and is all but sure to be heard of; or as
@@ -383,22 +394,23 @@ class Joint(Calm):
         """
         domain = self.domain(work)
         limit = min(MOST_BLOCKS, terms.people, max(1, int(theta * terms.people)))
-        best_error = np.inf
-        best: tuple[Places, ...] | None = None
-        unsure: list[tuple[Places, ...]] = []  # designs of which some pairs may not be heard
-        for size in range(min(2, domain.order), min(domain.points, LARGEST_VIEW_SIZE) + 1):
-            if domain.largest_view(size) > MOST_CELLS:
-                break
-            by_error: dict[float, tuple[Places, ...]] = {}
+        best_error = inf
+        best: Views | None = None
+        unsure: list[Views] = []  # designs of which some pairs may not be heard
+        for size in _sizes(domain):
+            by_error: dict[float, Views] = {}
+            is_tried = False
             for design in self._designs(work, size, limit):
                 if not is_sure(work, design, terms.people):
                     unsure.append(design)
                     continue
-                parts = self.expected(work, terms, design)
-                by_error[parts.noise + parts.reconstruction] = design
-            if not by_error:
+                is_tried = True
+                parts = self.expected(work, terms, design, 2 * best_error)
+                if parts is not None:
+                    by_error[parts.error] = design
+            if not is_tried:
                 continue
-            error = min(by_error)
+            error = min(by_error, default=inf)
             if error > 2 * best_error:
                 break  # larger views only bring more noise
             if error < best_error:
@@ -408,19 +420,50 @@ class Joint(Calm):
         pairs = min(2, domain.points)
         return surest(work, unsure, terms.people) or drawn(domain.points, pairs, limit)
 
-    def _designs(self, work: Workload, size: int, limit: int) -> list[tuple[Places, ...]]:
-        """Views of a size that hold every pair of the workload.
-
-        At random if that does, and by covering designs.
-        """
-        points, order = len(work.sizes), work.order
-        random = drawn(points, size, limit)
-        designs = {random}
-        if views_coverage(work, random).left_out:
-            designs = {completed(points, size, random, work.parts), covering(work, size)}
-        if size >= order:
-            designs.add(cover(points, size, order, limit) or random)
+    def _designs(self, work: Workload, size: int, limit: int) -> list[Views]:
+        """Views of a size that hold every pair of the workload."""
+        designs = {at_random(work, size, limit)}
+        for search in searches(work, size, limit):
+            designs.add(search.views() or drawn(len(work.sizes), size, limit))
         return sorted(design for design in designs if not views_coverage(work, design).left_out)
+
+    def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
+        """All designs that :meth:`choose` looks at are judged, without asking how much each errs.
+
+        Where attributes are alike, predictions are quick. Then it stops where :meth:`choose` does,
+        and does not search for covering designs that can be judged beforehand.
+        """
+        if most == inf or super()._errs_more(work, terms, most):
+            return most < inf
+        limit = self._limit(terms)
+        alike = self._alike(work, terms) if AlikeViews.fits(work) else None
+        best_error = inf
+        for size in _sizes(self.domain(work)):
+            beyond = most if alike is None else max(most, 2 * best_error)
+            designs = {at_random(work, size, limit)}
+            is_complete = alike is not None  # whether it is known what :meth:`choose` would find
+            for search in searches(work, size, limit):
+                if alike and search.is_long:
+                    tables = self.tables(work, max(3, size))
+                    if alike.err_more(tables, [size], search.most_views, most):
+                        is_complete = False
+                        continue
+                designs.add(search.views() or drawn(len(work.sizes), size, limit))
+            least = inf
+            for design in designs:
+                if views_coverage(work, design).left_out:
+                    continue
+                parts = self.expected(work, terms, design, beyond)
+                if parts is None:
+                    continue
+                if parts.error <= most:
+                    return False
+                if is_sure(work, design, terms.people):
+                    least = min(least, parts.error)
+            if is_complete and least > 2 * best_error:
+                break
+            best_error = min(best_error, least)
+        return True
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return JointFit(work, self.heard(work, aggregate, options))

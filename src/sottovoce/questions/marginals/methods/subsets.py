@@ -4,6 +4,7 @@ shared.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -23,7 +24,14 @@ from sottovoce.protocol.families import Family, Listed, Subsets
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
-from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, MarginalMethod
+from sottovoce.questions.marginals.method import (
+    BOOTSTRAP,
+    CLOSED_FORM,
+    Fit,
+    Floats,
+    MarginalMethod,
+    Offer,
+)
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
@@ -38,6 +46,7 @@ MOST_VIEWS = 1 << 16
 MOST_NUMBERS = 1 << 26  # that the states of all cohorts hold
 RESAMPLED = (8, 32)  # fits of a parametric bootstrap: at least, at most
 MOST_STEPS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
+ROUNDING = 1e-9  # by which a bound may be off, relatively
 LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
 
 
@@ -349,6 +358,25 @@ class PerTable(MarginalMethod):
                 cells * noise.floor + noise.slope + drawn * (1 - squared_mass(work, places))
             )
         return float(np.mean(errors))
+
+    def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
+        """Nothing if the noise of reports alone is more than ``most``, which is soon found."""
+        if work.sets is None and self._is_noisier(work, terms, most):
+            return None
+        return super().offer(work, terms, most)
+
+    def _is_noisier(self, work: Workload, terms: Terms, most: float) -> bool:
+        """Whether the noise of reports errs by more than this, if each table is told by itself."""
+        respondents = terms.people / work.count
+        limit = most * (1 + ROUNDING) * respondents * len(work.sample)
+        total = 0.0
+        tables_of = Counter(work.sample_cells)
+        for cells in sorted(tables_of, reverse=True):
+            noise = oracle_by(self.oracle_name, cells, terms.epsilon).sum_noise(1, 1)
+            total += tables_of[cells] * (cells * noise.floor + noise.slope)
+            if total > limit:
+                return True
+        return False
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         return f"each of {work.count:,} tables is told by {terms.people // work.count:,} people"

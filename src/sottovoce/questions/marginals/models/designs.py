@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.questions.marginals.workload import Places
+from sottovoce.questions.marginals.coverage import together
+from sottovoce.questions.marginals.workload import Integers, Places, random_sets
 
 MOST_BLOCKS = 4096  # of a design
 MOST_TARGETS = 1 << 17  # sets that a design has to cover, before the search gives up
@@ -113,36 +114,74 @@ def _greedy(points: int, size: int, strength: int, most: int) -> tuple[Places, .
         blocks = _grown_blocks(points, size, strength, 2 * most)
     if blocks is None:
         return None
-    return _without_spare(blocks, strength)
+    return _without_spare(blocks, points, strength)
 
 
 def _best_blocks(points: int, size: int, strength: int, most: int) -> list[Places] | None:
     """The best of all blocks each time: the gain of every block is kept up to date."""
     targets = comb(points, strength)  # sets to cover, numbered in lexicographic order
-    blocks = np.array(list(combinations(range(points), size)), np.int64)  # (blocks, size)
-    covered = _ranks(blocks, points, strength)  # (blocks, sets in a block): numbers of sets
-    sets_per_block = covered.shape[1]
-    # the inverse, from sets to blocks: incidences sorted by set, and where those of each set end
+    blocks = all_sets(points, size)  # (blocks, size)
+    # numbers of the sets that each block holds, (sets in a block, blocks); in few bytes, which makes
+    # them quick to sort
+    kind = np.uint16 if targets <= 1 << 16 else np.int64
+    covered = ranks(blocks, points, strength).T.astype(kind)
+    sets_per_block = len(covered)
+    # the inverse, (targets, blocks with each): a set lies in equally many blocks
     incidences = np.argsort(covered.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(covered.ravel(), minlength=targets))
-    gains = np.full(len(blocks), sets_per_block, np.int64)  # sets of each block still open
+    holders = (incidences % len(blocks)).reshape(targets, -1)
+    gains = np.full(len(blocks), sets_per_block, np.int32)  # sets of each block still open
     is_open = np.ones(targets, bool)
+    left = targets
     chosen: list[Places] = []
-    while is_open.any():
+    while left:
         if len(chosen) == most:
             return None
         best = int(gains.argmax())
         chosen.append(tuple(blocks[best].tolist()))
-        newly_covered = covered[best][is_open[covered[best]]]
+        inside = covered[:, best]
+        newly_covered = inside[is_open[inside]]
         for target in newly_covered.tolist():
-            start = int(ends[target - 1]) if target else 0
-            holders = incidences[start : ends[target]] // sets_per_block  # blocks with this set
-            gains[holders] -= 1
-        is_open[covered[best]] = False
+            gains[holders[target]] -= 1
+        is_open[newly_covered] = False
+        left -= len(newly_covered)
     return chosen
 
 
-def _ranks(blocks: NDArray[np.int64], points: int, strength: int) -> NDArray[np.int64]:
+def all_sets(points: int, size: int) -> Integers:
+    """Every set of ``size`` points, in lexicographic order, (sets, size).
+
+    >>> all_sets(3, 2).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    rows = np.arange(points - size + 1)[:, None]
+    for column in range(1, size):
+        largest = points - size + column  # that leaves room for the columns to come
+        last = rows[:, -1]
+        ways = largest - last  # how many points may follow, (rows,)
+        before = np.cumsum(ways) - ways
+        number = np.arange(ways.sum()) - np.repeat(before, ways)  # 0, 1, ... for each row
+        following = np.repeat(last, ways) + 1 + number
+        rows = np.column_stack([np.repeat(rows, ways, axis=0), following])
+    return rows
+
+
+@lru_cache(maxsize=64)
+def _columns(size: int, strength: int) -> Integers:
+    """The sets of ``strength`` places in a block, (sets in a block, strength)."""
+    return all_sets(size, strength)
+
+
+@lru_cache(maxsize=64)
+def _binomials(points: int, most: int) -> Integers:
+    """C(row, column) for rows below ``points`` and columns up to ``most``."""
+    out = np.zeros((points, most + 1), np.int64)
+    for rest in range(points):
+        for count in range(most + 1):
+            out[rest, count] = comb(rest, count)
+    return out
+
+
+def ranks(blocks: Integers, points: int, strength: int) -> Integers:
     """The number, in lexicographic order, of each set of ``strength`` points that a block holds.
 
     Args:
@@ -154,41 +193,98 @@ def _ranks(blocks: NDArray[np.int64], points: int, strength: int) -> NDArray[np.
         Numbers from 0, (blocks, sets in a block).
     """
     # before c_1 < ... < c_t come  C(v, t) - 1 - sum over i of C(v - 1 - c_i, t + 1 - i)
-    choose = np.zeros((points, strength + 1), np.int64)  # C(row, column)
-    for rest in range(points):
-        for count in range(strength + 1):
-            choose[rest, count] = comb(rest, count)
-    columns = list(combinations(range(blocks.shape[1]), strength))
-    ranks = np.full((len(blocks), len(columns)), comb(points, strength) - 1, np.int64)
-    for number, chosen in enumerate(columns):
-        for position, column in enumerate(chosen):
-            after = points - 1 - blocks[:, column]  # points beyond this one, (blocks,)
-            ranks[:, number] -= choose[after, strength - position]
-    return ranks
+    choose = _binomials(points, strength)
+    columns = _columns(blocks.shape[1], strength)  # (sets in a block, strength)
+    out = np.full((len(columns), len(blocks)), comb(points, strength) - 1, np.int64)
+    after = points - 1 - blocks.T  # points beyond each one, (size, blocks)
+    for position in range(strength):
+        terms = choose[:, strength - position][after]  # (size, blocks)
+        out -= terms[columns[:, position]]
+    return out.T
 
 
 def _grown_blocks(points: int, size: int, strength: int, most: int) -> list[Places] | None:
     """Each block grows from the first set not yet covered, by the point that adds the most."""
-    uncovered = dict.fromkeys(combinations(range(points), strength))  # in order
+    if strength == 2:
+        return _grown_from_pairs(points, size, most)
+    targets = all_sets(points, strength)
+    is_open = np.ones(len(targets), bool)
     chosen: list[Places] = []
-    while uncovered:
+    while True:
+        first = int(is_open.argmax())
+        if not is_open[first]:
+            return chosen
         if len(chosen) == most:
             return None
-        block = next(iter(uncovered))
-        while len(block) < size:
-            subsets = list(combinations(block, strength - 1))
+        block = targets[first].tolist()
+        # sets of one point less, which a point may complete to an open one
+        subsets = [list(own) for own in combinations(block, strength - 1)]
+        gains = np.zeros(points, np.int64)
+        while True:
+            gains += _completions(subsets, points, is_open)
+            if len(block) == size:
+                break
+            gains[block] = -1
+            best = int(gains.argmax())
+            subsets = [[*own, best] for own in combinations(block, strength - 2)]
+            block.append(best)
+        block.sort()
+        chosen.append(tuple(block))
+        is_open[ranks(np.array([block]), points, strength)] = False
 
-            def gain(point: int, subsets: list[Places] = subsets) -> int:
-                """How many uncovered sets a point completes."""
-                return sum(tuple(sorted((*subset, point))) in uncovered for subset in subsets)
 
-            candidates = [point for point in range(points) if point not in block]
-            best = max(candidates, key=gain)
-            block = tuple(sorted((*block, best)))
+def _grown_from_pairs(points: int, size: int, most: int) -> list[Places] | None:
+    """The same for pairs, whose gains are sums of rows of a matrix."""
+    is_open = ~np.eye(points, dtype=bool)  # pairs not yet covered, (points, points)
+    chosen: list[Places] = []
+    for pair in combinations(range(points), 2):
+        if not is_open[pair]:
+            continue
+        if len(chosen) == most:
+            return None
+        block = _widened(pair, size, is_open, is_filled=True)
         chosen.append(block)
-        for covered in combinations(block, strength):
-            uncovered.pop(covered, None)
+        is_open[np.ix_(block, block)] = False
     return chosen
+
+
+def _widened(block: Places, size: int, is_open: NDArray[np.bool_], *, is_filled: bool) -> Places:
+    """A block with more points, each time the one that adds the most open pairs.
+
+    Args:
+        block: What it begins with.
+        size: How many points it may have.
+        is_open: Pairs that are to be added, (points, points).
+        is_filled: Whether points join that add nothing.
+    """
+    members = list(block)
+    gains = is_open[members].sum(axis=0)  # open pairs that a point would add, (points,)
+    while len(members) < size:
+        gains[members] = -1
+        best = int(gains.argmax())
+        if gains[best] < (0 if is_filled else 1):
+            break
+        gains += is_open[best]
+        members.append(best)
+    return tuple(sorted(members))
+
+
+def _completions(
+    subsets: Sequence[Sequence[int]],
+    points: int,
+    is_open: NDArray[np.bool_],
+) -> Integers:
+    """For each point, how many of some sets it completes to an open one, (points,).
+
+    What it says of points inside the sets means nothing.
+    """
+    count, width = len(subsets), len(subsets[0])
+    sets = np.empty((count, points, width + 1), np.int64)
+    sets[:, :, :width] = np.array(subsets)[:, None, :]
+    sets[:, :, width] = np.arange(points)
+    sets.sort(axis=2)
+    numbers = ranks(sets.reshape(count * points, width + 1), points, width + 1)
+    return np.asarray(is_open[numbers].reshape(count, points).sum(axis=0))
 
 
 def completed(
@@ -208,46 +304,31 @@ def completed(
     >>> completed(4, 3, [(0, 1)], [(0, 1), (1, 2), (2, 3)])
     ((0, 1), (1, 2, 3))
     """
-    covered = {part for view in views for part in _small_parts(view)}
-    missing = [part for part in parts if part not in covered]
+    held = together(views, points) > 0  # (points, points)
+    missing = [part for part in parts if not held[part[0], part[-1]]]
     missing.sort(key=len, reverse=True)  # pairs first: their views hold points as well
-    uncovered = dict.fromkeys(missing)
+    is_open = np.zeros((points, points), bool)  # on the diagonal: points
+    for part in missing:
+        is_open[part[0], part[-1]] = is_open[part[-1], part[0]] = True
     added: list[Places] = []
-    while uncovered:
-        block = next(iter(uncovered))
-        while len(block) < size:
-            gains = {}
-            for point in range(points):
-                if point not in block:
-                    pairs = [tuple(sorted((other, point))) for other in block]
-                    gains[point] = sum(pair in uncovered for pair in pairs)
-            best = max(gains, key=lambda point: gains[point], default=None)
-            if best is None or not gains[best]:
-                break  # a wider view would only bring more noise
-            block = tuple(sorted((*block, best)))
+    for part in missing:
+        if not is_open[part[0], part[-1]]:
+            continue
+        # a view that is wider than it needs to be would only bring more noise
+        block = _widened(part, size, is_open, is_filled=False)
         added.append(block)
-        for part in _small_parts(block):
-            uncovered.pop(part, None)
+        is_open[np.ix_(block, block)] = False
     return tuple(sorted({*views, *added}))
 
 
-def _small_parts(view: Places) -> list[Places]:
-    """The points of a view, then the pairs of them."""
-    return [*combinations(view, 1), *combinations(view, 2)]
-
-
-def _without_spare(blocks: list[Places], strength: int) -> tuple[Places, ...]:
+def _without_spare(blocks: list[Places], points: int, strength: int) -> tuple[Places, ...]:
     """The blocks less those, latest first, whose sets all lie in others."""
-    times: dict[Places, int] = {}  # how many blocks hold a set
-    for block in blocks:
-        for subset in combinations(block, strength):
-            times[subset] = times.get(subset, 0) + 1
+    held = ranks(np.array(blocks), points, strength)  # (blocks, sets in a block)
+    times = np.bincount(held.ravel())  # how many blocks hold a set
     kept = []
-    for block in reversed(blocks):
-        subsets = list(combinations(block, strength))
-        if all(times[subset] > 1 for subset in subsets):
-            for subset in subsets:
-                times[subset] -= 1
+    for block, sets in zip(reversed(blocks), held[::-1], strict=True):
+        if times[sets].min() > 1:
+            times[sets] -= 1
         else:
             kept.append(block)
     return tuple(sorted(kept))
@@ -276,7 +357,8 @@ def drawn(points: int, size: int, count: int) -> tuple[Places, ...]:
         return tuple(combinations(range(points), size))
     draws = np.random.Generator(np.random.PCG64([points, size, count]))
     candidates = [_drawn(points, size, count, draws) for _ in range(VIEW_DRAWS)]
-    return max(candidates, key=_evenness)
+    best = max(candidates, key=lambda views: _evenness(views, points))
+    return tuple(sorted(best))
 
 
 def _drawn(
@@ -284,7 +366,7 @@ def _drawn(
     size: int,
     count: int,
     draws: np.random.Generator,
-) -> tuple[Places, ...]:
+) -> list[Places]:
     """One random choice of ``count`` different sets that hold every point."""
     shuffled = draws.permutation(points).tolist()
     chosen: set[Places] = set()
@@ -296,15 +378,15 @@ def _drawn(
     if comb(points, size) <= 4 * count:
         others = [view for view in combinations(range(points), size) if view not in chosen]
         picked = draws.choice(len(others), count - len(chosen), replace=False)
-        return tuple(sorted([*chosen, *(others[number] for number in picked)]))
+        return [*chosen, *(others[number] for number in picked.tolist())]
     while len(chosen) < count:
-        view = draws.choice(points, size, replace=False).tolist()
-        chosen.add(tuple(sorted(view)))
-    return tuple(sorted(chosen))
+        missing = count - len(chosen)  # as many are needed at least
+        chosen.update(map(tuple, random_sets(points, size, missing, draws).tolist()))
+    return list(chosen)
 
 
-def _evenness(views: tuple[Places, ...]) -> tuple[int, int]:
+def _evenness(views: list[Places], points: int) -> tuple[int, int]:
     """How many pairs some views hold, and how often the rarest point."""
-    pairs = {pair for view in views for pair in combinations(view, 2)}
-    times = np.bincount([point for view in views for point in view])
-    return len(pairs), int(times.min())
+    times = together(views, points)
+    pairs = int(np.count_nonzero(np.triu(times, 1)))
+    return pairs, int(times.diagonal().min())

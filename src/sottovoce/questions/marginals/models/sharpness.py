@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from math import comb, prod
 from typing import Any
@@ -45,10 +46,24 @@ def predicted_error(work: Workload, terms: Terms, options: Mapping[str, Any]) ->
     Returns:
         The sum over a table's cells of expected squared errors, averaged over tables.
     """
-    information = _Information(work, terms, options["weights"], blocks_of(options))
+    return _predicted_error(work, terms, tuple(options["weights"]), tuple(blocks_of(options)))
+
+
+@lru_cache(maxsize=64)
+def _predicted_error(
+    work: Workload, terms: Terms, weights: tuple[int, ...], blocks: tuple[Block, ...]
+) -> float:
+    information = _Information(work, terms, weights, blocks)
     every = max(1, len(work.sample) // SAMPLED_TABLES)
     sample = work.sample[::every]
-    total = sum(_table_error(work, places, information) for places in sample)
+    # attributes of the same size and weight are alike, and tables of such attributes
+    kinds: dict[tuple[tuple[int, int], ...], list[Places]] = {}
+    for places in sample:
+        kind = tuple(sorted((work.sizes[place], weights[place]) for place in places))
+        kinds.setdefault(kind, []).append(places)
+    total = 0.0
+    for alike in kinds.values():
+        total += len(alike) * _table_error(work, alike[0], information)
     return total / len(sample)
 
 

@@ -208,17 +208,20 @@ def sign_shares(
     """
     tickets = attribute_tickets(sizes, weights)
     total = sum(block.times * elementary(tickets, block.order) for block in blocks)
+    by_tickets: dict[tuple[int, ...], float] = {}  # attributes of as many tickets are alike
     shares = []
     for attributes in sets:
-        # cohorts with these attributes: their tickets, times those of the others in the block
-        others = [ticket for number, ticket in enumerate(tickets) if number not in attributes]
-        chosen = prod(tickets[number] for number in attributes)
-        reached = 0
-        for block in blocks:
-            if _tells(block, len(attributes)):
-                remaining = block.order - len(attributes)
-                reached += block.times * chosen * elementary(others, remaining)
-        shares.append(reached / total)
+        own = tuple(sorted([tickets[number] for number in attributes]))
+        if own not in by_tickets:
+            # cohorts with these attributes: their tickets, times those of the others in the block
+            others = [ticket for number, ticket in enumerate(tickets) if number not in attributes]
+            reached = 0
+            for block in blocks:
+                if _tells(block, len(attributes)):
+                    remaining = block.order - len(attributes)
+                    reached += block.times * prod(own) * elementary(others, remaining)
+            by_tickets[own] = reached / total
+        shares.append(by_tickets[own])
     return shares
 
 
