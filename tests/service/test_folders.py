@@ -1,4 +1,4 @@
-"""What a killed collector leaves behind is gone after the next start, and what a living one has stays."""
+"""What a killed collector leaves is gone after the next start; what a living one has stays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ if __name__ == "__main__":
         (entry,) = store.entries()
         made = EstimateCache(store.address, 1.0)
         print(made.fresh(entry.plan, 50, store.kept(entry.plan).version, 1800).file, flush=True)
-        os.killpg(0, signal.SIGKILL)  # with the processes beside it, as systemd and container engines do
+        # with the processes beside it, as systemd and container engines do
+        os.killpg(0, signal.SIGKILL)
 """
 
 

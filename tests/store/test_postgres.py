@@ -44,7 +44,8 @@ def test_a_writer_waits_for_the_one_that_drew_its_numbers_before(cluster_url: st
     there.
     """
     slow = """INSERT INTO sottovoce_reports (plan, id, cohort, payload, checksum)
-        SELECT number, 'ffffffff-0000-0000-0000-000000000000', 0, '\\x00', %s FROM sottovoce_plans"""
+        SELECT number, 'ffffffff-0000-0000-0000-000000000000', 0, '\\x00', %s
+        FROM sottovoce_plans"""
     check = checksum_of(plan().id, bytes.fromhex("ffffffff") + bytes(12), 0, b"\0")
     with (
         open_store(cluster_url) as store,

@@ -43,8 +43,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, marginal_sources
 
 def line(**changes: Any) -> dict[str, Any]:
     fields = {
-        "source": "one", "n": 1 << 16, "d": 6, "k": 3, "epsilon": 0.2, "method": "auto", "run": 0, "sse": 1.0,
-        "tvd": 0.1, "seconds": 1.0, "chosen": "latent", "coverage": 0.95,
+        "source": "one", "n": 1 << 16, "d": 6, "k": 3, "epsilon": 0.2, "method": "auto", "run": 0,
+        "sse": 1.0, "tvd": 0.1, "seconds": 1.0, "chosen": "latent", "coverage": 0.95,
     }  # fmt: skip
     return fields | changes
 

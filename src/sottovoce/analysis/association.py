@@ -127,7 +127,8 @@ def associate(
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=20_000)
-    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000, "c": [True, True, False, False] * 5_000}
+    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000}
+    >>> people["c"] = [True, True, False, False] * 5_000
     >>> heard = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1))
     >>> found = sv.associate(heard, ["a", "b"], null="asymptotic")
     >>> found[0].attributes, found[0].degrees

@@ -42,7 +42,8 @@ def synthesize(
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=10_000)
-    >>> heard = sv.Aggregate(plan).add(sv.simulate(plan, {"smoker": [True] * 900, "region": ["N"] * 900}, seed=1))
+    >>> people = {"smoker": [True] * 900, "region": ["N"] * 900}
+    >>> heard = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1))
     >>> records = sv.synthesize(heard, people=5, seed=2)
     >>> list(records.columns), len(records)
     (['smoker', 'region'], 5)

@@ -390,7 +390,8 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=20_000)
-    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000, "c": [True, True, False, False] * 5_000}
+    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000}
+    >>> people["c"] = [True, True, False, False] * 5_000
     >>> tree = sv.dependency_tree(sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)))
     >>> len(tree.edges), tree.sample(3, seed=1).shape
     (2, (3, 3))

@@ -40,7 +40,8 @@ def plan(
     that are asked about, given these.
 
     >>> import sottovoce as sv
-    >>> made = plan(Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> schema = Schema(smoker=sv.Boolean())
+    >>> made = plan(schema, sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
     >>> Plan.from_json(made.to_json()) == made
     True
     """

@@ -15,6 +15,6 @@ from sottovoce.audit.oracles import (
 from sottovoce.audit.plans import PlanAudit, audit_plan
 
 __all__ = [
-    "CONFIDENCE", "DRAWS", "ExactAudit", "PlanAudit", "SampledAudit", "audit", "audit_plan", "exact", "sample",
-    "worst_ratio",
+    "CONFIDENCE", "DRAWS", "ExactAudit", "PlanAudit", "SampledAudit", "audit", "audit_plan",
+    "exact", "sample", "worst_ratio",
 ]  # fmt: skip

@@ -21,8 +21,9 @@ def faults_of_draws(draws: Draws) -> Iterator[str]:
     """What is wrong with the draws that devices made, in words."""
     for threshold in sorted(draws.coins):
         law = law_of(lambda path, t=threshold: BranchingBits(path).coin(t), 4)  # type: ignore[misc]
-        if _chance(law, True) != _stated(threshold):
-            yield f"a coin of threshold {threshold} lands heads with chance {float(_chance(law, True)):.6g}"
+        chance = _chance(law, True)
+        if chance != _stated(threshold):
+            yield f"a coin of threshold {threshold} lands heads with chance {float(chance):.6g}"
     for limit in sorted(draws.limits):
         if limit > 0 and not _is_uniform(limit):
             yield f"a draw below {limit} is not uniform"

@@ -460,8 +460,10 @@ def mean_exceeds(
     """Whether a mean of values in [0, 1] is too large for the expectation stated, all comparisons
     together.
 
-    >>> mean_exceeds(0.02, 0.001, samples=400, comparisons=100), mean_exceeds(0.002, 0.001, 400, 100)
-    (True, False)
+    >>> mean_exceeds(0.02, 0.001, samples=400, comparisons=100)
+    True
+    >>> mean_exceeds(0.002, 0.001, samples=400, comparisons=100)
+    False
     """
     if mean <= stated:
         return False

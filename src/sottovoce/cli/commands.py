@@ -37,9 +37,11 @@ compare_app = typer.Typer(
 
     Example:  sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
 
-    Example:  sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32 --epsilon 2 --methods windows,pem
+    Example:  sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32
+    --epsilon 2 --methods windows,pem
 
-    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2 --methods svim,ldpminer
+    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
+    --methods svim,ldpminer
     """,
     rich_markup_mode=None,
 )

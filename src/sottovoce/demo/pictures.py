@@ -95,7 +95,8 @@ def titled(chart: Any, finding: Finding, epsilon: float) -> Any:
     names = " and ".join(finding.table.attributes)
     title = {
         "text": f"{names}, as {finding.table.people:,} people whispered it at epsilon {epsilon:g}",
-        "subtitle": "blue: what the reports say; lines: 95% intervals; red: the truth, which nobody was told",
+        "subtitle": "blue: what the reports say; lines: 95% intervals; "
+        "red: the truth, which nobody was told",
         "anchor": "start",
         "offset": 12,
         "fontSize": 15,

@@ -28,15 +28,17 @@ CROWD_SEED = 1618
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LONGEST = 8
 DISHES = (
-    "pizza", "ramen", "curry", "pasta", "tacos", "salad", "burger", "sushi", "pho", "falafel", "dumpling", "goulash",
-    "paella", "risotto", "lasagna", "stew", "dosa", "pierogi", "kimchi", "couscous",
+    "pizza", "ramen", "curry", "pasta", "tacos", "salad", "burger", "sushi", "pho", "falafel",
+    "dumpling", "goulash", "paella", "risotto", "lasagna", "stew", "dosa", "pierogi", "kimchi",
+    "couscous",
 )  # fmt: skip
 RARE_WORDS = 20_000  # that hardly anybody else says
 RARE_SHARE = 0.3  # of the people say one of those
 ITEMS = (
-    "bread", "milk", "eggs", "apples", "coffee", "butter", "tea", "rice", "bananas", "cheese", "onions", "tomatoes",
-    "yoghurt", "chocolate", "salt", "sugar", "flour", "oil", "lentils", "oats", "honey", "garlic", "lemons", "carrots",
-    "beer", "wine", "soap", "candles", "pepper", "vinegar", "ginger", "mustard", "almonds", "raisins", "olives",
+    "bread", "milk", "eggs", "apples", "coffee", "butter", "tea", "rice", "bananas", "cheese",
+    "onions", "tomatoes", "yoghurt", "chocolate", "salt", "sugar", "flour", "oil", "lentils",
+    "oats", "honey", "garlic", "lemons", "carrots", "beer", "wine", "soap", "candles", "pepper",
+    "vinegar", "ginger", "mustard", "almonds", "raisins", "olives",
 )  # fmt: skip
 TOP_WORDS, TOP_ITEMS = 12, 10
 
@@ -182,13 +184,18 @@ def section(likings: Sequence[Liking]) -> str:
     from sottovoce.demo.pictures import inline
     from sottovoce.results.plots import popular
 
-    return "".join(
-        f'<section class="card"><h3>{escape(liking.title)}</h3><p class="note">{escape(summary(liking))}.</p>'
-        f'<div class="plot popular">{inline(popular(liking.found, truth=liking.truth).properties(title=""))}</div>'
-        f"<details><summary>all {len(liking.truth)} figures, and the plan</summary>"
-        f'<div class="wide">{_html(_rows(liking))}</div><pre>{escape(str(liking.plan))}</pre></details></section>'
-        for liking in likings
-    )
+    sections = []
+    for liking in likings:
+        chart = popular(liking.found, truth=liking.truth).properties(title="")
+        sections.append(
+            f'<section class="card"><h3>{escape(liking.title)}</h3>'
+            f'<p class="note">{escape(summary(liking))}.</p>'
+            f'<div class="plot popular">{inline(chart)}</div>'
+            f"<details><summary>all {len(liking.truth)} figures, and the plan</summary>"
+            f'<div class="wide">{_html(_rows(liking))}</div>'
+            f"<pre>{escape(str(liking.plan))}</pre></details></section>"
+        )
+    return "".join(sections)
 
 
 def _html(rows: Sequence[Sequence[str]]) -> str:

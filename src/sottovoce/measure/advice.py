@@ -162,7 +162,8 @@ def advise(
     ``PREDICTIONS``.
 
     >>> import sottovoce as sv
-    >>> advice = advise(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
+    >>> schema = sv.Schema(x=sv.Boolean())
+    >>> advice = advise(schema, sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
     >>> round(advice.epsilon_needed.needed, 1), round(advice.people_needed.needed, -3)
     (1.8, 37000)
     """

@@ -125,7 +125,8 @@ def true_table(
 ) -> Floats:
     """The frequencies of a table's cells, the last attribute varying fastest.
 
-    >>> true_table({"a": np.array([0, 1, 1, 1]), "b": np.array([0, 2, 2, 0])}, ("a", "b"), {"a": 2, "b": 3}).tolist()
+    >>> people = {"a": np.array([0, 1, 1, 1]), "b": np.array([0, 2, 2, 0])}
+    >>> true_table(people, ("a", "b"), {"a": 2, "b": 3}).tolist()
     [0.25, 0.0, 0.0, 0.25, 0.0, 0.5]
     """
     shape = tuple(sizes[name] for name in names)

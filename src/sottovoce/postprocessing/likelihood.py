@@ -18,7 +18,8 @@ def noise_floor(table: Table) -> float:
     """The variance of the estimate of a value that nobody holds; refused unless there is noise.
 
     >>> from sottovoce.oracles import Noise
-    >>> noise_floor(Table(("x",), "ab", np.array([0.7, 0.3]), np.full(2, 0.01), 100, Noise(0.01, 0.0)))
+    >>> values, variances = np.array([0.7, 0.3]), np.full(2, 0.01)
+    >>> noise_floor(Table(("x",), "ab", values, variances, 100, Noise(0.01, 0.0)))
     0.01
     """
     if not table.noise.floor > 0:
@@ -31,7 +32,8 @@ def mle_apx(table: Table) -> Floats:
     table's noise.
 
     >>> from sottovoce.oracles import Noise
-    >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.1]), np.full(3, 0.01), 100, Noise(0.01, 0.005))
+    >>> values, variances = np.array([0.9, 0.3, -0.1]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.005))
     >>> mle_apx(table).round(4).tolist()
     [0.7885, 0.2115, 0.0]
     """
@@ -64,7 +66,8 @@ def maximum_likelihood(table: Table) -> Floats:
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
-    >>> table = Table(("x",), "abc", np.array([1.25, 0.125, -0.375]), np.full(3, 0.01), 100, Noise(0.01, 0.0), law=law)
+    >>> values, variances = np.array([1.25, 0.125, -0.375]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0), law=law)
     >>> maximum_likelihood(table).round(6).tolist()
     [0.973684, 0.026316, 0.0]
     """
@@ -93,7 +96,8 @@ def expectation_maximization(
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
-    >>> table = Table(("x",), "abc", np.array([1.25, 0.125, -0.375]), np.full(3, 0.01), 100, Noise(0.01, 0.0), law=law)
+    >>> values, variances = np.array([1.25, 0.125, -0.375]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0), law=law)
     >>> expectation_maximization(table).round(6).tolist()
     [0.973684, 0.026316, 0.0]
     """
@@ -123,7 +127,8 @@ def composite_likelihood(table: Table) -> Floats:
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 30, 20]), 0.75, 0.25, "bits")
-    >>> table = Table(("x",), "abc", np.array([0.9, 0.1, -0.1]), np.full(3, 0.01), 100, Noise(0.01, 0.0), law=law)
+    >>> values, variances = np.array([0.9, 0.1, -0.1]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0), law=law)
     >>> composite_likelihood(table).round(4).tolist()
     [0.9, 0.1, 0.0]
     """
@@ -167,7 +172,8 @@ def is_complete(table: Table, encoding: str) -> bool:
     """Whether the table carries the counts of such reports, and, for direct answers, of all values.
 
     >>> from sottovoce.oracles import Noise
-    >>> is_complete(Table(("x",), "ab", np.array([0.7, 0.3]), np.full(2, 0.01), 100, Noise(0.01, 0.0)), "direct")
+    >>> values, variances = np.array([0.7, 0.3]), np.full(2, 0.01)
+    >>> is_complete(Table(("x",), "ab", values, variances, 100, Noise(0.01, 0.0)), "direct")
     False
     """
     law = table.law

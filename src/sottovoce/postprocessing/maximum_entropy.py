@@ -36,7 +36,8 @@ def proportional_fit(
     entropy. Constraints that contradict one another are met as well as a cycle of them does. Zeros
     of ``start`` stay.
 
-    >>> proportional_fit((2, 2), [((0,), np.array([0.3, 0.7])), ((1,), np.array([0.5, 0.5]))]).round(4).tolist()
+    >>> constraints = [((0,), np.array([0.3, 0.7])), ((1,), np.array([0.5, 0.5]))]
+    >>> proportional_fit((2, 2), constraints).round(4).tolist()
     [[0.15, 0.15], [0.35, 0.35]]
     """
     axes = [tuple(each) for each, _ in constraints]

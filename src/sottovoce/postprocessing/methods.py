@@ -134,7 +134,8 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
 
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise
-    >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.2]), np.full(3, 0.01), 100, Noise(0.01, 0.0))
+    >>> values, variances = np.array([0.9, 0.3, -0.2]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0))
     >>> repaired = postprocess(table, "norm-sub")
     >>> repaired.values.round(6).tolist(), repaired.repair, repaired.is_unbiased
     ([0.8, 0.2, 0.0], 'norm-sub', False)

@@ -40,7 +40,8 @@ class Plan:
     (:attr:`question`), which a device never does.
 
     >>> import sottovoce as sv
-    >>> made = sv.plan(sv.Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> schema = sv.Schema(smoker=sv.Boolean())
+    >>> made = sv.plan(schema, sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
     >>> Plan.from_json(made.to_json(), id=made.id) == made
     True
     """

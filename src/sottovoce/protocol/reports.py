@@ -327,7 +327,8 @@ class CheckedReports(Reports):
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
-    >>> isinstance(sv.simulate(plan, {"x": [True, False]}, seed=1).checked(plan)[:1], CheckedReports)
+    >>> checked = sv.simulate(plan, {"x": [True, False]}, seed=1).checked(plan)
+    >>> isinstance(checked[:1], CheckedReports)
     True
     """
 

@@ -38,8 +38,10 @@ class Findings(Estimate):
     alone may have put it there.
 
     >>> import sottovoce as sv
-    >>> plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), sv.HeavyHitters("x", top=3), epsilon=2.0, people=20_000)
-    >>> found = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [7] * 9_000 + [1_000_000] * 11_000}, seed=1)).estimate()
+    >>> schema = sv.Schema(x=sv.Integer(bits=20))
+    >>> plan = sv.plan(schema, sv.HeavyHitters("x", top=3), epsilon=2.0, people=20_000)
+    >>> people = {"x": [7] * 9_000 + [1_000_000] * 11_000}
+    >>> found = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
     >>> found.table.labels[:2], found.significant().tolist()
     ([1000000, 7], [True, True, False])
     """

@@ -69,6 +69,12 @@ def _interval(value: float, low: float, high: float, least: float, most: float) 
         WIDTH * (at - least) / (most - least) for at in (0.0, value, low, high)
     )
     middle = HEIGHT / 2
-    bar = f'<rect x="{min(zero, end):.1f}" y="2" width="{abs(end - zero):.1f}" height="{HEIGHT - 4}" fill="#7aa6c2"/>'
-    line = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="#1f3b4d" stroke-width="1.5"/>'
+    bar = (
+        f'<rect x="{min(zero, end):.1f}" y="2" width="{abs(end - zero):.1f}" '
+        f'height="{HEIGHT - 4}" fill="#7aa6c2"/>'
+    )
+    line = (
+        f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" '
+        'stroke="#1f3b4d" stroke-width="1.5"/>'
+    )
     return f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-hidden="true">{bar}{line}</svg>'

@@ -233,7 +233,10 @@ class Connection(HttpToolsProtocol):
             self._end()  # one answer cannot stand within another
             return
         body = problem.body()
-        lines = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        lines = (
+            f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
         self.transport.write(STATUS_LINE[problem.status] + lines.encode() + body)
         self._end()
 

@@ -51,7 +51,8 @@ class DuplicateFilter:
 
     >>> duplicate_filter = DuplicateFilter(100)
     >>> duplicate_filter.add(Probe(np.array([3 << 40, 5 << 40], np.uint64)))
-    >>> duplicate_filter.passed(Probe(np.array([1 << 40, 3 << 40, 4 << 40, 5 << 40], np.uint64))).tolist()
+    >>> asked = np.array([1 << 40, 3 << 40, 4 << 40, 5 << 40], np.uint64)
+    >>> duplicate_filter.passed(Probe(asked)).tolist()
     [1, 3]
     """
 

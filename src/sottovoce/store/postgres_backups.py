@@ -33,7 +33,8 @@ _ALIKE = (
     "settings",
 )
 _SELECT = {  # where not everything is copied: of checkpoints, those that are all there is
-    "checkpoints": """SELECT saved.* FROM sottovoce_checkpoints saved JOIN sottovoce_plans plans ON plan = number
+    "checkpoints": """SELECT saved.* FROM sottovoce_checkpoints saved
+        JOIN sottovoce_plans plans ON plan = number
         WHERE only_sums AND saved.version = plans.version"""
 }
 # that mean something in one store only

@@ -71,19 +71,24 @@ WAL_PAGES = 4096  # pages in the write-ahead log before they go to the file
 MOST_WAL = 64 << 20  # bytes of it that are left on the disk then
 
 _SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS plans (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
-       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL,
-       only_sums INTEGER NOT NULL DEFAULT 0, set_aside INTEGER NOT NULL DEFAULT 0)""",
-    """CREATE TABLE IF NOT EXISTS parts (seq INTEGER PRIMARY KEY, plan INTEGER NOT NULL, rows INTEGER NOT NULL,
+    """CREATE TABLE IF NOT EXISTS plans (
+       number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
+       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
+       version INTEGER NOT NULL, only_sums INTEGER NOT NULL DEFAULT 0,
+       set_aside INTEGER NOT NULL DEFAULT 0)""",
+    """CREATE TABLE IF NOT EXISTS parts (
+       seq INTEGER PRIMARY KEY, plan INTEGER NOT NULL, rows INTEGER NOT NULL,
        people INTEGER NOT NULL, ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL,
        checksums BLOB NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS parts_of_plan ON parts (plan)",
-    """CREATE TABLE IF NOT EXISTS set_aside (plan INTEGER NOT NULL, seq INTEGER NOT NULL, rows INTEGER NOT NULL,
-       ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL, checksums BLOB NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS checkpoints (plan INTEGER PRIMARY KEY, upto INTEGER NOT NULL, people INTEGER NOT NULL,
+    """CREATE TABLE IF NOT EXISTS set_aside (
+       plan INTEGER NOT NULL, seq INTEGER NOT NULL, rows INTEGER NOT NULL, ids BLOB NOT NULL,
+       cohorts BLOB NOT NULL, payload BLOB NOT NULL, checksums BLOB NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS checkpoints (
+       plan INTEGER PRIMARY KEY, upto INTEGER NOT NULL, people INTEGER NOT NULL,
        damaged INTEGER NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL, scope TEXT NOT NULL,
-       expires REAL)""",
+    """CREATE TABLE IF NOT EXISTS tokens (
+       digest BLOB PRIMARY KEY, name TEXT NOT NULL, scope TEXT NOT NULL, expires REAL)""",
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value NOT NULL)",
     *id_index.SCHEMA,
     f"PRAGMA application_id = {APPLICATION}",

@@ -79,8 +79,9 @@ def delete(db: sqlite3.Connection, number: int) -> None:
 
 def keep_sums(db: sqlite3.Connection, number: int) -> None:
     """Delete the reports of a closed survey whose checkpoint holds them all."""
-    query = """SELECT 1 FROM plans JOIN checkpoints saved ON saved.plan = number AND saved.version = plans.version
-        WHERE number = ? AND closed AND upto >= (SELECT coalesce(max(seq), 0) FROM parts WHERE parts.plan = number)"""
+    query = """SELECT 1 FROM plans JOIN checkpoints saved
+        ON saved.plan = number AND saved.version = plans.version WHERE number = ? AND closed
+        AND upto >= (SELECT coalesce(max(seq), 0) FROM parts WHERE parts.plan = number)"""
     if db.execute(query, (number,)).fetchone() is None:
         raise StoreError("store: the survey changed meanwhile; nothing was deleted, try again")
     version = new_version()

@@ -17,7 +17,8 @@ from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
 __all__ = [
-    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Held", "Padded", "Parities", "Window", "of_kind",
+    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Held", "Padded", "Parities",
+    "Window", "of_kind",
 ]  # fmt: skip
 
 # Every encoding there is. A new one is a class in a file of this folder, a line here, and its kind

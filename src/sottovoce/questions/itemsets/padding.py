@@ -117,8 +117,8 @@ def best_oracle(count: int, length: int, epsilon: Decimal) -> tuple[str, float]:
     """(the oracle with the least error for candidates that nobody holds, that variance times the
     people).
 
-    >>> best_oracle(128, 4, Decimal(2))[0], best_oracle(20_000, 4, Decimal(2))[0], best_oracle(5, 4, Decimal(2))[0]
-    ('olh-sets', 'olh-sets', 'grr')
+    >>> [best_oracle(count, 4, Decimal(2))[0] for count in (128, 20_000, 5)]
+    ['olh-sets', 'olh-sets', 'grr']
     """
     odds = float(exp(epsilon))
     # (e^eps l + d - 1)/(e^eps - 1)^2   wang2021thesis, eq. (5.1)

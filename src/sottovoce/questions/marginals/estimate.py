@@ -60,7 +60,8 @@ class MarginalEstimate(JointEstimate):
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=3000)
-    >>> people = {"a": [True, False] * 1500, "b": [True, False] * 1500, "c": [True, True, False] * 1000}
+    >>> people = {"a": [True, False] * 1500, "b": [True, False] * 1500}
+    >>> people["c"] = [True, True, False] * 1000
     >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
     >>> list(estimate.tables), estimate.marginal("a", "b").is_reconstructed
     ([('a',), ('b',), ('c',)], False)

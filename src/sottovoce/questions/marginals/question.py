@@ -54,11 +54,13 @@ class Marginals(Question):
     method's: see :class:`MarginalOptions`.
 
     >>> import sottovoce as sv
-    >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
+    >>> region = sv.Categorical(["N", "S", "W"])
+    >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=region)
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2), epsilon=1.0, people=10_000)
-    >>> people = {"smoker": [True, False] * 500, "drinker": [True, False] * 500, "region": ["N", "S"] * 500}
-    >>> table = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate().marginal("smoker", "drinker")
-    >>> table.labels
+    >>> people = {"smoker": [True, False] * 500, "drinker": [True, False] * 500}
+    >>> people["region"] = ["N", "S"] * 500
+    >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    >>> estimate.marginal("smoker", "drinker").labels
     ((False, False), (False, True), (True, False), (True, True))
     """
 
