@@ -86,8 +86,7 @@ def ratio_of(one: Any, other: Any) -> tuple[float, float]:
     ratio = float(one.mean() / other.mean())
     if len(one) < 2:
         return ratio, inf
-    # Var[a/b] is about the mean of (a_i - r b_i)^2 over (R - 1) b^2: the usual estimate for a ratio
-    # of means
+    # Var[a/b] is about the mean of (a_i - r b_i)^2 over (R - 1) b^2, as usual for a ratio
     left = one - ratio * other
     return ratio, float(sqrt((left @ left) / (len(one) * (len(one) - 1))) / other.mean())
 

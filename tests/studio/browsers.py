@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.waiting import HANG
 
-# Coins from a tape, and a clock that stands still, so that two visits differ by their answers
-# alone.
+# Coins from a tape, and a clock that stands still: two visits differ by their answers alone.
 FIXED = """
     const tape = Uint8Array.from("%s".match(/../g), (pair) => parseInt(pair, 16));
     let place = 0;

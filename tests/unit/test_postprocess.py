@@ -87,8 +87,8 @@ def test_each_method_keeps_its_promises(name: str, table: sv.Table) -> None:
         assert repaired.values.min() >= 0
     if method.sums_to_one:
         assert abs(repaired.values.sum() - 1) < 1e-9
-    # every method keeps the order, wang2021thesis, section 8.1.6 (integrals as far as they are
-    # exact)
+    # every method keeps the order, wang2021thesis, section 8.1.6
+    # (integrals as far as they are exact)
     steps = np.diff(repaired.values[np.argsort(table.values, kind="stable")])
     assert steps.min() > -1e-12 - (
         1e-5 * sqrt(table.noise.floor) if name.startswith("power") else 0

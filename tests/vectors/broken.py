@@ -84,8 +84,7 @@ def _weak(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     for name in NAMES:
         body = _body(plans[name])
         said = _oracle(body)
-        # thresholding takes some of the noise's epsilon away, so its coins are weak only far beyond
-        # it
+        # thresholding takes some of the noise's epsilon away: its coins are weak only far beyond it
         for epsilon in ("10",) if name == "the" else ("10", "1.5001"):
             coins = sv.oracle(
                 name, size=int(said["size"]), epsilon=epsilon, **said["options"]

@@ -237,9 +237,7 @@ def _degrees(law: PairLaw) -> int:
 
 
 def _asymptotic(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """Against normal errors around independence: the statistic is then about a weighted sum of
-    chi-squares.
-    """
+    """Against normal errors around independence: about a weighted sum of chi-squares."""
     draws = np.random.default_rng([SEED, 0, number])
     count = max(200, min(DRAWS, MOST_DRAWN // law.table.size))
     return judged(law, law.independent + law.errors(count, draws))
@@ -263,9 +261,7 @@ def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
 
 
 def _tail(statistic: float, draws: Floats) -> float:
-    """The chance of so much under the gamma law with the mean and variance of the draws
-    (Satterthwaite).
-    """
+    """The chance of so much under the gamma law of the draws' mean and variance (Satterthwaite)."""
     gamma = imported("scipy.stats").gamma
 
     mean, variance = float(draws.mean()), float(draws.var())
@@ -277,9 +273,7 @@ def _tail(statistic: float, draws: Floats) -> float:
 
 
 def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """As if the table were counts of people: n sum (f - e)^2 / e against chi-squared
-    (cormode2018marginal, 6.1).
-    """
+    """As if of counts: n sum (f - e)^2 / e against chi-squared (cormode2018marginal, 6.1)."""
     chi2 = imported("scipy.stats").chi2
 
     statistic = people * float(contingency(law.table))

@@ -47,9 +47,7 @@ def _places(rising: Floats, points: Floats) -> Integers:
 
 
 def conditionals_of(table: Floats, otherwise: Floats) -> Floats:
-    """The last attribute given the others, a row for each of their cells; ``otherwise`` for a cell
-    without people.
-    """
+    """The last attribute given the others, a row per cell of theirs; ``otherwise`` if empty."""
     rows = np.maximum(table.reshape(-1, table.shape[-1]), 0.0)
     totals = rows.sum(axis=1, keepdims=True)
     return np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), otherwise)

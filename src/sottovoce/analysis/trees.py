@@ -1,6 +1,4 @@
-"""Which attributes tell most about each other: mutual information, and the tree that holds most of
-it.
-"""
+"""Which attributes tell most about each other: mutual information, and the tree of most of it."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Tie:
-    """What two attributes tell about each other, in nats, without what noise alone would seem to
-    tell.
-    """
+    """What two attributes tell about each other, in nats, less what noise alone seems to tell."""
 
     information: float
     plain: float  # of the table as it is, noise included
@@ -118,8 +114,7 @@ def _affordable(cells: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree over attributes, each told by one other: the best such approximation of all of them
-    together.
+    """A tree over attributes, each told by one other: the best such approximation of them all.
 
     ``edges`` lead away from the root, the most telling first. Figures are in nats, of the people
     asked.
@@ -148,9 +143,7 @@ class Tree:
         return self.ties[(one, two) if (one, two) in self.ties else (two, one)]
 
     def information(self, one: str, two: str) -> float:
-        """What two attributes tell about each other, neighbours or not; NaN if they were never
-        asked together.
-        """
+        """What two attributes tell about each other, neighbours or not; NaN if never asked."""
         tie = self.tie(one, two)
         return tie.information if tie.is_asked else nan
 
@@ -214,9 +207,7 @@ class Tree:
         )
 
     def _margin_ends(self, names: Sequence[str]) -> dict[tuple[int, ...], Ends]:
-        """The ends of the intervals of what was asked of some attributes, by their positions: each,
-        and edges.
-        """
+        """The ends of the intervals of what was asked of attributes, by place: each, and edges."""
         edges = [(edge.parent, edge.child) for edge in self.edges if edge.is_asked]
         inside = [tuple(sorted(edge, key=names.index)) for edge in edges if set(edge) <= set(names)]
         parts = [*((name,) for name in names), *inside]
@@ -248,8 +239,7 @@ class Tree:
         self, names: Sequence[str], conditionals: Mapping[Pair, Floats], root: Floats
     ) -> Floats:
         """The product of the conditionals, summed over the attributes not asked for."""
-        # what lies below an attribute, given it: its own value in front, then the attributes asked
-        # for
+        # what lies below an attribute, given it: its own value in front, then those asked for
         below = {name: (np.ones(self.schema[name].size), list[str]()) for name in self.attributes}
         for edge in reversed(self.edges):
             factor, axes = below[edge.child]
@@ -295,9 +285,7 @@ class Tree:
         )
 
     def plot(self, path: str | None = None) -> Any:
-        """An Altair chart of the tree, edges as wide as they are telling; written to ``path`` if
-        given.
-        """
+        """An Altair chart of the tree, edges as wide as they tell; written to ``path`` if given."""
         from sottovoce.results.plots import network
 
         depth, height = self._layout()
@@ -325,9 +313,7 @@ class Tree:
         )
 
     def _layout(self) -> tuple[dict[str, int], dict[str, float]]:
-        """Where attributes stand: as far right as they are from the root, parents amid their
-        children.
-        """
+        """Where attributes stand: right by their distance from the root, parents amid children."""
         depth, height = {self.root: 0}, dict[str, float]()
         for edge in self.edges:
             depth[edge.child] = depth[edge.parent] + 1
@@ -379,8 +365,7 @@ class Tree:
 
 
 def dependency_tree(source: Source, root: str | None = None) -> Tree:
-    """The tree over a plan's attributes that holds the most mutual information
-    (cormode2018marginal, section 6.2).
+    """The tree over a plan's attributes of most mutual information (cormode2018marginal, sec. 6.2).
 
     ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would
     seem to tell is taken off each pair before they are compared. ``root``: by default the attribute
@@ -424,8 +409,7 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
 
 
 def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The spanning tree of most information, by Kruskal; of equal pairs the first in the
-    attributes' order.
+    """The spanning tree of most information, by Kruskal; of equals the first in order.
 
     Pairs that were never asked come last.
     """
@@ -448,9 +432,7 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
 
 
 def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The edges as (parent, child), in an order in which each parent comes first and the most
-    telling next.
-    """
+    """The edges as (parent, child): parents before their children, the most telling first."""
     reached, waiting, out = {root}, list(kept), list[Pair]()
     while waiting:
         ready = [pair for pair in waiting if pair[0] in reached or pair[1] in reached]

@@ -41,8 +41,9 @@ class Survey:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any], where: str = "survey") -> Survey:
-        """Read ``epsilon``, ``people``, ``schema``, ``question`` and perhaps ``title``, ``coin``
-        and ``public``.
+        """Read ``epsilon``, ``people``, ``schema`` and ``question``.
+
+        ``title``, ``coin`` and ``public`` may be there too.
         """
         for part in PARTS:
             if part not in body:

@@ -145,8 +145,7 @@ def audit_plan(
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PlanAudit:
-    """Audit a plan by the reports of its devices: cohort, encoding, all asks together, one report
-    and several.
+    """Audit a plan by its devices' reports: cohort, encoding, all asks together, one and several.
 
     Every way that the coins can fall is gone for many pairs of records, if there are at most about
     ``limit``; draws with real coins follow, more of them where nothing could be enumerated.

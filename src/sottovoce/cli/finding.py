@@ -1,6 +1,4 @@
-"""What is popular, for a person's eyes: values with their marks, the prefixes on the way, methods
-compared.
-"""
+"""What is popular, for a person's eyes: values with marks, prefixes, methods compared."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ MOST_STEPS = 400  # prefixes that are printed; JSON holds all
 
 
 def findings_table(found: Estimate, level: float) -> RichTable:
-    """Values with intervals, a star for what noise alone does not explain, and how much noise alone
-    would show.
-    """
+    """Values with intervals, a star for what noise does not explain, and what noise would show."""
     from rich.markup import escape
 
     table = found.table
@@ -57,9 +53,7 @@ def findings_table(found: Estimate, level: float) -> RichTable:
 
 
 def tree_lines(found: Estimate) -> list[str]:
-    """The prefixes that led to what was found, the longer ones below what they extend,
-    with counts.
-    """
+    """The prefixes that led to what was found, with counts, the longer below what they extend."""
     steps = found.prefixes()
     below: dict[int | None, list[int]] = {}
     for place, step in enumerate(steps):

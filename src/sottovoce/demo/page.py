@@ -233,9 +233,7 @@ def _table(
     words: int = 1,
     marks: Mapping[int, str] | None = None,
 ) -> str:
-    """An HTML table. The first ``words`` columns are words, others figures; ``marks`` are classes
-    of some rows.
-    """
+    """An HTML table: ``words`` columns of words, then figures; ``marks`` are classes of rows."""
 
     def line(cells: Sequence[str], tag: str, mark: str = "") -> str:
         inside = "".join(

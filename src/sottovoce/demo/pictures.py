@@ -20,9 +20,7 @@ MOST_WIDE = 640  # of all bars together
 
 
 def marginal(finding: Finding) -> Any:
-    """An Altair chart of one table: bars with intervals, red ticks for the truth; all but the last
-    value by panels.
-    """
+    """An Altair chart of one table: bars, intervals, red ticks for the truth; a panel a prefix."""
     alt = imported("altair")
 
     names = finding.table.attributes

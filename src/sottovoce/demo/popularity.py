@@ -1,6 +1,4 @@
-"""The demo's second survey: what is popular among made-up people, of words that nobody listed and
-of baskets.
-"""
+"""The demo's second survey: what is popular among made-up people, of words and of baskets."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ class Liking:
 
 
 def learnt(seed: int | None) -> list[Liking]:
-    """Both questions asked, planned, whispered by simulated devices in as many rounds as they need,
-    and estimated.
-    """
+    """Both questions, planned, answered by simulated devices in all their rounds, estimated."""
     from sottovoce.api.surveys import asked
     from sottovoce.schema import Items, Text
 
@@ -131,9 +127,7 @@ def _asked(
 
 
 def _rows(liking: Liking) -> list[tuple[str, ...]]:
-    """Value, mark, truth, estimate, standard error, expected false: one of each for every value
-    found.
-    """
+    """Value, mark, truth, estimate, standard error, expected false, for every value found."""
     table, marks = liking.found.table, liking.found.marks or ()
     return [
         (

@@ -1,6 +1,4 @@
-"""A whole private survey among people who do not exist, so that the truth can stand beside the
-estimates.
-"""
+"""A whole private survey among made-up people: the truth can stand beside the estimates."""
 
 from __future__ import annotations
 
@@ -176,9 +174,7 @@ def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 
 
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
-    """Survey, plan, people, whispers, tables, tree, comparison, collector and page, all in the
-    folder ``output``.
-    """
+    """Survey, plan, people, whispers, tables, tree, comparison, collector, page, in ``output``."""
     from sottovoce.console.reading import heard
     from sottovoce.console.surveys import planner_ranking, read_survey
     from sottovoce.console.tables import console
@@ -230,9 +226,7 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
 def _posted(
     plan: Plan, people: Mapping[str, Sequence[Any]], output: Path, url: str, quiet: bool
 ) -> tuple[Posted, list[Finding]]:
-    """The first people post to the collector; what its store says of each attribute, beside the
-    truth about them.
-    """
+    """The first people post to the collector; what its store says of them, beside the truth."""
     from sottovoce.console.progress import progress
     from sottovoce.console.reading import heard
     from sottovoce.demo.posting import STORE, post

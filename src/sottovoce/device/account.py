@@ -41,9 +41,7 @@ class Spent:
 
 
 def cost_of(cohorts: Family) -> Spent:
-    """The most that answering costs: of the cohorts that a device may be in, the one whose asks
-    cost most together.
-    """
+    """The most that answering costs: of the cohorts that a device may be in, the dearest one."""
     costs = [_cost(cohort) for cohort in cohorts.kinds]
     return Spent(max(cost.epsilon for cost in costs), max(cost.delta for cost in costs))
 

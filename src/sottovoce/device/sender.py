@@ -1,6 +1,4 @@
-"""Sending reports to a collector: again with the same id until they are acknowledged, so that each
-counts once.
-"""
+"""Sending reports to a collector: with the same id until acknowledged, so each counts once."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ class _Answer:
 
 
 class Sender:
-    """One connection to a collector, kept open. Once ``stop`` is set it does not wait for the
-    collector any more.
-    """
+    """One connection to a collector, kept open. Once ``stop`` is set it does not wait any more."""
 
     def __init__(
         self, url: str, patience: float | None = None, stop: threading.Event | None = None

@@ -19,8 +19,7 @@ ORDINARY, PRIVATE = 0o666, 0o600  # the first is less what the umask takes away
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
-    """Write to a temporary neighbour; it takes the name ``path``, durably, only if the block ends
-    well.
+    """Write to a temporary neighbour, which takes the name ``path`` only if the block ends well.
 
     The file has the permissions of the one it replaces, or those that the umask leaves to a new
     one. A ``private`` one is for its owner alone.
@@ -51,7 +50,5 @@ def _sync(path: Path) -> None:
 
 
 def write_csv(file: TextIO, rows: Iterable[Iterable[Any]]) -> None:
-    """Rows as CSV; text is quoted, and what a spreadsheet would take for a formula is not one any
-    more.
-    """
+    """Rows as CSV; text is quoted, and nothing in it is a formula to a spreadsheet."""
     csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(map(csv_cell, row) for row in rows)

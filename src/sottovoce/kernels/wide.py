@@ -99,8 +99,7 @@ def split_rows(seeds, count, fresh, highs, lows):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def scatter_wide(highs, lows, answers, weights, high, low, table):  # type: ignore[no-untyped-def]
-    """What the reports say of every way in which the prefix (high, low) goes on, before the
-    transform.
+    """What the reports say of every way the prefix (high, low) goes on, before the transform.
 
     For each report and each non-empty subset of its rows: table[xor of their low bits] += weight
     (-1)^<subset, answer>, where the prefix's share of the hash is taken off the answer.
@@ -122,8 +121,7 @@ def extend_wide(
     keep: int,
     weights: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(prefix, suffix, score) of the ``keep`` best ways in which any of the prefixes goes on by
-    ``fresh`` bits.
+    """(prefix, suffix, score) of the ``keep`` best ways any prefix goes on by ``fresh`` bits.
 
     A score is 2^b times the reports that support the longer prefix, less the number of reports;
     with ``weights``, one beside each report, their weight counts instead.

@@ -27,9 +27,7 @@ PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
 class PredictedError(NamedTuple):
-    """The root mean squared error of a cell that is expected, and the method or oracle that makes
-    it.
-    """
+    """The root mean squared error of a cell that is expected, and the method that makes it."""
 
     error: float
     method: str
@@ -37,8 +35,7 @@ class PredictedError(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """How much of one thing is needed while the other stays as it is; ``needed`` is None if nothing
-    in range does.
+    """How much of one thing is needed while the other stays; None if nothing in range does.
 
     ``error`` and ``method`` are those at the amount needed, or at ``most`` where that is not
     enough.
@@ -73,9 +70,7 @@ class Advice:
     is_share: bool = False  # whether it is about a value to be found
 
     def to_json(self) -> dict[str, Any]:
-        """The advice as JSON; of a value to be found every ``error`` is the share that is found
-        with even chances.
-        """
+        """The advice as JSON; of heavy hitters ``error`` is the share found with an even chance."""
         return {
             "share" if self.is_share else "error": self.error,
             "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
@@ -243,8 +238,8 @@ class _Search:
             assert end is not None
             if len(known) > GUESSES:
                 return self.least if bottom is None else self.most
-            # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts
-            # enclose the answer
+            # a little beyond what error ~ amount^(-1/power) says:
+            # the next two amounts then enclose the answer
             beyond = 0.8 if bottom is None else 1.25
             ratio = (
                 min(max(known[end].error / self.error, 1e-3), 1e3)

@@ -1,6 +1,4 @@
-"""Heavy hitters, method against method, and against a genie who tests every value with everybody's
-reports.
-"""
+"""Heavy hitters, method against method, and against a genie who tests every value."""
 
 from __future__ import annotations
 
@@ -178,8 +176,7 @@ def largest(random: np.random.Generator, many: int, top: int) -> Floats:
 
 
 def genie(held: Holdings, top: int) -> Judge:
-    """Finds what all people's reports tell of every spelling: the largest of as many Gaussian
-    estimates.
+    """What all people's reports tell of every spelling: the largest of as many normal estimates.
 
     Every value that somebody holds gets N(n_v, n sigma^2), with sigma^2 that of optimised local
     hashing; so does every other of the 2^m spellings, of which only the largest matter.

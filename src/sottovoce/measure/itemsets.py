@@ -81,9 +81,7 @@ class Baskets:
 
 
 def read_baskets(path: Path, column: str) -> Baskets:
-    """The sets of a file: a Parquet column of lists, or of a CSV text with ``;`` between the
-    members.
-    """
+    """The sets of a file: a Parquet column of lists, or a CSV text with ``;`` between members."""
     pa = imported("pyarrow")
     pc = imported("pyarrow.compute")
 
@@ -135,8 +133,7 @@ class SetCrowd:
 
 
 def top_itemsets(sets: Sets, top: int) -> list[tuple[tuple[int, ...], int]]:
-    """The ``top`` itemsets of any size that the most people hold, with counts: exact, the most
-    frequent first.
+    """The ``top`` itemsets of any size that most people hold, with counts: exact, in order.
 
     No set is held by more people than a part of it. So the best sets are found by always extending
     the best set known; and every item of a set in the top is at least as frequent as the item of

@@ -1,6 +1,4 @@
-"""Marginals, method against method: real people sampled from a table, whispers simulated, tables
-beside the truth.
-"""
+"""Marginals, method against method: people sampled, whispers simulated, tables beside the truth."""
 
 from __future__ import annotations
 
@@ -50,8 +48,7 @@ MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their vi
 
 @dataclass(frozen=True)
 class MarginalsComparison:
-    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method
-    does not fit.
+    """What ``runs`` simulated crowds measured of a method at one epsilon; None if it does not fit.
 
     ``sse`` and ``tvd`` are means over the tables asked for, then over runs, of the sum of squared
     errors and of the total variation distance; ``sse_std`` and ``tvd_std`` their standard
@@ -147,9 +144,7 @@ def sampled(population: Population, people: int, seed: int, run: int) -> Crowd:
 def random_queries(
     schema: Schema, k: int, count: int, seed: int, run: int, most_cells: int | None = None
 ) -> list[Names]:
-    """``count`` different sets of ``k`` attributes, or all there are; with ``most_cells`` only of
-    tables so small.
-    """
+    """``count`` different sets of ``k`` attributes, or all; only of tables of ``most_cells``."""
     names = tuple(schema)
     draws = _draws(seed, run, 1, k)
 
@@ -191,9 +186,7 @@ def heard(made: Plan, crowd: Crowd, seed: int, run: int) -> Aggregate:
 def judged(
     estimate: JointEstimate, crowd: Crowd, coverage: bool
 ) -> tuple[float, float, float | None, float]:
-    """(mean SSE, mean TVD, share of cells inside their interval if asked for, seconds the answers
-    took).
-    """
+    """(mean SSE, mean TVD, share of cells inside their interval if asked, seconds of answers)."""
     start = perf_counter()
     answers = estimate.values_of(crowd.queries)
     seconds = perf_counter() - start
@@ -288,9 +281,7 @@ def _checked(
     queries: int,
     runs: int,
 ) -> tuple[Schema, list[str]]:
-    """Every bad argument is met before the first long run; the coded schema, and the methods' own
-    names.
-    """
+    """Every bad argument is met before the first long run; the coded schema, and methods' names."""
     for parameter, value in (("people", people), ("queries", queries), ("runs", runs)):
         whole(parameter, value, 1, 1 << 40)
     schema = coded(population.schema)
@@ -373,9 +364,7 @@ def _refused(name: str, epsilon: Any, k: int, reason: str) -> MarginalsCompariso
 
 
 def view_size(cohorts: Family) -> int:
-    """How many attributes an ask reads, at most; of a large family some cohorts are looked at, ends
-    included.
-    """
+    """How many attributes an ask reads, at most; of a large family some cohorts, ends included."""
     some = np.unique(
         np.linspace(0, len(cohorts) - 1, min(len(cohorts), MOST_LOOKED_AT)).astype(np.int64)
     )

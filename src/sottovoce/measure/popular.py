@@ -1,6 +1,4 @@
-"""What is popular, method against method: simulated crowds whose truth is known, judged as the
-thesis judges.
-"""
+"""What is popular, method against method: simulated crowds with known truth, as in the thesis."""
 
 from __future__ import annotations
 
@@ -32,8 +30,7 @@ WARM_UP = 2_000  # people whose answers are thrown away, so that no clock measur
 
 @dataclass(frozen=True)
 class PopularComparison:
-    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method
-    does not fit.
+    """What ``runs`` simulated crowds measured of a method at one epsilon; None if it does not fit.
 
     Means over runs, and ``_std`` their standard deviations (None for one run). ``variance`` is the
     mean squared error of the counts of those values that are truly in the top and were found, over
@@ -106,8 +103,7 @@ class Score:
 
 
 def score(truth: Mapping[Any, int], found: Mapping[Any, float]) -> Score:
-    """Judge what was found (a count for each) by the true top (the most frequent first, with
-    counts).
+    """Judge what was found (a count for each) by the true top (most frequent first, with counts).
 
     >>> score({"a": 9, "b": 5, "c": 4}, {"a": 8.0, "c": 6.0, "x": 5.0})
     Score(hits=2, f1=0.6666666666666666, ncr=0.6666666666666666, variance=2.5)
@@ -153,9 +149,7 @@ def answered(
     seed: int,
     given: Mapping[str, Any] | None = None,
 ) -> Mapping[Any, float]:
-    """Plan, simulate all rounds, and give the values found with their counts; ``given`` goes to the
-    estimate.
-    """
+    """Plan, simulate all rounds, give the values found with counts; the estimate gets ``given``."""
     table, people = crowd.table(), crowd.people
     made = plan(schema, question, epsilon=epsilon, people=people)
     if given:  # candidates, which only methods of one round take
@@ -268,9 +262,7 @@ def checked(runs: int, people: int | None, available: int) -> tuple[int, int]:
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Any:
-    """Some columns of a CSV (as text) or Parquet file, in Arrow; none of them has gaps, a category
-    is its value.
-    """
+    """Columns of a CSV (as text) or Parquet file, in Arrow, without gaps; categories as values."""
     pa = imported("pyarrow")
 
     table = read_arrow(path, as_text=True)

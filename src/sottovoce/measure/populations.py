@@ -69,9 +69,7 @@ class Population:
     def of(
         cls, table: Mapping[str, Any], schema: Schema | None = None, bins: int | None = None
     ) -> Population:
-        """The people of a dict of columns; without a schema the domains are those found in the
-        data.
-        """
+        """The people of a dict of columns; without a schema the domains are those in the data."""
         if schema is None:
             return cls(
                 {name: found(name, np.asarray(values), bins) for name, values in table.items()}
@@ -100,9 +98,7 @@ class Population:
 
 
 def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
-    """A column whose domain is what occurs in it: numbers and texts as categories, many numbers as
-    quantile bins.
-    """
+    """A column whose domain is what occurs in it: categories, or quantile bins of many numbers."""
     if values.ndim != 1:
         raise InvalidInput(f"attribute {name!r}: the column must hold one value per person")
     kind = values.dtype.kind
@@ -160,8 +156,7 @@ def _label(value: float | int) -> Label:
 
 
 def quantile_bins(name: str, values: NDArray[Any], bins: int) -> Column:
-    """Numbers in at most ``bins`` intervals of about equal counts; a value that fills several makes
-    them one.
+    """Numbers in at most ``bins`` intervals of about equal counts; a heavy value makes fewer.
 
     >>> quantile_bins("x", np.array([0, 0, 0, 0, 0, 5, 6, 7]), 4).attribute.labels()
     ('0', '5', '6 to 7')

@@ -147,9 +147,7 @@ def _error(choice: Oracle, target: str) -> float:
 
 
 def from_json(data: Mapping[str, Any]) -> Oracle:
-    """The oracle that a plan describes; refused unless its thresholds are the ones its epsilon
-    gives.
-    """
+    """The oracle that a plan describes; refused unless its epsilon gives its thresholds."""
     try:
         built = oracle(
             data["name"], size=int(data["size"]), epsilon=data["epsilon"], **dict(data["options"])

@@ -40,9 +40,7 @@ class Oracle(Randomizer, Counter, Estimator):
     """
 
     def support(self, reports: Payload | Sequence[Any], values: ArrayLike) -> Integers:
-        """How many reports support each value asked for: packed rows, or outputs of
-        :meth:`randomize`.
-        """
+        """How many reports support each value asked for: packed rows, or raw outputs."""
         if not isinstance(reports, np.ndarray):
             rows = b"".join(self.pack(output) for output in reports)
             reports = np.frombuffer(rows, np.uint8).reshape(-1, self.layout.bytes)
@@ -51,9 +49,7 @@ class Oracle(Randomizer, Counter, Estimator):
 
 @dataclass(frozen=True)
 class PureOracle(Oracle):
-    """A report supports the true value with chance p and any other with chance q (wang2021thesis,
-    definition 3.2.1).
-    """
+    """A report supports the true value with chance p, others with q (wang2021thesis, 3.2.1)."""
 
     @property
     @abstractmethod

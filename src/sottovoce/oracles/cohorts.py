@@ -1,6 +1,4 @@
-"""Open alphabets: hashing in cohorts. Each device draws a cohort; the cohort's hash tells where its
-value lies.
-"""
+"""Open alphabets: each device draws a cohort; the cohort's hash tells where its value lies."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stay
 
 @dataclass(frozen=True)
 class CohortOracle(Oracle):
-    """Values hashed into ``buckets`` by each of ``cohorts`` families; closed alphabets are permuted
-    instead.
-    """
+    """Values hashed into ``buckets`` by each of ``cohorts`` families; closed ones are permuted."""
 
     largest: ClassVar[int] = OPEN
     public: ClassVar[tuple[str, ...]] = ("cohort",)
@@ -87,9 +83,7 @@ class CohortOracle(Oracle):
 
     @cached_property
     def _permuted(self) -> NDArray[np.int64]:
-        """The bucket of each value of a closed alphabet in each cohort: values ranked by their
-        hash, modulo buckets.
-        """
+        """The bucket of each value in each cohort: values ranked by their hash, modulo buckets."""
         from sottovoce.kernels.hashing import hash_words
 
         values = np.arange(self.size, dtype=np.uint64)
@@ -108,9 +102,7 @@ class CohortOracle(Oracle):
         return [bucket(keyed_hash(key, value), self.buckets) for key in own]
 
     def _ranks(self, cohort: int) -> dict[int, int]:
-        """Each value's rank by its hash in a cohort: the permutation, as a device finds it and
-        keeps it.
-        """
+        """Each value's rank by its hash in a cohort: the permutation, which a device keeps."""
         if cohort not in self._ranked:
             key = self._keys[cohort]
             order = sorted(range(self.size), key=lambda value: (keyed_hash(key, value), value))
@@ -182,9 +174,7 @@ class CohortOracle(Oracle):
 
     @abstractmethod
     def person_variance(self, design: Design, solver: Floats) -> Floats:
-        """V[v, x]: what one person of candidate x adds to n^2 times the variance of ``solver``'s
-        row v.
-        """
+        """V[v, x]: what one person of candidate x adds to n^2 Var of ``solver``'s row v."""
 
     @cached_property
     def _whole(self) -> tuple[Design, Floats]:
@@ -244,9 +234,7 @@ class CohortOracle(Oracle):
         return np.asarray(self._whole[1] @ frequencies / n)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """Of the first ``count`` values, the others held evenly; estimates sum to one, so cells are
-        not independent.
-        """
+        """Of the first ``count`` values, others held evenly; cells depend, as they sum to one."""
         design = self._whole[0]
         summed = design.solver()[:count].sum(axis=0, keepdims=True)
         person = self.person_variance(design, summed)[0]

@@ -1,6 +1,4 @@
-"""The role of an estimator: which values reports support, unbiased frequencies from that, and their
-errors' law.
-"""
+"""The role of an estimator: what reports support, unbiased frequencies, and their errors' law."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ class Estimator(Shape):
     def estimate(
         self, state: Integers, people: int, values: ArrayLike | None = None
     ) -> tuple[Floats, Floats]:
-        """Unbiased frequencies of ``values`` (all of them by default) and the variances of their
-        errors.
-        """
+        """Unbiased frequencies of ``values`` (by default all), and their errors' variances."""
 
     def from_support(self, support: Integers, people: int) -> Floats:
         """Unbiased frequencies from how many of ``people`` reports support each value."""
@@ -57,9 +53,7 @@ class Estimator(Shape):
         )
 
     def estimate_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
-        """As :meth:`estimate`, from the support of the values asked for: for oracles that do not
-        use the state.
-        """
+        """As :meth:`estimate`, from the support of the values: for oracles that use no state."""
         frequencies = self.from_support(support, people)
         return frequencies, self.noise(people).variance(np.clip(frequencies, 0, 1))
 
@@ -72,8 +66,7 @@ class Estimator(Shape):
         return self.noise(people)
 
     def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
-        """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people
-        asked.
+        """Variance of an estimated frequency whose true value is ``f``, given ``n`` people asked.
 
         ``population=True`` adds f(1 - f)/n: the people asked are themselves a sample.
         """
@@ -86,9 +79,7 @@ class Estimator(Shape):
         return float(total) if total.ndim == 0 else total
 
     def all_variances(self, n: int, frequencies: Floats) -> Floats:
-        """The variance of every value's estimate when the whole distribution is known, as in a
-        simulation.
-        """
+        """The variance of every value's estimate when the distribution is known."""
         return np.asarray(self.variance(n, frequencies))
 
     def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
@@ -97,11 +88,9 @@ class Estimator(Shape):
         return sqrt(total) if isinstance(total, float) else np.sqrt(total)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated
-        here.
-        """
-        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2: only the
-        # floors add up
+        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated."""
+        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2:
+        # only the floors add up
         cell = self.noise(people)
         return Noise(count * cell.floor, cell.slope)
 
@@ -110,9 +99,7 @@ class Estimator(Shape):
         return self.sum_noise(n, count).floor
 
     def sum_variances(self, state: Integers, people: int, count: int, sums: Floats) -> Floats:
-        """Variances of the errors of estimated sums, of ``count`` values each, with what the state
-        tells of them.
-        """
+        """Variances of the errors of sums of ``count`` values each, with what the state tells."""
         return self.sum_noise(people, count).variance(np.clip(sums, 0, 1))
 
     @abstractmethod
@@ -135,7 +122,5 @@ class Estimator(Shape):
 
 
 def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
-    """The entries asked for, of a vector that holds all: a copy, so that a growing state leaves it
-    as it is.
-    """
+    """The entries asked for, of a vector of all: a copy, so that a growing state leaves it."""
     return everything.copy() if values is None else everything[values.astype(np.int64)]

@@ -27,8 +27,7 @@ MOST = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
 def _scale(epsilon: Decimal) -> tuple[int, int]:
-    """(scale, rate) in integers: P(z) is proportional to exp(-|z| rate/scale), with rate/scale <=
-    epsilon/(2 GRID).
+    """(scale, rate) in integers: P(z) ~ exp(-|z| rate/scale), with rate/scale <= epsilon/(2 GRID).
 
     Equal where the fraction is short, and rounded down to 47 bits, the private side, where it is
     not.
@@ -42,9 +41,7 @@ def _scale(epsilon: Decimal) -> tuple[int, int]:
 
 
 def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
-    """Heads with probability exp(-numerator/denominator), a ratio of at most 1,
-    in integers alone.
-    """
+    """Heads with probability exp(-numerator/denominator), a ratio of at most 1, in integers."""
     rounds = 1
     while entropy.below(denominator * rounds) < numerator:
         rounds += 1
@@ -52,9 +49,7 @@ def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
 
 
 def discrete_laplace(scale: int, rate: int, entropy: Entropy) -> int:
-    """Noise z with P(z) proportional to exp(-|z| rate/scale), exactly (canonne2020discrete,
-    algorithm 2).
-    """
+    """Noise z with P(z) ~ exp(-|z| rate/scale), exactly (canonne2020discrete, algorithm 2)."""
     while True:
         part = entropy.below(scale)
         if not _survives(entropy, part, scale):
@@ -168,17 +163,15 @@ class SummedHistogramEncoding(Oracle):
         return support / (people * GRID)
 
     def noise(self, people: int) -> Noise:
-        # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale); about 8/epsilon^2
-        # counts
+        # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale);
+        # about 8/epsilon^2 counts
         alpha = math.exp(-self.rate / self.scale)
         return Noise(
             2 * alpha / (-math.expm1(-self.rate / self.scale)) ** 2 / GRID**2 / people, 0.0
         )
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        """The summed noisy counts in grid steps: a histogram report supports every value by its
-        cell.
-        """
+        """The summed noisy counts in grid steps: a histogram supports every value by its cell."""
         return in_order(values, state)
 
     def supports(self, output: Any, value: int) -> bool:

@@ -23,8 +23,7 @@ from sottovoce.oracles.unary import with_gap
 
 @dataclass(frozen=True)
 class SubsetSelection(PureOracle):
-    """Report a set of exactly ``chosen`` values; sets that hold the true value are E times as
-    likely as others.
+    """Report a set of ``chosen`` values; sets with the true value are E times as likely as others.
 
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; value in range(size).
@@ -129,11 +128,9 @@ class SubsetSelection(PureOracle):
         return Noise(floor / scale, (self._members_variance(count - 1, 1) - floor) / scale)
 
     def _members_variance(self, others: int, own: int) -> float:
-        """Variance of how many of S a report holds: ``others`` beside the value, and the value
-        itself if ``own``.
-        """
-        # members of S among w drawn from the d - 1 others: hypergeometric, with w - 1 draws if the
-        # value joined
+        """Variance of how many of S a report holds: ``others``, and the value itself if ``own``."""
+        # members of S among w drawn from the d - 1 others:
+        # hypergeometric, with w - 1 draws if the value joined
         rest, p = self.size - 1, self.p
         means = [draws * others / rest for draws in (self.chosen - 1, self.chosen)]
         spreads = [

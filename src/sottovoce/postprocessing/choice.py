@@ -1,6 +1,4 @@
-"""Which method suits these queries? Try them all on a synthetic crowd like the one that
-was heard.
-"""
+"""Which method suits these queries? All are tried on a synthetic crowd like the real one."""
 
 from __future__ import annotations
 
@@ -52,8 +50,7 @@ def choose_postprocess(
     *,
     seed: int,
 ) -> RepairChoice:
-    """Choose the method by simulation (wang2021thesis, section 8.2.4). It costs no privacy: only
-    estimates are read.
+    """Choose the method by simulation (wang2021thesis, section 8.2.4). Only estimates are read.
 
     The table's values, repaired by norm-sub, are taken for the truth of a synthetic crowd; its
     reports are simulated ``runs`` times, and each method's answers compared with the truth.
@@ -142,9 +139,7 @@ def _places(
 
 
 def _crowd(table: Table) -> Integers:
-    """How many of the synthetic people hold each value: norm-sub's shares in whole people, largest
-    remainders first.
-    """
+    """How many synthetic people hold each value: norm-sub's shares, largest remainders first."""
     shares = norm_sub(table.values) * table.people
     whole = np.floor(shares).astype(np.int64)
     left = table.people - int(whole.sum())

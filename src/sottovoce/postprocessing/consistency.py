@@ -1,6 +1,4 @@
-"""Consistency: noisy tables over overlapping attributes are made to agree on all they share, then
-non-negative.
-"""
+"""Consistency: noisy tables are made to agree on what they share, then non-negative."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ ROUNDS = 5  # of agreement and non-negativity in turn
 
 @lru_cache(maxsize=256)
 def contrasts(size: int) -> Floats:
-    """Rows: the sum over ``size`` values, then orthonormal contrasts (Helmert's), whose inverse is
-    as simple.
+    """Rows: the sum over ``size`` values, then orthonormal contrasts (Helmert's).
 
     >>> (contrasts(2) * [[1], [2**0.5]]).round(6).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
@@ -67,9 +64,7 @@ def subsets(places: Places) -> list[Places]:
 
 @lru_cache(maxsize=1024)
 def _layout(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each coefficient of a table: which subset of its axes it belongs to, and its number among
-    that subset's.
-    """
+    """For each coefficient of a table: its subset of axes, and its number among that subset's."""
     which = np.zeros(shape, np.int64)
     inner = np.zeros(shape, np.int64)
     for axis, size in enumerate(shape):
@@ -148,9 +143,7 @@ class Overlap:
         return places in self.starts
 
     def table(self, coefficients: Floats, places: Places) -> Floats:
-        """The flat table over known places that all views' coefficients give (rows of them: rows of
-        tables).
-        """
+        """The flat table over known places that all views' coefficients give (or rows of them)."""
         shape = tuple(self.sizes[place] for place in places)
         own = np.atleast_2d(coefficients)[:, self.numbers_of(places)].reshape(-1, *shape)
         made = transform(own, [inverse_contrasts(size) for size in shape])
@@ -182,9 +175,7 @@ class Overlap:
         return out.reshape(np.shape(cells))
 
     def averager(self, weights: Floats) -> Any:
-        """The matrix from all views' coefficients to their weighted averages; ``weights`` are
-        1/(cell variance).
-        """
+        """The matrix from views' coefficients to averages; ``weights``: 1/(cell variance)."""
         # w_i = (1/C_i) / sum of 1/C_i, here with 1/(C_i Var_i)   zhang2018calm, section 4.4
         shares = (np.asarray(weights, float) / self.lengths)[self.owner]
         totals = self.weights(weights)
@@ -195,9 +186,7 @@ class Overlap:
         )
 
     def weights(self, weights: Floats) -> Floats:
-        """What each coefficient weighs in all views; its variance is the inverse of (cells of its
-        set) times this.
-        """
+        """Each coefficient's weight over all views; its variance is 1/(cells of its set * this)."""
         shares = (np.asarray(weights, float) / self.lengths)[self.owner]
         return np.asarray(np.bincount(self.numbers, shares, self.parts), dtype=np.float64)
 
@@ -223,9 +212,7 @@ class Overlap:
         return out.reshape(np.shape(cells))
 
     def repair(self, cells: Floats, weights: Floats, rounds: int = ROUNDS) -> Floats:
-        """Consistency and non-negativity in turn; in the end the tables are non-negative, and all
-        but consistent.
-        """
+        """Consistency and non-negativity in turn; in the end non-negative, all but consistent."""
         averager = self.averager(weights)
         for _ in range(rounds):
             cells = self.project(self.tables(self.averages(cells, averager)[..., self.numbers]))
@@ -233,8 +220,7 @@ class Overlap:
 
 
 def norm_subs(rows: Floats) -> Floats:
-    """The nearest point of the probability simplex of every row: :func:`simplex.norm_sub` for many
-    at once.
+    """The nearest point of the probability simplex of every row: :func:`simplex.norm_sub` by rows.
 
     >>> norm_subs(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(6).tolist()
     [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]

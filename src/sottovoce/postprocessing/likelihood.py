@@ -1,5 +1,4 @@
-"""Maximum likelihood on the simplex: from the estimates (mle-apx), or from the support counts
-themselves.
+"""Maximum likelihood on the simplex: from estimates (mle-apx), or from support counts.
 
 Each problem is separable and concave, so one multiplier orders all values; sorting or a root finds
 it.
@@ -28,8 +27,7 @@ def noise_floor(table: Table) -> float:
 
 
 def mle_apx(table: Table) -> Floats:
-    """The likeliest frequencies if errors are independent and normal, with the variances of the
-    table's noise.
+    """The likeliest frequencies if errors are independent and normal, of the noise's variances.
 
     >>> from sottovoce.oracles import Noise
     >>> values, variances = np.array([0.9, 0.3, -0.1]), np.full(3, 0.01)
@@ -41,8 +39,8 @@ def mle_apx(table: Table) -> Floats:
     #   a = q(1 - q) / (n (p - q)^2),  b = (1 - p - q) / (n (p - q))   wang2021thesis, eq. (3.2)
     a, b = noise_floor(table), table.noise.slope
     falling = np.sort(table.values)[::-1]
-    # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps: -q <= (p - q)
-    # f~ <= 1 - q
+    # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps:
+    # -q <= (p - q) f~ <= 1 - q
     if not a + b * falling[0] > 0:
         raise InvalidInput(
             f"the largest estimate ({falling[0]:.4g}) must lie where the noise has a positive "
@@ -61,8 +59,7 @@ def mle_apx(table: Table) -> Floats:
 
 
 def maximum_likelihood(table: Table) -> Floats:
-    """The likeliest frequencies behind direct answers (GRR), exactly, in O(d log d), by filling
-    with water.
+    """The likeliest frequencies behind direct answers (GRR), exactly, in O(d log d).
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
@@ -71,16 +68,15 @@ def maximum_likelihood(table: Table) -> Floats:
     >>> maximum_likelihood(table).round(6).tolist()
     [0.973684, 0.026316, 0.0]
     """
-    # maximize sum T_j log(q + (p - q) p_j):  p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q
-    # / (p - q)
-    #    kairouz2016discrete, supplement F.1
+    # maximize sum T_j log(q + (p - q) p_j):   kairouz2016discrete, supplement F.1
+    #   p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q / (p - q)
     law = _law(table, "direct")
     level = law.q / (law.p - law.q)
     falling = np.sort(law.support)[::-1]
     sums = np.cumsum(falling)
     counts = np.arange(1, falling.size + 1)
-    # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q)); k is the
-    # largest with p_k > 0
+    # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q));
+    # k is the largest with p_k > 0
     lambdas = sums / (1 + counts * level)
     kept = np.count_nonzero(falling > level * lambdas)
     return np.maximum(law.support / float(lambdas[kept - 1]) - level, 0.0)
@@ -108,8 +104,9 @@ def expectation_maximization(
     gap = law.p - law.q
     shares = np.full(heard.size, 1 / heard.size)
     for _ in range(iterations):
-        # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,  where P(y|j) = q + (p - q) [y = j] and m = q + (p
-        # - q) f: f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
+        # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,
+        #   where P(y|j) = q + (p - q) [y = j] and m = q + (p - q) f:
+        # f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
         ratios = heard / (law.q + gap * shares)
         moved = shares * (gap * ratios + law.q * ratios.sum())
         still = float(np.abs(moved - shares).max()) < tolerance
@@ -143,8 +140,7 @@ def composite_likelihood(table: Table) -> Floats:
     def excess(multiplier: float) -> float:
         return float(shares(multiplier).sum()) - 1
 
-    # the sum falls with the multiplier, from more than one to zero: double a bracket, then find the
-    # root
+    # the sum falls with the multiplier, from more than one to zero: double a bracket, then solve
     low, high = -1.0, 1.0
     while excess(low) < 0:
         low *= 2
@@ -158,8 +154,8 @@ def composite_likelihood(table: Table) -> Floats:
 def _chances(heard: Floats, multiplier: float) -> Floats:
     """The m in [0, 1] with  t/m - (1 - t)/(1 - m) = mu,  i.e.  mu m^2 - (1 + mu) m + t = 0."""
     half = 1 + multiplier
-    # (1 + mu)^2 - 4 mu t = (1 - mu)^2 + 4 mu (1 - t): of the two, the one that rounding cannot make
-    # negative
+    # (1 + mu)^2 - 4 mu t = (1 - mu)^2 + 4 mu (1 - t):
+    # of the two, the one that rounding cannot make negative
     if multiplier > 0:
         root = np.sqrt((1 - multiplier) ** 2 + 4 * multiplier * (1 - heard))
     else:

@@ -54,8 +54,7 @@ def proportional_fits(
     rounds: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Floats:
-    """The same for many tables at once that share their axes: ``tables[c][row]`` is constraint c of
-    a row, flat.
+    """The same for many tables of the same axes: ``tables[c][row]`` is constraint c, flat.
 
     Returns an array of shape (rows, *shape).
 
@@ -100,8 +99,7 @@ def fit_cells(
     rows: int,
     tolerance: float = TOLERANCE,
 ) -> Floats:
-    """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each of them
-    adds to.
+    """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each adds to.
 
     ``tables[c]`` holds the constraint's rows. Mass that a constraint gives to no cell is left out.
 
@@ -132,9 +130,7 @@ def fit_cells(
 
 
 def _rounds(work: int) -> int:
-    """How many rounds of so much work each are worth it; tables that need the most are large or
-    contradictory.
-    """
+    """How many rounds of so much work are worth it; the slowest are large or contradictory."""
     return max(FEWEST_ROUNDS, min(ROUNDS, MOST_WORK // work))
 
 
@@ -153,8 +149,7 @@ def _target(shape: tuple[int, ...], axes: Axes, table: Floats) -> Floats:
 
 @lru_cache(maxsize=2048)
 def cell_map(shape: tuple[int, ...], axes: Axes) -> NDArray[np.int32]:
-    """For each cell of a table of ``shape``, the cell of its sum over all but ``axes`` that it adds
-    to.
+    """For each cell of ``shape``, the cell of the sum over all but ``axes`` that it adds to.
 
     >>> cell_map((2, 3), (0,)).tolist()
     [0, 0, 0, 1, 1, 1]

@@ -40,8 +40,7 @@ TINY = 1e-300  # the least weight: an interval too narrow for floats still count
 
 
 def power(table: Table) -> Floats:
-    """The expected frequency behind each estimate, if frequencies follow a power law and errors a
-    normal one.
+    """The expected frequency behind each estimate: frequencies by a power law, normal errors.
 
     >>> from sottovoce.oracles import Noise
     >>> values = np.array([0.7, 0.2, 0.1, 0.05, -0.05, 0.03, -0.03, 0.0])
@@ -69,9 +68,7 @@ def power_ns(table: Table) -> Floats:
 
 
 def _fit(values: Floats, sigma: float) -> float:
-    """The likeliest exponent. Estimates that a small part of the noise tells apart count as equal,
-    to be quicker.
-    """
+    """The likeliest exponent. Estimates that differ by little of the noise count as equal."""
     steps, counts = np.unique(np.rint(values / (GRAIN * sigma)), return_counts=True)
     rounded = steps * GRAIN * sigma
     fits = [
@@ -101,9 +98,7 @@ def _area(rate: float, span: float) -> float:
 
 
 def _posterior(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    """For each estimate: the posterior mean, and the log-likelihood of the estimate up to one
-    constant.
-    """
+    """For each estimate: the posterior mean, and its log-likelihood up to one constant."""
     pieces = [_integrals(values[i : i + ROWS], sigma, s, span) for i in range(0, values.size, ROWS)]
     means, likelihoods = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     return means, likelihoods
@@ -123,9 +118,7 @@ def _integrals(values: Floats, sigma: float, s: float, span: float) -> tuple[Flo
 
 
 def _nodes(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    """Gauss-Legendre nodes x and weights dx, a row for each estimate, over all that matters of
-    [x_min, 1].
-    """
+    """Gauss-Legendre nodes x and weights dx, a row per estimate, where [x_min, 1] matters."""
     centre = np.clip(values, exp(-span), 1.0)
     # towards 0 the prior may gain what the noise loses
     low = np.maximum(centre - _reach(values - centre, sigma, NEGLIGIBLE + s * span), exp(-span))
@@ -152,9 +145,7 @@ def _logarithmic_panel(start: Floats, end: Floats, count: int) -> tuple[Floats, 
 
 
 def _reach(beyond: Floats, sigma: float, loss: float) -> Floats:
-    """How far from its centre the noise's density has lost e^-loss; less if the estimate lies
-    ``beyond`` the centre.
-    """
+    """How far from its centre the noise's density lost e^-loss; less if it lies ``beyond``."""
     # t with  ((beyond + t)^2 - beyond^2) / (2 sigma^2) = loss
     away = np.maximum(beyond, 0.0)
     square = 2 * loss * sigma**2

@@ -13,8 +13,7 @@ ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
 def norm(values: Floats) -> Floats:
-    """Add one amount to every estimate so that they sum to one; still unbiased (wang2021thesis,
-    lemma 3).
+    """Add one amount to every estimate so that they sum to one; unbiased (wang2021thesis, lemma 3).
 
     >>> norm(np.array([0.8, 0.3, -0.4])).round(6).tolist()
     [0.9, 0.4, -0.3]
@@ -24,8 +23,7 @@ def norm(values: Floats) -> Floats:
 
 
 def norm_mul(values: Floats) -> Floats:
-    """Set negative estimates to 0 and scale the rest to sum to one; uniform if no estimate is
-    positive.
+    """Set negative estimates to 0 and scale the rest to sum to one; uniform if none is positive.
 
     >>> norm_mul(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.75, 0.25, 0.0]
@@ -37,8 +35,7 @@ def norm_mul(values: Floats) -> Floats:
 
 
 def norm_sub(values: Floats) -> Floats:
-    """The nearest point of the probability simplex (constrained least squares), exactly, in O(d log
-    d).
+    """The nearest point of the probability simplex (constrained least squares), in O(d log d).
 
     >>> norm_sub(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.8, 0.2, 0.0]
@@ -56,8 +53,7 @@ def norm_sub(values: Floats) -> Floats:
 
 
 def norm_cut(values: Floats) -> Floats:
-    """Set negative and small estimates to 0 until the rest sum to at most one; the rest are
-    untouched.
+    """Set negative and small estimates to 0 until the rest, untouched, sum to at most one.
 
     The sum may be less than one (docs/errata, item 15), and is 0 if the largest estimate exceeds
     one.

@@ -12,8 +12,7 @@ DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on what reports reveal, in the sense of local differential privacy, pure unless it
-    has a delta.
+    """A bound on what reports reveal: local differential privacy, pure unless it has a delta.
 
     ``per_report`` bounds the log ratio of the chances of any one report under any two records.
     ``lifetime`` bounds it for everything a client that keeps its state will ever send under the
@@ -48,8 +47,7 @@ class Guarantee:
         )
 
     def best_guess(self, prior: float) -> float:
-        """The most that a lifetime of reports can raise a guess that was right with probability
-        ``prior``.
+        """The most that a lifetime of reports can raise a guess of probability ``prior``.
 
         Of two records, reports are at best as if with chance delta they told which it is, and else
         kept epsilon.

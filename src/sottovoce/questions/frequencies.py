@@ -46,9 +46,7 @@ MOST_SOLVED = 512
 
 
 class OracleOptions(TypedDict, total=False):
-    """What an oracle may be told; what is left out it chooses best. Each oracle takes its own and
-    refuses others.
-    """
+    """What an oracle may be told; the rest it chooses. Each takes its own and refuses others."""
 
     theta: Any  # the: the threshold
     chosen: int  # ss: how many values a report names

@@ -18,9 +18,7 @@ SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 
 @dataclass(frozen=True)
 class PrefixStep:
-    """A prefix on the way to what was found: how long it is, how it reads, how frequent it seemed
-    in its round.
-    """
+    """A prefix on the way to what was found: its length, reading, and frequency in its round."""
 
     length: int  # in bits
     label: str
@@ -57,9 +55,7 @@ class Findings(Estimate):
     notes: Sequence[str] = ()
 
     def significant(self, alpha: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Which values noise alone does not explain: at most ``alpha`` false ones are expected to
-        be as strong.
-        """
+        """Which values noise alone does not explain: at most ``alpha`` false ones are expected."""
         return np.asarray(self.chance <= alpha)
 
     @property

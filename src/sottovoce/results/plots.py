@@ -39,9 +39,7 @@ def picture(
     most: int = 64,
     kind: str | None = None,
 ) -> Any:
-    """A table as it is best seen: two attributes as a heat map, three as several, others and the
-    truth as bars.
-    """
+    """A table as it is best seen: two attributes as a heat map, three as several, else bars."""
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"kind ({kind}) must be one of {', '.join(KINDS)}")
     fits = (
@@ -69,9 +67,7 @@ def bars(
     population: bool = False,
     most: int = 64,
 ) -> Any:
-    """Bars with intervals, the ``most`` largest if there are more; the truth as ticks where it is
-    known.
-    """
+    """Bars with intervals, at most the ``most`` largest; the truth as ticks where it is known."""
     alt = imported("altair")
 
     order = list(range(len(table.values)))
@@ -116,9 +112,7 @@ def _doubt(table: Table) -> str:
 def heat(
     table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False
 ) -> Any:
-    """A heat map of two attributes, or of three one for each value of the first; the intervals
-    where one points.
-    """
+    """A heat map of two attributes, or one for each value of a third; intervals on pointing."""
     alt = imported("altair")
 
     rows = table.rows(level, population=population)
@@ -181,9 +175,7 @@ def heat(
 def popular(
     found: Estimate, path: str | None = None, *, truth: NDArray[np.float64] | None = None
 ) -> Any:
-    """Popular values as bars, the most frequent above; pale where noise alone may have put them
-    there.
-    """
+    """Popular values as bars, the most frequent above; pale where it may be noise alone."""
     alt = imported("altair")
 
     table = found.table
@@ -217,9 +209,7 @@ def popular(
 
 
 def prefixes(found: Findings, path: str | None = None) -> Any:
-    """The prefixes on the way to what was found, as a tree from left to right; wider where more
-    people went.
-    """
+    """The prefixes on the way to what was found, as a tree; wider where more people went."""
     shown = sorted(range(len(found.steps)), key=lambda place: -found.steps[place].frequency)[
         :MOST_PREFIXES
     ]
@@ -268,17 +258,13 @@ def prefixes(found: Findings, path: str | None = None) -> Any:
 
 
 def _shortened(label: str) -> str:
-    """A prefix that fits between two dots: what cannot be read is shown as its bits, and those are
-    many.
-    """
+    """A prefix that fits between two dots: long ones, such as bits, are cut short."""
     name = written(label)
     return name if len(name) <= LONGEST_PREFIX else f"{name[: LONGEST_PREFIX - 1]}…"
 
 
 def _heights(found: Findings, kept: set[int]) -> dict[int, float]:
-    """How far down each prefix stands: leaves one below the other, a prefix at the height of its
-    first extension.
-    """
+    """How far down each prefix stands: leaves in turn, a prefix level with its first extension."""
     below: dict[int | None, list[int]] = {}
     for place in sorted(kept, key=lambda place: -found.steps[place].frequency):
         below.setdefault(found.steps[place].parent, []).append(place)
@@ -341,8 +327,7 @@ def network(
     subtitle: str = "",
     weight: str = "nats",
 ) -> Any:
-    """Named nodes at ``x``, ``y`` and links from ``x``, ``y`` to ``x2``, ``y2``, as wide as their
-    ``weight``.
+    """Named nodes at ``x``, ``y``; links from ``x``, ``y`` to ``x2``, ``y2``, wide by ``weight``.
 
     Links also say ``between`` which nodes, their ``figure`` and whether they are clear
     (``is_clear``) or dashed.

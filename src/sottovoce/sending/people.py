@@ -25,8 +25,7 @@ def whispers(
     advance: Callable[[int], None],
     members: SeriesMembership | None = None,
 ) -> Iterator[Reports]:
-    """The reports of everybody in a file, batch by batch; of ``members`` only those whose round
-    this is.
+    """The reports of everybody in a file, by the batch; of ``members`` those whose round it is.
 
     Without ``seed`` every row is a device that draws from the operating system's entropy. With one
     the crowd is simulated; equal rows in a CSV and a Parquet file then give equal reports, and a
@@ -152,9 +151,7 @@ def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
 
 
 def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
-    """The columns to read. Unknown ones are refused by place: without a header a name would be a
-    person's value.
-    """
+    """The columns to read. Unknown ones are refused by place: a name could be a person's value."""
     schema = plan.schema
     known = ", ".join(schema)
     for place, name in enumerate(names, start=1):

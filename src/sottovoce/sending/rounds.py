@@ -1,6 +1,4 @@
-"""A file that keeps the round of every row of a file of people, so that nobody answers two rounds
-of a series.
-"""
+"""A file with the round of every row of a file of people: nobody answers two rounds."""
 
 from __future__ import annotations
 
@@ -113,9 +111,7 @@ class SeriesMembership:
             self.save()
 
     def answers(self, row: int) -> bool:
-        """Whether a row (from 1) of those that were prepared belongs to this round and has not
-        answered.
-        """
+        """Whether a row (from 1) of the prepared ones is of this round and has not answered."""
         return bool(self._rounds[row - 1] == self._series.number and not self._answered[row - 1])
 
     def mark(self, rows: Iterable[int]) -> None:
@@ -137,9 +133,7 @@ class SeriesMembership:
         self._answered = np.concatenate([self._answered, np.zeros(missing, bool)])
 
     def recorded(self, told: Iterable[Reports]) -> Iterator[Reports]:
-        """The reports as they come; who answered is saved after the last one, before their file
-        takes its name.
-        """
+        """The reports as they come; who answered is saved before their file takes its name."""
         count = 0
         for reports in told:
             count += len(reports)
@@ -168,9 +162,7 @@ class SeriesMembership:
 def needed(
     plan: Plan, series: Path | None, seed: int | None = None
 ) -> Iterator[SeriesMembership | None]:
-    """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps
-    everybody's round.
-    """
+    """Who answers a plan of several rounds; None for a plan of one, or if a seed keeps rounds."""
     if len(plan.series.shares) == 1:
         if series is not None:
             raise InvalidInput(

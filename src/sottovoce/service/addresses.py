@@ -73,8 +73,7 @@ def household(address: str) -> str:
 
 
 def is_origin(text: str) -> bool:
-    """Whether a text is the beginning of web addresses, as browsers write it: scheme, host, and
-    port if unusual.
+    """Whether a text is an origin as browsers write it: scheme, host, and port if unusual.
 
     >>> is_origin("https://survey.example.org")
     True

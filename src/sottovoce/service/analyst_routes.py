@@ -60,8 +60,7 @@ _SURVEY = {
 
 
 def analyst_routes(service: SurveyService) -> APIRouter:
-    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to
-    change something.
+    """The routes that need a token: of the scope ``read`` to ask, ``manage`` to change something.
 
     None declares its body as a parameter: the framework would parse it before it asks for the
     token.

@@ -154,9 +154,7 @@ class Connection(HttpToolsProtocol):
             self._start_reading()
 
     def _start_reading(self) -> None:
-        """Give a client time to read; a connection that is closed lasts until all of an answer is
-        read, too.
-        """
+        """Give a client time to read; a closed connection lasts until all of an answer is read."""
         unread = self.transport.get_write_buffer_size()
         if self._reading is None and unread:
             self._left = unread

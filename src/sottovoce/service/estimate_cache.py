@@ -1,5 +1,4 @@
-"""Estimates for whoever looks: made in a process of their own while reports keep coming, and kept
-until the next.
+"""Estimates for whoever looks: made in their own process while reports come, kept until the next.
 
 The estimating process writes an estimate into a file; another process reads it from there and makes
 the bytes that are sent. The collector itself knows only how many people an estimate is of and where
@@ -49,9 +48,7 @@ Key = tuple[str, int]  # a plan's id, and the version of its reports
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a survey's crowd said at some moment; no estimate before anybody was heard, or while the
-    first is made.
-    """
+    """What a survey's crowd said at some moment; no estimate before anybody was heard."""
 
     people: int
     file: Path | None = None  # where the estimate is

@@ -161,9 +161,7 @@ PATHS: dict[str, Any] = {
 
 
 def with_public(description: dict[str, Any]) -> dict[str, Any]:
-    """The whole description: the framework's part, the plain routes, and the refusals that any
-    route may answer.
-    """
+    """The whole description: the framework's part, the plain routes, and any route's refusals."""
     for path in description["paths"].values():
         for operation in path.values():
             answers = operation["responses"]

@@ -1,6 +1,4 @@
-"""Plans, made in processes of their own: one that takes too long is ended, and estimates never wait
-for it.
-"""
+"""Plans, made in their own processes: what takes too long is ended; estimates never wait."""
 
 from __future__ import annotations
 

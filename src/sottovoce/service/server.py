@@ -33,9 +33,7 @@ class _Server(uvicorn.Server):
 
 
 def run(app: Any, host: str, port: int, listening: Callable[[int], None] | None = None) -> None:
-    """Serve until told to stop (SIGINT or SIGTERM); then finish what has begun. ``listening`` is
-    told the port.
-    """
+    """Serve until SIGINT or SIGTERM; then finish what has begun. ``listening`` is told the port."""
     log_to_stderr()
     for number in (
         signal.SIGTERM,

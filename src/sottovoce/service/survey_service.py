@@ -1,6 +1,4 @@
-"""What an analyst can do, over HTTP or not: make surveys, watch them, ask for tables,
-close them.
-"""
+"""What an analyst can do, over HTTP or not: make surveys, watch and close them, ask for tables."""
 
 from __future__ import annotations
 
@@ -118,9 +116,7 @@ class SurveyService:
         return SurveyStatus.of(self.store, entry)
 
     def entry(self, plan_id: str) -> Entry:
-        """By its whole id, as everybody may ask: parts of ids would let strangers search for
-        surveys.
-        """
+        """By its whole id, as everybody may ask: parts of ids would let strangers search."""
         if len(plan_id) != 64:
             raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
         return self.store.entry(self._whole_id(plan_id))
@@ -150,15 +146,11 @@ class SurveyService:
         self.check(described.schema, described.question)
 
     def check_table(self, survey: SurveyStatus, names: Sequence[str]) -> None:
-        """Refuse a table that would take too long or too much memory, before anything is asked to
-        make it.
-        """
+        """Refuse a table that would take too long or too much memory, before it is made."""
         check_table(survey.plan, names, self.most_cells, self._most_values)
 
     def planned(self, body: Mapping[str, Any]) -> Future[str]:
-        """The text of the plan of such a survey; it is made in another process, since it may take
-        long.
-        """
+        """The text of the plan of such a survey, made in another process, as it may take long."""
         self.check_body(body)
         return self.planning.submit(planned_text, dict(body))
 
@@ -226,9 +218,7 @@ class SurveyService:
             )
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
-        """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in
-        another process.
-        """
+        """What a function of :mod:`sottovoce.service.serialized` says, in another process."""
         return self._estimates.answer(snapshot, work, *args)
 
     def write(

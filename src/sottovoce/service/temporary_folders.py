@@ -1,5 +1,4 @@
-"""Folders for files that are gone when the collector is: at its end, or at the next start if it was
-killed.
+"""Folders for files that go with the collector: at its end, or the next start if killed.
 
 Whoever has a folder holds a lock on a file in it, which the system lets go of however a process
 ends. A folder whose lock can be taken is nobody's.

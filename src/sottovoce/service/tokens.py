@@ -1,6 +1,4 @@
-"""Bearer tokens of analysts: made once, shown once, kept as a hash; with a scope, and perhaps an
-end.
-"""
+"""Bearer tokens of analysts: made once, shown once, kept as a hash; a scope, perhaps an end."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ def new_token(store: Store, name: str, scope: str = "manage", days: float | None
 
 
 def scope_of(method: str) -> str:
-    """What a token must allow for a request: whoever only asks needs ``read``, whoever changes
-    something ``manage``.
-    """
+    """What a token must allow for a request: ``read`` to ask, ``manage`` to change something."""
     return "read" if method in _READING else "manage"
 
 
@@ -68,9 +64,7 @@ def require(token: Token, scope: str) -> None:
 
 
 def needs_token(store: Store, scope: str | None = None) -> Callable[[Request], Token]:
-    """A dependency for routes: the token of a request if it allows ``scope``, which by default
-    follows the method.
-    """
+    """A dependency for routes: the request's token if it allows ``scope``, or the method's."""
 
     def check(request: Request) -> Token:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")

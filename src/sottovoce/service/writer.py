@@ -1,6 +1,4 @@
-"""Group commit: reports of many requests become durable in one transaction, and only then is
-anybody thanked.
-"""
+"""Group commit: many requests' reports become durable at once; only then is anybody thanked."""
 
 from __future__ import annotations
 
@@ -96,8 +94,7 @@ class Writer:
             return await self._queued(envelope, held)
 
     async def _check(self, envelope: Envelope, held: HeldMemory, household: str) -> None:
-        """Its assignments, which takes long: before it is queued, so that nobody else's reports
-        wait for it.
+        """Its assignments, which takes long: before it is queued, so that nobody else waits.
 
         One household has few turns at once, which last until its checks have ended: others wait for
         no more of it.
@@ -229,9 +226,7 @@ class Writer:
         envelopes: Sequence[Envelope],
         results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
-        """Requests for one plan, all at once, which is quick; halved and halved where something is
-        wrong.
-        """
+        """Requests for one plan, all at once, which is quick; halved where something is wrong."""
         try:
             return [_Group.of(places, envelopes)]
         except SottovoceError as wrong:
@@ -248,9 +243,7 @@ class Writer:
         envelopes: Sequence[Envelope],
         results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
-        """Store groups in one transaction. A request that contradicts another is refused; the
-        others come back.
-        """
+        """Store groups in one transaction; contradicting requests are refused, others come back."""
         try:
             outcomes = self._to.append_many(
                 [(group.plan, group.ids, group.reports) for group in groups]

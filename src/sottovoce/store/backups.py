@@ -111,8 +111,7 @@ class Restored:
 
 
 def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True) -> Manifest:
-    """Write all that a store holds at this moment, while others may write to it; the file is whole
-    or not there.
+    """Write all that a store holds now, while others may write; the file is whole or not there.
 
     Without keys it lacks the analysts' tokens and the keys that sign assignments.
     """

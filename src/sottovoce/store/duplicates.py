@@ -39,9 +39,7 @@ class IncomingBatch:
 def admitted(
     parts: Sequence[Part], results: list[Any], survey: Callable[[str], tuple[int, bool] | None]
 ) -> list[IncomingBatch]:
-    """The parts without a result whose survey is open; ``survey`` gives (number, closed) for a
-    plan's id.
-    """
+    """The parts without a result whose survey is open; ``survey``: (number, closed) by plan id."""
     found: dict[str, int | SottovoceError] = {}
     batches = []
     for place, (plan, ids, reports) in enumerate(parts):
@@ -65,9 +63,7 @@ def _open_number(survey: tuple[int, bool] | None) -> int | SottovoceError:
 
 
 def keys_of(ids: Ids) -> Keys:
-    """Ids as strings of 16 bytes. Numpy drops zeros at their ends, which leaves different ones
-    different.
-    """
+    """Ids as strings of 16 bytes; numpy drops zeros at their ends, which merges none."""
     keys: Keys = np.ascontiguousarray(ids).view(f"S{ID_BYTES}").reshape(-1)
     return keys
 
@@ -117,9 +113,7 @@ def rows_to_store(outcomes: Outcomes) -> NDArray[np.bool_]:
 def by_plan(
     batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes]
 ) -> Iterator[tuple[int, Ids, Reports]]:
-    """(the store's number of a plan, ids, reports) to store, one for each plan, in the order of the
-    call.
-    """
+    """(the store's number of a plan, ids, reports) to store, one a plan, in the call's order."""
     chosen: dict[int, list[tuple[Ids, Reports]]] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
         ids, reports = batch.ids, batch.reports

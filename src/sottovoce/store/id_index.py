@@ -46,9 +46,7 @@ Minutes = NDArray[np.uint32]
 
 
 class WaitingIds:
-    """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the
-    one before.
-    """
+    """The newest ids: hashes and numbers in a few sorted runs, each much shorter than the last."""
 
     def __init__(self) -> None:
         self.duplicate_filter = DuplicateFilter(RUN)
@@ -211,9 +209,7 @@ class IdIndex:
     # -- after it
 
     def committed(self, ids: Ids) -> None:
-        """The transaction is durable, and the reports with these ids are the last ones in the
-        store.
-        """
+        """The transaction is durable; the reports with these ids are the last in the store."""
         if self._has_written:
             self._know_run(self._last, self._waiting.minutes)
             self._sieves[self._last] = self._waiting.duplicate_filter
@@ -241,9 +237,7 @@ def _hash(db: sqlite3.Connection) -> Hash:
 
 
 def _stored_ids(db: sqlite3.Connection, after: int) -> Iterator[tuple[Ids, Integers]]:
-    """The ids of reports and their sequence numbers, in order, many at once; a part of another
-    length has none.
-    """
+    """The ids of reports and their numbers, in order; a part of another length has none."""
     query = "SELECT seq, rows, ids FROM parts WHERE seq > ? ORDER BY seq"
     ids: list[bytes] = []
     seqs: list[Integers] = []
@@ -292,9 +286,7 @@ def _in_run(
 def _equal(
     asked: Hashes, rows: Integers, hashes: Hashes, seqs: Integers
 ) -> Iterator[tuple[int, int]]:
-    """(one of ``rows``, sequence number) wherever what is asked there is one of the sorted
-    ``hashes``.
-    """
+    """(one of ``rows``, sequence number) wherever what is asked is among the sorted ``hashes``."""
     some = asked[rows]
     first, stop = np.searchsorted(hashes, some), np.searchsorted(hashes, some, "right")
     for hit in np.flatnonzero(first < stop).tolist():

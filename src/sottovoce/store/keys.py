@@ -54,9 +54,7 @@ class KeyStore(ABC):
 
     @abstractmethod
     def _change(self, work: Callable[[Execute], Result]) -> Result:
-        """Run statements in one transaction, durable when it returns; ``work`` must be the same
-        done twice.
-        """
+        """Run statements in one transaction, durable when it returns; ``work`` may run twice."""
 
     # -- tokens
 
@@ -116,9 +114,7 @@ class KeyStore(ABC):
         return [current, *(value[8:] for value in former if _until(value) >= now)]
 
     def replace_signing_key(self, keep_seconds: int) -> None:
-        """Make another signing key; the former ones are accepted for so long, or with 0 never
-        again.
-        """
+        """Make another signing key; the former ones hold for so long, or with 0 never again."""
         self.signing_key()
         new, now = secrets.token_bytes(KEY_BYTES), time.time()
         settings = f"{self._prefix}settings"

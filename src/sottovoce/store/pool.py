@@ -22,9 +22,7 @@ Connection = TypeVar("Connection", bound=Closable)
 
 
 class Pool(Generic[Connection]):
-    """As many connections as threads read at one time, up to a limit. One that failed is not lent
-    again.
-    """
+    """As many connections as threads read at one time, up to a limit; failed ones are not lent."""
 
     def __init__(
         self,
@@ -42,9 +40,7 @@ class Pool(Generic[Connection]):
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection that nobody else uses meanwhile; waits for one if all are lent, but not for
-        ever.
-        """
+        """A connection that nobody else uses meanwhile; waits for one, but not for ever."""
         found = self._taken()
         try:
             connection = self._connect() if found is None else found

@@ -382,9 +382,7 @@ def _open_survey(db: Connection, plan_id: str) -> tuple[int, bool] | None:
 
 
 def _copy_in(db: Connection, batches: Sequence[IncomingBatch]) -> None:
-    """All rows into the temporary table, numbered as they come; those of one plan are laid out
-    together.
-    """
+    """All rows into the temporary table, numbered as they come; a plan's are laid out together."""
     starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
     by_plan: dict[int, list[tuple[int, IncomingBatch]]] = {}
     for start, batch in zip(starts.tolist(), batches, strict=False):

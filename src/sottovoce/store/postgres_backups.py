@@ -52,9 +52,7 @@ Row = tuple[Any, ...]
 
 
 def copy_to(db: Connection, draft: Path) -> None:
-    """Write what one snapshot of the server shows into a new SQLite store; damaged reports are only
-    counted.
-    """
+    """Write a snapshot of the server into a new SQLite store; damaged reports are only counted."""
     from sottovoce.store.sqlite import SqliteStore
 
     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -75,9 +73,7 @@ def copy_to(db: Connection, draft: Path) -> None:
 def _insert_rows(
     file: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[Row]
 ) -> None:
-    """Rows whose columns have these names; those that the file's table does not have are
-    left out.
-    """
+    """Rows whose columns have these names; those that the file's table lacks are left out."""
     known = {name for (name,) in file.execute("SELECT name FROM pragma_table_info(?)", (table,))}
     places = [place for place, name in enumerate(names) if name in known]
     columns = ", ".join(names[place] for place in places)
@@ -207,9 +203,7 @@ def _copy_in(db: Connection, number: int, ids: Ids, reports: Reports) -> None:
 
 
 def _settle(db: Connection, number: int, people: int, set_aside: int) -> None:
-    """Say how many reports of a plan there are, and how many were set aside; its sums belong to
-    what is here.
-    """
+    """Say how many reports of a plan there are, and how many set aside; its sums belong here."""
     version = new_version()
     change = (
         "UPDATE sottovoce_plans SET people = %s, set_aside = %s, version = %s WHERE number = %s"

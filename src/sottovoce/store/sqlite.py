@@ -107,9 +107,7 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ")
 
 
 class SqliteStore(Store):
-    """Reports in a file. One connection writes, guarded by a lock; readers have their own and never
-    wait for it.
-    """
+    """Reports in a file. One connection writes, under a lock; readers have their own, unlocked."""
 
     def __init__(self, url: str, create: bool = True) -> None:
         address = SqliteAddress.parse(url)
@@ -372,9 +370,7 @@ class SqliteStore(Store):
 
 @dataclass
 class _Known:
-    """What the writer has read, good for as long as nobody else writes: a commit is then one
-    insert.
-    """
+    """What the writer has read, good while nobody else writes: a commit is then one insert."""
 
     version: int  # of the data, as SQLite counts what other connections change
     last: int  # sequence number
@@ -432,9 +428,7 @@ def _insert(
 def _contents(
     db: sqlite3.Connection, ids: Ids, candidates: list[tuple[int, int]]
 ) -> dict[bytes, Content]:
-    """What the store has under some of ``ids``: those for which a candidate, a row and a sequence
-    number, is right.
-    """
+    """What the store has under some of ``ids``: where a candidate, row and number, is right."""
     contents = Contents(db)
     found: dict[bytes, Content] = {}
     for row, seq in sorted(candidates, key=itemgetter(1)):
@@ -456,9 +450,7 @@ def _connect(path: Path, *settings: str) -> sqlite3.Connection:
 
 
 def _prepare(path: Path, create: bool) -> None:
-    """Make the file and its tables where they are missing; one clear error for a file that is
-    something else.
-    """
+    """Make the file and its tables where missing; one clear error for a file of another kind."""
     if not path.parent.is_dir():
         raise InvalidInput(f"store ({path}) must lie in a folder that exists")
     try:

@@ -15,9 +15,7 @@ TABLES = ("plans", "parts", "set_aside", "checkpoints", "tokens", "settings", "r
 
 
 def copy_to(path: Path, draft: Path) -> None:
-    """Write what a store holds now into another file: SQLite reads one snapshot, while others go on
-    writing.
-    """
+    """Write what a store holds now into another file: one snapshot, while others go on writing."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("VACUUM INTO ?", (str(draft),))
 

@@ -1,6 +1,4 @@
-"""What is taken away from a SQLite store: damaged reports, whole surveys. Each within a writer's
-transaction.
-"""
+"""What is taken away from a SQLite store: damaged reports, surveys; each in one transaction."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ def _delete_reports(db: sqlite3.Connection, number: int) -> None:
 
 
 def erase(db: sqlite3.Connection) -> bool:
-    """Write the file anew without what was deleted, and empty the write-ahead log; whether the log
-    could be.
-    """
+    """Write the file anew without what was deleted, and empty the log; whether it could be."""
     try:
         db.execute("VACUUM")
         is_busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

@@ -1,6 +1,4 @@
-"""The rows of a SQLite store's table ``parts``: how reports are laid out there,
-read and checked.
-"""
+"""The rows of a SQLite store's table ``parts``: how reports are laid out, read, checked."""
 
 from __future__ import annotations
 
@@ -89,9 +87,7 @@ def is_whole(rows: int, width: int, columns: Columns) -> bool:
 
 
 def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
-    """Which reports of a part are as they were stored: none if its columns have not the length of
-    so many.
-    """
+    """Which reports of a part are as they were stored: none if its columns have other lengths."""
     width = plan.row_bytes
     if not is_whole(rows, width, columns):
         return np.zeros(rows, np.bool_)
@@ -129,8 +125,7 @@ def next_stretch(
 
 
 class Contents:
-    """What a store has under an id, given the sequence number it may have. Ask in increasing order
-    of numbers.
+    """What a store has under an id, given the number it may have; ask in increasing order.
 
     A part is read once, however many are asked for, and only the reports that are asked for are
     checked.
@@ -144,9 +139,7 @@ class Contents:
         self._is_whole = False
 
     def at(self, seq: int, key: bytes) -> Content | None:
-        """The content under the id ``key``; None if the report of this number has another id, or
-        was taken away.
-        """
+        """The content under the id ``key``; None if this number has another id, or is gone."""
         if seq > self._last:
             self._load(seq)
         row = self._rows - 1 - (self._last - seq)

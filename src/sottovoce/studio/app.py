@@ -43,8 +43,7 @@ class _Files(StaticFiles):
 
 
 def add_studio(app: FastAPI, service: SurveyService, address: str | None = None) -> Access:
-    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in
-    without a token.
+    """Add the pages under ``/studio``; what it returns makes codes that let one browser in.
 
     ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
     """

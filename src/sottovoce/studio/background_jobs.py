@@ -1,6 +1,4 @@
-"""Slow work in processes of its own, so that reports keep coming in while somebody looks; what was
-made is kept.
-"""
+"""Slow work in its own processes, so that reports keep coming in; what was made is kept."""
 
 from __future__ import annotations
 
@@ -74,8 +72,7 @@ class BackgroundJobs:
         patience: float = 0.0,
         late: Any = None,
     ) -> tuple[float, Any]:
-        """(version, result) of the last one made; one of this version is made behind it when it is
-        due.
+        """(version, result) of the last one made; one of this version is made when due.
 
         ``patience``: seconds to wait for that one. ``late``: the result if there is none because it
         takes too long.

@@ -1,6 +1,4 @@
-"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; the page's style colours
-them.
-"""
+"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; coloured by the page."""
 
 from __future__ import annotations
 
@@ -42,8 +40,7 @@ _CONFIG = {
 
 
 def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> str:
-    """One attribute, or the largest cells of several: bars with error bars, and the figures beside
-    them.
+    """One attribute, or the largest cells of several: bars with error bars, figures beside them.
 
     ``marks``: of popular values, which ones noise alone does not explain: they have a star, the
     others are pale.
@@ -113,9 +110,7 @@ def _figures(row: dict[str, Any]) -> str:
 
 
 def _names(data: list[dict[str, Any]]) -> str:
-    """Labels by place, so that two values that look alike stay two; as a Vega expression that holds
-    only text.
-    """
+    """Labels by place, so that values that look alike stay two; a Vega expression of text alone."""
     return f"{json.dumps({str(row['place']): row['name'] for row in data})}[datum.value]"
 
 

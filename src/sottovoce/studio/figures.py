@@ -116,9 +116,7 @@ def relations(told: Estimate) -> Relations | str:
 
 
 def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
-    """Any table: a heat map of two attributes, several of three, bars of others; or why there is
-    none.
-    """
+    """Any table: a heat map of two attributes, several of three, bars of others; or why none."""
     try:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:

@@ -1,6 +1,4 @@
-"""What somebody typed into the form for a new survey: as it was typed, and as a survey that can be
-planned.
-"""
+"""What somebody typed into the form for a new survey: as typed, and as a survey to plan."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What all pages share: the survey service, who may see what, background jobs, and how a template
-becomes an answer.
-"""
+"""What all pages share: the survey service, access, background jobs, templates to answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Take part: the questions, for somebody whose answers stay on her page; the browser draws what
-leaves.
-"""
+"""Take part: the questions, for somebody whose answers stay on her page; the browser draws."""
 
 from __future__ import annotations
 
@@ -55,8 +53,7 @@ class FormField:
 
 
 def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> FormField:
-    """The right field for an attribute; of a list the browser's client takes the label at the
-    chosen place.
+    """The right field for an attribute; of a list the client takes the label at the chosen place.
 
     ``most``: choices that it may show.
     """
@@ -111,9 +108,7 @@ def fields_of(plan: Plan) -> list[FormField]:
 
 
 class Pages:
-    """The last pages that were rendered, in so many bytes: a page is the same for all who take
-    part.
-    """
+    """The last pages that were rendered, in so many bytes: a page is the same for all."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most, self._size = most, 0

@@ -1,6 +1,4 @@
-"""Watch a survey: people so far, what they say, and how it goes together; the parts that changed,
-again and again.
-"""
+"""Watch a survey: people so far, what they say, how it goes together; updated in parts."""
 
 from __future__ import annotations
 

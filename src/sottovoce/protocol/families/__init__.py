@@ -13,6 +13,6 @@ __all__ = [
     "Places", "Signs", "Subsets", "Together", "products_of", "rows_by", "share_of",
 ]  # fmt: skip
 
-# Every family there is. A new one is a class in a file of this folder, a line here, and its name in
-# docs/wire.md.
+# Every family there is.
+# A new one is a class in a file of this folder, a line here, and its name in docs/wire.md.
 FAMILIES: tuple[type[Family], ...] = (Listed, Subsets, Signs, Together)

@@ -12,8 +12,7 @@ Places = NDArray[np.int64]
 
 
 class Choices:
-    """All ways to choose ``order`` of some things and a digit of ``range(weights[i])`` for each, in
-    order.
+    """All ways to choose ``order`` of some things and a digit of ``range(weights[i])`` for each.
 
     A choice has a rank: sets come in the order of their members, digits in the order of a number's.
 
@@ -23,8 +22,8 @@ class Choices:
 
     def __init__(self, weights: Sequence[int], order: int) -> None:
         self.weights, self.order = tuple(weights), order
-        # counts[j][i]: choices of j among the things from i on, the elementary symmetric polynomial
-        # of their weights
+        # counts[j][i]: choices of j among the things from i on,
+        # the elementary symmetric polynomial of their weights
         counts = [[1] * (len(weights) + 1)] + [[0] * (len(weights) + 1) for _ in range(order)]
         for size in range(1, order + 1):
             for place in reversed(range(len(weights))):
@@ -63,9 +62,7 @@ class Choices:
 
     @cached_property
     def _arrays(self) -> tuple[Places, Places]:
-        """(counts, before): before[j][i] choices of j + 1 things have their first member
-        before i.
-        """
+        """(counts, before): before[j][i] choices of j + 1 things have their first before i."""
         counts = np.array(self.counts, np.int64)
         return counts, counts[1:, :1] - counts[1:]
 

@@ -1,6 +1,4 @@
-"""Families by a list: cohorts one by one, their asks' answers counted each by itself, or kept
-together.
-"""
+"""Families by a list: cohorts one by one, their asks' answers counted singly, or kept together."""
 
 from __future__ import annotations
 
@@ -72,9 +70,7 @@ class Listed(Family):
 
 
 class Together(Listed):
-    """Cohorts of several asks whose answers are kept together, person by person: their joint law is
-    wanted.
-    """
+    """Cohorts of several asks whose answers are kept together, by person: for their joint law."""
 
     kind: ClassVar[str] = "together"
     counted_by: ClassVar[str] = "joint"

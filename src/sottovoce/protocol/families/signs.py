@@ -29,8 +29,7 @@ MOST_SIGNS = 4  # that one report tells at once
 
 @dataclass(frozen=True)
 class Block:
-    """Cohorts that report signs of ``order`` attributes each; every ticket of the block's choices
-    counts ``times``.
+    """Cohorts that report signs of ``order`` attributes; every ticket of a block counts ``times``.
 
     ``parity``: the product of all signs, one bit. ``corner``: each sign by itself, ``order`` bits.
     ``star``: the first sign times each of the others, ``order - 1`` bits, which tell every pair's
@@ -61,9 +60,7 @@ class Block:
 
 
 class Reached(NamedTuple):
-    """Where cohorts of a block stand: for each the attributes (places) and the masks on their
-    codes.
-    """
+    """Where cohorts of a block stand: for each the attributes (places) and the masks on codes."""
 
     members: Places
     masks: Places
@@ -184,9 +181,7 @@ class Signs(Family):
         return Reached(members, digits + 1)
 
     def cohorts_of(self, number: int, members: Places, masks: Places) -> Places:
-        """The cohorts of one block that have these attributes (increasing) and masks: the inverse
-        of :meth:`reach`.
-        """
+        """The cohorts of a block with these attributes and masks: the inverse of :meth:`reach`."""
         return self.starts[number] + self._choices[number].rank_column(members, masks - 1)
 
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:

@@ -1,6 +1,4 @@
-"""The family of every set of so many attributes: each cohort reports its set's cell. Millions, in a
-few lines.
-"""
+"""The family of every set of so many attributes: each cohort reports its set's cell."""
 
 from __future__ import annotations
 
@@ -147,8 +145,8 @@ class Subsets(Family):
             epsilon,
             lambda _, size, __: listed[size],
         )
-        # a few lines may stand for millions of tables: their sizes are counted no further than
-        # oracles are listed
+        # a few lines may stand for millions of tables:
+        # their sizes are counted no further than oracles are listed
         sizes = products_of(made._sizes, made._order, len(data["oracles"]))
         if len(sizes) == len(data["oracles"]):
             oracles = [oracle_from_json(each) for each in data["oracles"]]
@@ -161,8 +159,7 @@ class Subsets(Family):
 
 
 def products_of(sizes: Sequence[int], order: int, most: int) -> set[int]:
-    """The products of any ``order`` of the sizes; as soon as there are more than ``most``, some of
-    them.
+    """The products of any ``order`` of the sizes; if there are more than ``most``, some.
 
     >>> sorted(products_of((2, 3, 3), 2, 10)), len(products_of((2, 3, 5, 7, 11), 2, 3)) > 3
     ([6, 9], True)

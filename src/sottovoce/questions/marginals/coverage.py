@@ -1,5 +1,4 @@
-"""Coverage: which attributes, and which pairs of them, somebody is asked about, and by how many
-coefficients.
+"""Coverage: which attributes, and pairs of them, are asked about, by how many coefficients.
 
 A table whose attributes nobody was asked about together reads as if they were independent. So every
 plan says what it leaves out, ``auto`` leaves nothing out, and every answer says what nobody was
@@ -24,8 +23,7 @@ MAX_PAIRS = 5_000  # of attributes, up to which those outside the tables are lis
 
 @dataclass(frozen=True)
 class Coverage:
-    """The attributes and pairs inside a workload's tables, and the share of the people who are
-    asked about each.
+    """The attributes and pairs in a workload's tables, and the share of people asked about each.
 
     ``counts``: the coefficients that each is asked by, equally often; 1 where reports tell it as a
     whole.
@@ -49,9 +47,7 @@ class Coverage:
         )
 
     def unheard(self, people: int) -> float:
-        """Of the coefficients that are asked, the expected number nobody is heard on, since cohorts
-        are drawn.
-        """
+        """Of the coefficients asked, how many are expected to have nobody: cohorts are drawn."""
         # (1 - share/count)^people for each coefficient
         each = [
             (share / count, count) for share, count in zip(self.shares, self._counts, strict=True)
@@ -76,9 +72,7 @@ class Coverage:
 
 
 def view_shares(views: Sequence[Places], sets: Sequence[Places]) -> list[float]:
-    """The share of the people for each attribute or pair, if one cohort reports each view and all
-    are alike.
-    """
+    """The share of people for each attribute or pair, if a cohort reports each view, all alike."""
     times: Counter[Places] = Counter()
     for view in views:
         times.update((place,) for place in view)
@@ -98,8 +92,7 @@ def named(work: Workload, parts: Sequence[Places]) -> str:
 
 
 def parts_outside(work: Workload) -> tuple[Places, ...] | None:
-    """The attributes, and the pairs of them, that lie in none of the workload's tables; None if too
-    many to list.
+    """The attributes, and pairs, in none of the workload's tables; None if too many to list.
 
     >>> parts_outside(Workload(("a", "b", "c"), (2, 2, 2), 2, ((0, 1),)))
     ((2,), (0, 2), (1, 2))
@@ -121,8 +114,7 @@ def explained(
     reconstructed: int,
     outside: Sequence[Places] | None = (),
 ) -> list[str]:
-    """What a plan says of its coverage; nothing if it asks for every table as a whole, and tables
-    hold every pair.
+    """What a plan says of its coverage; nothing if it asks for every table, which hold every pair.
 
     Args:
         reconstructed: how many of the workload's sampled tables of three or more attributes are not

@@ -32,9 +32,7 @@ MOSTLY_HEARD = 0.5
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):
-    """The tables that are shown when nobody names one: each attribute by itself, made when looked
-    at.
-    """
+    """The tables that are shown when nobody names one: each attribute, made when looked at."""
 
     def __init__(self, estimate: MarginalEstimate) -> None:
         self._estimate = estimate
@@ -78,9 +76,7 @@ class MarginalEstimate(JointEstimate):
         return made
 
     def marginal(self, *attributes: str) -> Table:
-        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, and marked
-        so.
-        """
+        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, marked."""
         first: Any = attributes[0] if attributes else None
         if len(attributes) == 1 and isinstance(first, list | tuple):
             attributes = tuple(first)  # a list of names serves as well
@@ -109,9 +105,7 @@ class MarginalEstimate(JointEstimate):
         return {table.attributes: table for table in self._tables(sets)}
 
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
-        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take
-        long.
-        """
+        """Only the frequencies, of many sets at once: quicker than tables with their errors."""
         asked = [self._asked(each) for each in sets]
         flat = self.fit.tables([tuple(sorted(each)) for each in asked])
         return [_ordered(self.work, each, values) for each, values in zip(asked, flat, strict=True)]
@@ -166,15 +160,12 @@ class MarginalEstimate(JointEstimate):
         return all(self.fit.is_heard(part) for part in parts_of(own))
 
     def heard_share(self, *attributes: str) -> float:
-        """Of what is asked of these attributes, and of every two of them, the least share that
-        reports tell of.
-        """
+        """Of what is asked of these attributes, and of pairs of them, the least share told of."""
         own = tuple(sorted(self.work.places(attributes)))
         return min(self.fit.heard_share(part) for part in parts_of(own))
 
     def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
-        """Those of some attributes (by default all), and the pairs of them, that no report tells
-        of.
+        """Those of some attributes (by default all), and pairs of them, that no report tells of.
 
         Unlike ``never_asked`` it counts pairs that lie in none of the plan's tables.
         """
@@ -194,8 +185,7 @@ class MarginalEstimate(JointEstimate):
         )
 
     def correlations(self) -> Any:
-        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data
-        frame.
+        """Cramer's V of every pair (with a sign where both are yes or no), as a data frame.
 
         A pair that was never asked, or of which less than half was heard, has none (NaN).
         """

@@ -220,9 +220,7 @@ class EfronSteinFit(LinearFit):
         return total
 
     def _squared(self, place: int, state: str | None) -> Floats:
-        """What a sign's variance adds to each value, for an attribute of both components, of one,
-        or of neither.
-        """
+        """What a sign's variance adds to each value: of both components, of one, or of neither."""
         size = self._work.sizes[place]
         centred = self._axes[place][:, 1:]
         if state is None:
@@ -235,8 +233,7 @@ class EfronSteinFit(LinearFit):
 
 @dataclass(frozen=True)
 class Allotment:
-    """How many people each character gets, and the error that follows; attributes of one size are
-    treated alike.
+    """How many people each character gets, and the error; attributes of one size are alike.
 
     A character of S, |S| = r attributes, has times_r prod over S of weight tickets, and in
     proportion w_S people. Over the tables A of the workload and S within A the squared error is
@@ -261,9 +258,7 @@ class Allotment:
 
     @cached_property
     def _uses(self) -> tuple[Any, Floats]:
-        """(how many attributes of each size a set S has, the mean over tables of a_S / prod H over
-        such S).
-        """
+        """(how many attributes of each size a set S has, the mean over tables of a_S / prod H)."""
         tables = Counter(self._kind(places) for places in self.work.sample)
         ways: Counter[tuple[int, ...]] = Counter()
         inside = [
@@ -282,9 +277,7 @@ class Allotment:
         return tuple(sum(self.work.sizes[place] == size for place in places) for size in self.sizes)
 
     def error(self, times: Floats, weights: Floats) -> float:
-        """E times the people per ticket: the squared error if one person answered in all, with
-        1/kappa^2 = 1.
-        """
+        """E times the people per ticket: the squared error of one person in all, 1/kappa^2 = 1."""
         kinds, uses = self._uses
         depth = depth_of(self.work)
         leak = dict(zip(self.work.sizes, leaks(self.work), strict=True))
@@ -344,8 +337,7 @@ def _allotted(work: Workload) -> tuple[Floats, Floats]:
 
 
 class EfronStein(Method):
-    """One sign each, as often as the workload uses it; categories are decoded by orthogonal
-    components.
+    """One sign each, as often as the workload uses it; categories by orthogonal components.
 
     People are shared out over orders and attributes by :class:`Allotment`.
     """
@@ -407,8 +399,7 @@ class EfronStein(Method):
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
         weights = np.array([by_size[size] for size in allotment.sizes], float)
         total = allotment.tickets(times, weights)
-        # so many people for each character of an order, in the mean over its characters; some get
-        # nobody
+        # so many people for each character of an order, in the mean over them; some get nobody
         own = [
             weight * (order - 1)
             for weight, order in zip(options["weights"], orders(work.sizes), strict=True)

@@ -37,8 +37,7 @@ WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
 
 
 def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list[Floats]:
-    """The sums of a whole table (flat, over attributes of ``sizes``) for each set of attributes,
-    flat.
+    """The sums of a whole table (flat, attributes of ``sizes``) for each set, flat.
 
     Sets that leave out the same first attributes share the sums over them.
 
@@ -83,9 +82,7 @@ def _walk(
 
 
 class FullFit(Fit):
-    """Sums of the estimated cells; the variance of a sum is the oracle's own for so many
-    of them.
-    """
+    """Sums of the estimated cells; the variance is the oracle's own for so many of them."""
 
     errors: ClassVar[str] = CLOSED_FORM
 
@@ -118,9 +115,7 @@ class FullFit(Fit):
         return out
 
     def _sum_variances(self, count: int, sums: Floats) -> Floats:
-        """Variances of the errors of sums of ``count`` cells each; what a sketch's state tells of
-        them counts too.
-        """
+        """Variances of the errors of sums of ``count`` cells each; a sketch's state counts too."""
         if self._oracle.uses_state:
             return self._oracle.sum_variances(self._aggregate.state(0), self._people, count, sums)
         return self._oracle.sum_noise(self._people, count).variance(np.clip(sums, 0, 1))
@@ -265,8 +260,8 @@ class InputSketch(Full):
 
     def predict(self, work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
         chosen = self.oracle(work, terms.epsilon, options)
-        # the spread of a sum, added up over the cells of a table: all cells' squares, each table's
-        # own
+        # the spread of a sum, added up over the cells of a table:
+        # all cells' squares, each table's own
         whole_mass = squared_mass(work, tuple(range(len(work.sizes))))
         tables = np.array([squared_mass(work, each) for each in work.sample])
         shared = chosen.collision_variance((chosen.size - 2) * whole_mass + tables)

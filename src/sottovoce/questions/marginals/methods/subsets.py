@@ -1,6 +1,4 @@
-"""One cohort for every table that is asked for: its people report the table's cell, and nothing is
-shared.
-"""
+"""One cohort for every table that is asked for: it reports the table's cell; nothing is shared."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
 
 
 class Views:
-    """The tables that are asked for, each by a cohort of its own: those listed, or all of so many
-    attributes.
-    """
+    """The tables that are asked for, each by its own cohort: those listed, or all of one order."""
 
     def __init__(self, work: Workload) -> None:
         self._count, self._order, self._is_complete = len(work.names), work.order, work.sets is None
@@ -102,9 +98,7 @@ def shares(sources: Sequence[Source], cells: int) -> Floats:
 
 
 def average_noise(sources: Sequence[Source], weights: Floats, people: int) -> tuple[Noise, float]:
-    """The privacy noise of an average, and what f(1 - f) counts in its variance since cohorts are
-    random people.
-    """
+    """The privacy noise of an average, and what f(1 - f) counts: cohorts are random people."""
     floor = sum(
         weight**2 * source.noise.floor for weight, source in zip(weights, sources, strict=True)
     )
@@ -120,9 +114,7 @@ def average_noise(sources: Sequence[Source], weights: Floats, people: int) -> tu
 
 
 class SubsetsFit(Fit):
-    """A set's table from every view that contains it, averaged; other sets by maximum entropy from
-    those.
-    """
+    """A set's table from every view that contains it, averaged; others by maximum entropy."""
 
     errors: ClassVar[str] = f"{CLOSED_FORM}; {BOOTSTRAP} where reconstructed"
 
@@ -213,9 +205,7 @@ class SubsetsFit(Fit):
         return self._fitted[places]
 
     def _reconstruction_variance(self, places: Places) -> Floats:
-        """How far fits to noisy pieces of the fitted table fall from it; more if the set should
-        have been asked.
-        """
+        """How far fits to noisy pieces fall from the fitted table; more if it was to be asked."""
         if places not in self._spread:
             pieces, fitted = self._pieces(places), self._reconstruction(places)
             spread = np.zeros(fitted.size)
@@ -390,9 +380,7 @@ class MarginalHadamard(PerTable):
 
 
 class AllMarginals(PerTable):
-    """Randomized response or unary encoding by the size of each table; hashing where a bit each is
-    too much.
-    """
+    """Randomized response or unary encoding by each table's size; hashing for the largest."""
 
     name: ClassVar[str] = "am"
     about: ClassVar[str] = "each table by the better of two oracles"
