@@ -148,9 +148,8 @@ def sentences(lines: Sequence[Line], ours: str, base: str) -> list[str]:
             if judged != points
             else "No point lies"
         )
-        out.append(
-            f"{which} above {ALLOWED} by more than twice the ratio's standard error. The highest:"
-        )
+        out.append(f"{which} above {ALLOWED} by more than twice the ratio's standard error.")
+        out.append("The highest:")
         out += ["", *(f"- {point}" for point in sorted(points, key=lambda each: -each.ratio)[:5])]
     return [
         *out,
@@ -288,7 +287,7 @@ def _seconds(lines: Sequence[Line]) -> list[str]:
         "Seconds to plan, simulate, aggregate, estimate and answer, on one core of a machine that "
         "did other work too"
     )
-    return [f"{about}. {'; '.join(out)}.", ""]
+    return [f"{about}.", f"{'; '.join(out)}.", ""]
 
 
 def _power(n: int) -> str:

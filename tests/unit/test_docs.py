@@ -14,7 +14,7 @@ import sottovoce as sv
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.oracles import ORACLES
 from sottovoce.postprocessing import METHODS
-from tests import layers
+from tests import layers, sentences
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -108,6 +108,28 @@ def test_links_in_the_documents_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
             if "://" not in link:
                 assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+PROSE = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(path for path in DOCS.rglob("*.md") if path.name != "references.md"),  # citations
+    ROOT / "deploy" / "README.md",
+    ROOT / "clients" / "js" / "README.md",
+]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_have_a_sentence_a_line(path: Path) -> None:
+    assert sentences.faults(path.read_text()) == []
+
+
+def test_two_sentences_in_a_line_are_found() -> None:
+    assert doctest.testmod(sentences).failed == 0
+    good = "- It holds at 0.5, e.g. in sec. 3.\n  So does `a. b`.\n\n| one. Two. |\n"
+    assert sentences.faults(good) == []
+    assert sentences.faults(good.replace("3.\n  So", "3. So")) == ["line 1 holds two sentences"]
+    assert sentences.faults(good.replace("at 0.5, ", "at 0.5,\n  ")) == ["line 1 breaks a sentence"]
+    assert sentences.faults(f"```\n{good}one. Two.\n```\n") == []
 
 
 def test_the_map_of_the_readme_is_that_of_the_contract() -> None:
