@@ -373,7 +373,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _grid(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> Grid:
     from sottovoce.ground.errors import InvalidInput
-    from sottovoce.questions.marginals.methods import AUTO, method
+    from sottovoce.questions.base import AUTO
+    from sottovoce.questions.marginals.methods import method
 
     sources = (
         tuple(asked.sources.split(","))

@@ -245,7 +245,7 @@ def test_any_history_gives_what_a_dictionary_gives(
 ) -> None:
     """Random calls with repeats and conflicts, the store opened anew now and then."""
     monkeypatch.setattr("sottovoce.store.id_index.RUN", 60)
-    monkeypatch.setattr("sottovoce.store.sqlite_parts.MOST_ROWS", 16)
+    monkeypatch.setattr("sottovoce.store.sqlite_parts.MAX_PART_REPORTS", 16)
     draws = np.random.default_rng(seed)
     plans = [plan("x"), plan("y")]
     model: dict[bytes, tuple[str, bytes]] = {}

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 
 import sottovoce as sv
-from sottovoce.postprocessing.methods import ALIASES, METHODS
+from sottovoce.postprocessing.methods import METHODS, REPAIR_ALIASES
 from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
 from tests.tables import plain, pure
 
@@ -266,12 +266,16 @@ def test_norm_of_a_repaired_table_stays_biased_and_base_keeps_the_mark() -> None
     assert sv.postprocess(repaired, "base").repair == "base-pos"
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("alias", REPAIR_ALIASES)
 def test_aliases_give_the_method_they_stand_for(alias: str) -> None:
     table = plain([0.9, 0.4, -0.2])
-    one, other = sv.postprocess(table, alias), sv.postprocess(table, ALIASES[alias])
+    one, other = sv.postprocess(table, alias), sv.postprocess(table, REPAIR_ALIASES[alias])
     assert np.array_equal(one.values, other.values)
-    assert one.repair == other.repair == (None if ALIASES[alias] == "base" else ALIASES[alias])
+    assert (
+        one.repair
+        == other.repair
+        == (None if REPAIR_ALIASES[alias] == "base" else REPAIR_ALIASES[alias])
+    )
 
 
 def test_unknown_methods_and_options_are_named() -> None:

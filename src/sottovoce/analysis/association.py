@@ -12,6 +12,7 @@ import numpy as np
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.analysis.pairs import (
+    MAX_DRAWN_CELLS,
     PairLaw,
     Source,
     contingency,
@@ -32,9 +33,8 @@ from sottovoce.results.joint import JointEstimate
 
 NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")
-DRAWS = 2000  # of a normal law
-MOST_DRAWN = 1 << 23  # cells of all draws together; larger tables are drawn less often
-SEED = 1  # of these draws: they only integrate, and give the same figures every time
+NULL_DRAWS = 2000  # of a normal law
+NULL_SEED = 1  # of these draws: they only integrate, and give the same figures every time
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ def _degrees(law: PairLaw) -> int:
 
 def _asymptotic(law: PairLaw, people: int, number: int) -> tuple[float, float]:
     """Against normal errors around independence: about a weighted sum of chi-squares."""
-    draws = np.random.default_rng([SEED, 0, number])
-    count = max(200, min(DRAWS, MOST_DRAWN // law.table.size))
+    draws = np.random.default_rng([NULL_SEED, 0, number])
+    count = max(200, min(NULL_DRAWS, MAX_DRAWN_CELLS // law.table.size))
     return judged(law, law.independent + law.errors(count, draws))
 
 
@@ -282,9 +282,9 @@ def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
 
 def _strength(law: PairLaw, number: int) -> float:
     """Cramer's V, the contingency of noise alone taken off."""
-    count = max(20, min(200, MOST_DRAWN // law.table.size))
+    count = max(20, min(200, MAX_DRAWN_CELLS // law.table.size))
     noise = contingency(
-        law.independent + law.errors(count, np.random.default_rng([SEED, 1, number]))
+        law.independent + law.errors(count, np.random.default_rng([NULL_SEED, 1, number]))
     )
     return sqrt(
         max(0.0, float(contingency(law.table)) - float(noise.mean())) / (min(law.table.shape) - 1)

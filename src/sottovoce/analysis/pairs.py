@@ -17,7 +17,8 @@ from sottovoce.results.joint import JointEstimate
 if TYPE_CHECKING:
     from sottovoce.questions.marginals.workload import Places
 
-ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
+MAX_DRAWN_CELLS = 1 << 23  # of all draws together; larger tables are drawn less often
+MARGIN_ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
 Source = Estimate | Aggregate
 
 
@@ -49,7 +50,7 @@ class PairLaw:
         cls, table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None = None
     ) -> PairLaw:
         """The law for these variances of the cells and, if single tables are margins, of those."""
-        is_total_known = abs(float(table.sum()) - 1) < ROUNDING
+        is_total_known = abs(float(table.sum()) - 1) < MARGIN_ROUNDING
         spread = _conditioned(variances) if is_total_known else variances
         plain = cls(table, spread, is_total_known)
         return (
@@ -170,7 +171,7 @@ def pair_laws(
         table, variances = flat.reshape(work.shape(pair)), squares.reshape(work.shape(pair))
         margins: tuple[Floats, Floats] | None = None
         gaps = (table.sum(1) - alone[pair[:1]], table.sum(0) - alone[pair[1:]])
-        if max(float(np.abs(gap).max()) for gap in gaps) < ROUNDING:
+        if max(float(np.abs(gap).max()) for gap in gaps) < MARGIN_ROUNDING:
             margins = alone_errors[pair[:1]], alone_errors[pair[1:]]
         if population:
             variances, margins = _sampled(table, variances, margins, estimate.people)

@@ -15,12 +15,12 @@ from sottovoce.results.estimate import Floats
 from sottovoce.schema import Attribute, Ordinal, Schema
 
 Integers = NDArray[np.int64]
-MOST_PEOPLE = 1 << 30
+MAX_SYNTHETIC_PEOPLE = 1 << 30
 
 
 def generator(people: int, seed: int) -> np.random.Generator:
     """The generator of a seed; refuses a number of people or a seed that cannot be."""
-    whole("people", people, 1, MOST_PEOPLE)
+    whole("people", people, 1, MAX_SYNTHETIC_PEOPLE)
     return np.random.Generator(np.random.PCG64(whole("seed", seed, 0, 1 << 128)))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.analysis.pairs import (
+    MAX_DRAWN_CELLS,
     PairLaw,
     Source,
     estimate_of,
@@ -31,15 +32,14 @@ from sottovoce.analysis.records import (
 )
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
-from sottovoce.questions.marginals.estimate import MOST_CELLS, labels_of
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, labels_of
 from sottovoce.questions.marginals.method import BOOTSTRAP
 from sottovoce.questions.marginals.models.bounds import Ends, allowed_variances, interval_ends
 from sottovoce.results.estimate import Floats, Table
 from sottovoce.schema import Schema
 
-DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
-MOST_DRAWN = 1 << 23  # cells of all draws together; larger tables are drawn less often
-SEED = 2  # of these draws: they only integrate, and give the same figures every time
+TABLE_DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
+NOISE_SEED = 2  # of these draws: they only integrate, and give the same figures every time
 Pair = tuple[str, str]
 
 
@@ -102,14 +102,14 @@ def informations(laws: Sequence[PairLaw]) -> list[Tie]:
         count = _affordable(law.table.size)
         plain = float(mutual_information(law.table))
         noise = mutual_information(
-            law.independent + law.errors(count, np.random.default_rng([SEED, 0, number]))
+            law.independent + law.errors(count, np.random.default_rng([NOISE_SEED, 0, number]))
         )
         ties.append(Tie(plain - float(noise.mean()), plain, plain > float(noise.max())))
     return ties
 
 
 def _affordable(cells: int) -> int:
-    return max(20, min(DRAWS, MOST_DRAWN // cells))
+    return max(20, min(TABLE_DRAWS, MAX_DRAWN_CELLS // cells))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +183,8 @@ class Tree:
         """
         names = checked_names(self.attributes, attributes)
         shape = tuple(self.schema[name].size for name in names)
-        if prod(shape) > MOST_CELLS:
-            raise InvalidInput(f"joint: {prod(shape):,} cells are more than {MOST_CELLS:,}")
+        if prod(shape) > MAX_TABLE_CELLS:
+            raise InvalidInput(f"joint: {prod(shape):,} cells are more than {MAX_TABLE_CELLS:,}")
         values = self._multiplied(names, self._conditionals, self.singles[self.root])
         variances = self._variances(names, values)
         unasked = tuple(pair for pair in self.never_asked if set(pair) <= set(names))
@@ -220,7 +220,7 @@ class Tree:
 
     def _variances(self, names: Sequence[str], values: Floats) -> Floats:
         """Of the joint, by drawing every edge's table anew."""
-        draws = np.random.default_rng([SEED, 2])
+        draws = np.random.default_rng([NOISE_SEED, 2])
         count = _affordable(values.size)
         errors = {pair: law.errors(count, draws) for pair, law in self.laws.items()}
         squares = np.zeros_like(values)
@@ -449,7 +449,7 @@ def _turned(law: PairLaw) -> PairLaw:
 
 
 def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
-    draws = np.random.default_rng([SEED, 1, *pair[1].encode()])
+    draws = np.random.default_rng([NOISE_SEED, 1, *pair[1].encode()])
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))
     return Edge(

@@ -43,7 +43,7 @@ DELTA_SAMPLES = 400  # the same where a delta is their mean: many of them, of fe
 DELTA_RECORDS = 8
 MIN_SAMPLES = 4
 MIN_RECORDS = 4
-ROUNDING = 1e-12  # of a stated epsilon, which is a double
+EPSILON_ROUNDING = 1e-12  # of a stated epsilon, which is a double
 
 
 # what a device goes through, of an answer and another
@@ -419,7 +419,7 @@ class _Enumerator:
                 self.found.accuse(
                     f"{what} costs {log_ratio(ratio):.12g}, more than epsilon {self.plan.epsilon}"
                 )
-            elif log_ratio(ratio) > claimed * (1 + ROUNDING) + ROUNDING:
+            elif log_ratio(ratio) > claimed * (1 + EPSILON_ROUNDING) + EPSILON_ROUNDING:
                 self.found.accuse(
                     f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated"
                 )

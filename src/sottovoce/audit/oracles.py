@@ -14,7 +14,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 
-DRAWS = 200_000
+AUDIT_DRAWS = 200_000
 CONFIDENCE = 0.999
 _BATCH = 5_000
 
@@ -147,7 +147,7 @@ def clopper_pearson(hits: int, draws: int, alpha: float) -> tuple[float, float]:
 
 def audit(
     oracle: Oracle,
-    draws: int = DRAWS,
+    draws: int = AUDIT_DRAWS,
     confidence: float = CONFIDENCE,
     progress: Callable[[int], None] | None = None,
 ) -> ExactAudit | SampledAudit:

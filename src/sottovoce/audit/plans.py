@@ -11,7 +11,7 @@ from typing import Any
 from sottovoce.audit.devices import Device
 from sottovoce.audit.draws import faults_of_draws
 from sottovoce.audit.enumeration import MAX_WAYS, Enumeration, enumerate_reports
-from sottovoce.audit.oracles import CONFIDENCE, DRAWS
+from sottovoce.audit.oracles import AUDIT_DRAWS, CONFIDENCE
 from sottovoce.audit.sampling import ReportSample, sample_reports
 from sottovoce.device.client import Client
 from sottovoce.ground.entropy import Entropy
@@ -137,7 +137,7 @@ def _finite(value: float | None) -> float | None:
 
 def audit_plan(
     plan: Plan,
-    draws: int = DRAWS,
+    draws: int = AUDIT_DRAWS,
     confidence: float = CONFIDENCE,
     device: Device = Client,
     entropy: Entropy | None = None,

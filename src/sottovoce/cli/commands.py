@@ -358,7 +358,7 @@ def audit(
     from sottovoce.console.surveys import audited_plan, suspects
 
     plan, suspect = audited_plan(plan_file, oracle, size, epsilon)
-    total = auditing.DRAWS if draws is None else draws
+    total = auditing.AUDIT_DRAWS if draws is None else draws
     whole = None
     if plan is not None:
         with progress("auditing reports", None, quiet) as advance:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sottovoce.service.settings import Settings
     from sottovoce.store import Token
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 StoreUrl = Annotated[
     str,
     typer.Argument(
@@ -213,7 +213,7 @@ def _run(
         if has_pages:
             access = add_studio(served, service, settings.address)
             start = "/studio"
-            if host in LOCAL and not settings.proxies:
+            if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()
 
         def listening(bound: int) -> None:

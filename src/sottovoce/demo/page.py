@@ -163,7 +163,7 @@ def write_page(path: Path, story: Story) -> None:
         tree=pictures.inline(pictures.tree(story.tree)),
         edges=_edges(story),
         pairs=_pairs(story.pairs),
-        crowd=f"{popularity.PEOPLE:,}",
+        crowd=f"{popularity.CROWD_PEOPLE:,}",
         liking=popularity.EPSILON,
         popular=popularity.section(story.popular),
         comparison=_comparison(story.compared),
@@ -283,7 +283,7 @@ def _method(finding: Finding) -> str:
     )
 
 
-KEY = (
+CHART_KEY = (
     '<span class="key bar"></span>estimate<span class="key line"></span>95% interval'
     '<span class="key truth"></span>truth'
 )
@@ -318,7 +318,7 @@ def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Fin
             )
     head = (*columns, "truth", "estimate", "std error", "95% interval")
     return (
-        f'<section class="card"><h3>{escape(title)}</h3><p class="note">{KEY}</p>'
+        f'<section class="card"><h3>{escape(title)}</h3><p class="note">{CHART_KEY}</p>'
         f'<div class="plot">{pictures.inline(chart)}</div>'
         f"<details><summary>all {len(rows)} figures</summary>"
         f'<div class="wide">{_table(head, rows, len(columns), missed)}</div></details></section>'

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.results.estimate import Estimate
 
-PEOPLE = 100_000
+CROWD_PEOPLE = 100_000
 EPSILON = "2"
 CROWD_SEED = 1618
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-LONGEST = 8
+MAX_WORD_LETTERS = 8
 DISHES = (
     "pizza", "ramen", "curry", "pasta", "tacos", "salad", "burger", "sushi", "pho", "falafel",
     "dumpling", "goulash", "paella", "risotto", "lasagna", "stew", "dosa", "pierogi", "kimchi",
@@ -59,7 +59,7 @@ def learnt(seed: int | None) -> list[Liking]:
 
     drawn = secrets.randbits(63) if seed is None else seed
     words, baskets = dishes(), shopping()
-    text = Text(bytes=LONGEST, alphabet=LETTERS)
+    text = Text(bytes=MAX_WORD_LETTERS, alphabet=LETTERS)
     shares = {item: float(share) for item, share in zip(ITEMS, baskets.mean(axis=0), strict=True)}
     words_asked = asked("heavy-hitters", attribute="dish", top=TOP_WORDS)
     items_asked = asked("top-items", attribute="basket", top=TOP_ITEMS)
@@ -77,18 +77,18 @@ def dishes() -> NDArray[Any]:
     letters = np.array(list(LETTERS))
     rare = [
         "".join(letters[draws.integers(0, 26, size)])
-        for size in draws.integers(4, LONGEST + 1, RARE_WORDS)
+        for size in draws.integers(4, MAX_WORD_LETTERS + 1, RARE_WORDS)
     ]
     weights = 1 / np.arange(2, len(DISHES) + 2)
-    common = draws.choice(np.array(DISHES, object), PEOPLE, p=weights / weights.sum())
-    odd = draws.choice(np.array(rare, object), PEOPLE)
-    return np.asarray(np.where(draws.random(PEOPLE) < RARE_SHARE, odd, common))
+    common = draws.choice(np.array(DISHES, object), CROWD_PEOPLE, p=weights / weights.sum())
+    odd = draws.choice(np.array(rare, object), CROWD_PEOPLE)
+    return np.asarray(np.where(draws.random(CROWD_PEOPLE) < RARE_SHARE, odd, common))
 
 
 def shopping() -> NDArray[np.bool_]:
     """What is in everybody's basket, a column for each item."""
     draws = np.random.Generator(np.random.PCG64(CROWD_SEED + 1))
-    return np.asarray(draws.random((PEOPLE, len(ITEMS))) < 0.9 / np.arange(2, len(ITEMS) + 2))
+    return np.asarray(draws.random((CROWD_PEOPLE, len(ITEMS))) < 0.9 / np.arange(2, len(ITEMS) + 2))
 
 
 def _lists(held: NDArray[np.bool_]) -> Any:
@@ -118,7 +118,7 @@ def _asked(
     from sottovoce.schema import Schema
 
     (name,) = table
-    made = plan(Schema(**{name: attribute}), question, epsilon=EPSILON, people=PEOPLE)
+    made = plan(Schema(**{name: attribute}), question, epsilon=EPSILON, people=CROWD_PEOPLE)
     found: Any = simulate_rounds(made, table, seed)
     labels = list(found.table.labels)
     best = sorted(shares, key=lambda value: -shares[value])[: question.top]
@@ -152,7 +152,7 @@ def likings_table(liking: Liking) -> RichTable:
     from sottovoce.console.tables import grid
 
     out = grid(
-        f"What is popular: {liking.title} ({PEOPLE:,} people, epsilon {EPSILON})",
+        f"What is popular: {liking.title} ({CROWD_PEOPLE:,} people, epsilon {EPSILON})",
         HEADS,
         words=("value", ""),
     )

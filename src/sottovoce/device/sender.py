@@ -19,7 +19,7 @@ from sottovoce.device.messages import BINARY, JSON, PROBLEM, write_binary, write
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.reports import Report
 
-FIRST_WAIT, LONGEST_WAIT, PATIENCE = 0.05, 1.0, 300.0  # seconds
+FIRST_RETRY_WAIT, MAX_RETRY_WAIT, RETRY_PATIENCE = 0.05, 1.0, 300.0  # seconds
 TIMEOUT = 60.0  # of one attempt
 _AGAIN = (408, 425, 429, 500, 502, 503, 504, 507)
 _PORTS = {"http": 80, "https": 443}
@@ -68,7 +68,7 @@ class Sender:
         port = "" if self._port in (None, _PORTS[parts.scheme]) else f":{self._port}"
         # one for all spellings of a URL
         self.address = f"{parts.scheme}://{host}{port}{self._path}"
-        self._patience = PATIENCE if patience is None else patience
+        self._patience = RETRY_PATIENCE if patience is None else patience
         self._stop = stop or threading.Event()
         self._connection: http.client.HTTPConnection | None = None
 
@@ -101,7 +101,7 @@ class Sender:
     def _insist(self, attempt: Callable[[], _Answer], read: Callable[[Any], T]) -> T:
         """Attempt until an answer can be read, is a refusal for good, or patience ends."""
         end = time.monotonic() + self._patience
-        wait = FIRST_WAIT
+        wait = FIRST_RETRY_WAIT
         while True:
             try:
                 answer = attempt()
@@ -126,7 +126,7 @@ class Sender:
             # at random, so that many senders do not come back at once
             if self._stop.wait(wait * random.uniform(0.5, 1.0)):
                 raise NotSent(f"the collector has not taken it: {why}")
-            wait = min(2 * wait, LONGEST_WAIT)
+            wait = min(2 * wait, MAX_RETRY_WAIT)
 
     def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> _Answer:
         if self._connection is None:

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import csv_cell
 
+PARQUET_ENDINGS = (".parquet", ".pq")  # of the names of such files
 ORDINARY, PRIVATE = 0o666, 0o600  # the first is less what the umask takes away
 
 

@@ -24,7 +24,7 @@ def _tables() -> NDArray[np.uint32]:
     return np.array(tables, np.uint32)
 
 
-TABLES = _tables()
+CRC_TABLES = _tables()
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sottovoce.kernels.compiled import njit
 
 # people simulated by one generator; fixed, so that a seed means the same on every machine
-CHUNK = 1 << 15
+PEOPLE_CHUNK = 1 << 15
 
 
 @njit(inline="always", nogil=True)
@@ -83,9 +83,9 @@ def in_chunks(count: int, seed: int, work: Callable[[slice, NDArray[np.uint64]],
 
     def one(start: int) -> None:
         state = np.random.SeedSequence([seed, start]).generate_state(4, np.uint64).astype(np.uint64)
-        work(slice(start, min(start + CHUNK, count)), state)
+        work(slice(start, min(start + PEOPLE_CHUNK, count)), state)
 
-    starts = range(0, count, CHUNK)
+    starts = range(0, count, PEOPLE_CHUNK)
     if len(starts) <= 1:
         for start in starts:
             one(start)

@@ -19,10 +19,10 @@ from sottovoce.questions.prediction import DoesNotFit
 from sottovoce.schema import Schema
 
 LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
-LEAST_PEOPLE, MOST_PEOPLE = 10, 10**9
+MIN_ADVISED_PEOPLE, MAX_ADVISED_PEOPLE = 10, 10**9
 CLOSE = Decimal("1.01")  # a search ends when what is enough and what is not are so close
 GUESSES = 3  # before a search looks at the end of its range
-MOST_STEPS = 32  # of one search; it takes about six
+MAX_SEARCH_STEPS = 32  # of one search; it takes about six
 PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
@@ -163,7 +163,7 @@ def advise(
     (1.8, 37000)
     """
     exact = parse_epsilon(epsilon)
-    people = whole("people", people, 1, MOST_PEOPLE)
+    people = whole("people", people, 1, MAX_ADVISED_PEOPLE)
     if not (isfinite(error) and 0 < error < 1):
         raise InvalidInput(f"error ({error}) must lie between 0 and 1")
     made = 0
@@ -188,8 +188,8 @@ def advise(
         _Search(
             lambda at: counted(exact, int(at)),
             error,
-            Decimal(LEAST_PEOPLE),
-            Decimal(MOST_PEOPLE),
+            Decimal(MIN_ADVISED_PEOPLE),
+            Decimal(MAX_ADVISED_PEOPLE),
             2,
             _whole_number,
         ).run(crowd, planned),
@@ -214,7 +214,7 @@ class _Search:
         """From an amount whose prediction is known."""
         at = min(self.most, max(self.least, start))
         known = {start: planned} if at == start else {}
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_SEARCH_STEPS):
             if at not in known:
                 known[at] = self.predict(at)
             enough = [each for each, found in known.items() if found.error <= self.error]

@@ -31,10 +31,10 @@ from sottovoce.questions.base import Question
 from sottovoce.schema import Attribute, Integer, Label, Schema, Text
 
 GENIE = "genie"
-NAME = "value"  # of the attribute in the simulated plans
+VALUE_NAME = "value"  # of the attribute in the simulated plans
 WINDOW = 24  # bits of the domain whose oracle the genie hears through: as large as a window's
 
-MOST_DRAWN = 1 << 16  # Gaussian draws that are made one by one
+MAX_SINGLE_DRAWS = 1 << 16  # Gaussian draws that are made one by one
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -119,7 +119,7 @@ class ValueCrowd:
         kind = np.uint64 if isinstance(attribute, Integer) and attribute.bits <= 64 else object
         values = np.empty(len(self.counts), kind)
         values[:] = self.held.values
-        return {NAME: np.repeat(values, self.counts)}
+        return {VALUE_NAME: np.repeat(values, self.counts)}
 
     def few(self, people: int) -> ValueCrowd:
         ends = np.cumsum(self.counts) * min(people, self.people) // self.people
@@ -169,7 +169,7 @@ def largest(random: np.random.Generator, many: int, top: int) -> Floats:
     Their upper tails are nearly a Poisson process of rate ``many``: G_1/many < G_2/many < ..., with
     G the sums of standard exponential draws. Of few draws all are drawn.
     """
-    if many <= MOST_DRAWN:
+    if many <= MAX_SINGLE_DRAWS:
         return np.sort(random.standard_normal(many))[::-1][:top]
     norm = imported("scipy.stats").norm
     return np.asarray(norm.isf(np.cumsum(random.standard_exponential(top)) / many))
@@ -229,7 +229,7 @@ def compare_heavyhitters(
     (1.0, 2.0)
     """
     runs, count = checked(runs, people, held.people)
-    schema = Schema(**{NAME: held.attribute})
+    schema = Schema(**{VALUE_NAME: held.attribute})
     judges = []
     for text in methods:
         choice = MethodChoice.parse(text)
@@ -237,7 +237,12 @@ def compare_heavyhitters(
             whole("top", top, 1, 1 << 20)
             judges.append((text, genie(held, top)))
         else:
-            wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
+            wanted = {
+                **choice.options,
+                "attribute": VALUE_NAME,
+                "top": top,
+                "method": choice.method,
+            }
             question = asked("heavy-hitters", **wanted)
             judges.append(
                 (

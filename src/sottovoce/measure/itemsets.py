@@ -32,7 +32,7 @@ from sottovoce.measure.popular import (
 from sottovoce.questions.base import Question
 from sottovoce.schema import Items, Label, Schema, Sets
 
-NAME = "items"  # of the attribute in the simulated plans
+ITEMS_NAME = "items"  # of the attribute in the simulated plans
 APART = ";"  # between the members of a set in a CSV
 
 Whole = NDArray[np.int64]
@@ -125,7 +125,7 @@ class SetCrowd:
         return {item: int(counts[item]) for item in order if counts[item]}
 
     def table(self) -> Mapping[str, Any]:
-        return {NAME: self.sets}
+        return {ITEMS_NAME: self.sets}
 
     def few(self, people: int) -> SetCrowd:
         rows = np.arange(self.people) if self.rows is None else self.rows
@@ -208,12 +208,12 @@ def compare_itemsets(
     """
     runs, count = checked(runs, people, held.people)
     whole("top", top, 1, 1 << 15)
-    schema = Schema(**{NAME: Items(range(len(held.items)))})
+    schema = Schema(**{ITEMS_NAME: Items(range(len(held.items)))})
     kind = "top-itemsets" if of_sets else "top-items"
     judges = []
     for text in methods:
         choice = MethodChoice.parse(text)
-        wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
+        wanted = {**choice.options, "attribute": ITEMS_NAME, "top": top, "method": choice.method}
         judges.append((text, _judge(asked(kind, **wanted), schema)))
     crowds: list[PopularCrowd] = []
     for run in range(runs):

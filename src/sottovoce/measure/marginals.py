@@ -21,13 +21,14 @@ from sottovoce.api.surveys import asked
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure.populations import Population
+from sottovoce.measure.populations import WARM_UP_PEOPLE, Population
 from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.marginals.estimate import MOST_CELLS
-from sottovoce.questions.marginals.methods import AUTO, method
+from sottovoce.questions.base import AUTO
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS
+from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.models.bounds import stated_variances
 from sottovoce.results.estimate import Table
 from sottovoce.schema import Categorical, Schema
@@ -38,11 +39,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Names = tuple[str, ...]
 
-WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
 # sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
-MOST_LISTED = 100_000
+MAX_LISTED_SETS = 100_000
 # a cell that is exact, and known to be, must not miss the truth by a float's last bit
-ROUNDING = 1e-12
+INTERVAL_ROUNDING = 1e-12
 MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their views
 
 
@@ -153,7 +153,7 @@ def random_queries(
             most_cells is None or prod(schema[names[place]].size for place in places) <= most_cells
         )
 
-    if comb(len(names), k) <= max(MOST_LISTED, 4 * count):
+    if comb(len(names), k) <= max(MAX_LISTED_SETS, 4 * count):
         every = [each for each in combinations(range(len(names)), k) if fits(each)]
         chosen = (
             sorted(draws.choice(len(every), min(count, len(every)), replace=False).tolist())
@@ -206,7 +206,7 @@ def _coverage(estimate: JointEstimate, crowd: Crowd, answers: Sequence[Floats]) 
     ):
         table = Table(names, (), values, spread, estimate.people, Noise(float(spread.mean()), 0.0))
         low, high = table.interval(0.95)
-        inside.append((low - ROUNDING <= true) & (true <= high + ROUNDING))
+        inside.append((low - INTERVAL_ROUNDING <= true) & (true <= high + INTERVAL_ROUNDING))
     return float(np.concatenate(inside).mean())
 
 
@@ -292,11 +292,10 @@ def _checked(
     for epsilon in epsilons:
         parse_epsilon(epsilon)
     largest = prod(sorted(attribute.size for attribute in schema.values())[-k:])
-    if largest > MOST_CELLS:
+    if largest > MAX_TABLE_CELLS:
         raise InvalidInput(
-            f"k ({k}) makes tables of up to {largest:,} cells, more than {MOST_CELLS:,}: leave "
-            "attributes out, or "
-            f"merge categories"
+            f"k ({k}) makes tables of up to {largest:,} cells, more than {MAX_TABLE_CELLS:,}: "
+            "leave attributes out, or merge categories"
         )
     if not methods or not epsilons:
         raise InvalidInput("methods and epsilons must each be at least one")
@@ -312,7 +311,7 @@ class _Ready:
     seconds: float  # that planning took
 
     def warm_up(self, crowd: Crowd) -> None:
-        few = {name: column[:WARM_UP] for name, column in crowd.columns.items()}
+        few = {name: column[:WARM_UP_PEOPLE] for name, column in crowd.columns.items()}
         Aggregate(self.plan).add(simulate(self.plan, few, 0))
 
     def summary(

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure.populations import WARM_UP_PEOPLE
 from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle
-from sottovoce.oracles.base import MOST_LISTED
+from sottovoce.oracles.base import MAX_LISTED_VALUES
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.questions.frequencies import MOST_SOLVED
 
 Floats = NDArray[np.float64]
 
 ZIPF_EXPONENT = 1.1
-WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
 
 # What the thesis calls the communication cost of each oracle it compares
 #     wang2021thesis, table 3.1
@@ -194,9 +194,10 @@ def compare_oracles(
     for parameter, value in (("people", people), ("runs", runs)):
         if value < 1:
             raise InvalidInput(f"{parameter} ({value}) must be at least 1")
-    if size > MOST_LISTED:
+    if size > MAX_LISTED_VALUES:
         raise InvalidInput(
-            f"size ({size}) must be at most {MOST_LISTED}, so that every value can be estimated"
+            f"size ({size}) must be at most {MAX_LISTED_VALUES}, "
+            "so that every value can be estimated"
         )
     chosen = (
         [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
@@ -210,7 +211,7 @@ def compare_oracles(
         for name in chosen or fitting(size):
             crowd = _Crowd(name, size, epsilon, counts)
             try:
-                crowd.run(_subseed(seed, name, 0), WARM_UP)
+                crowd.run(_subseed(seed, name, 0), WARM_UP_PEOPLE)
             except InvalidInput:
                 if chosen:
                     raise

@@ -23,9 +23,11 @@ from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
 
-MOST_PEOPLE = 100_000_000  # that one run simulates
+MAX_SIMULATED_PEOPLE = 100_000_000  # that one run simulates
 MOST_RUNS = 10_000
-WARM_UP = 2_000  # people whose answers are thrown away, so that no clock measures a compiler
+WARM_UP_ANSWERS = (
+    2_000  # people whose answers are thrown away, so that no clock measures a compiler
+)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def compare_popular(
             try:
                 if name not in warm:
                     with suppress(InvalidInput):  # too few people for its rounds, say
-                        judge(crowds[0].few(WARM_UP), epsilon, 0)
+                        judge(crowds[0].few(WARM_UP_ANSWERS), epsilon, 0)
                     warm.add(name)
                 for run, crowd in enumerate(crowds):
                     start = perf_counter()
@@ -251,12 +253,11 @@ def checked(runs: int, people: int | None, available: int) -> tuple[int, int]:
     """(runs, people in each): everybody once if nobody says how many are sampled."""
     whole("runs", runs, 1, MOST_RUNS)
     if people is not None:
-        return runs, whole("people", people, 1, MOST_PEOPLE)
-    if available > MOST_PEOPLE:
+        return runs, whole("people", people, 1, MAX_SIMULATED_PEOPLE)
+    if available > MAX_SIMULATED_PEOPLE:
         raise InvalidInput(
-            f"table: it counts {available:,} people, more than the {MOST_PEOPLE:,} that a run "
-            "simulates; "
-            f"sample some with --people"
+            f"table: it counts {available:,} people, more than the {MAX_SIMULATED_PEOPLE:,} "
+            "that a run simulates; sample some with --people"
         )
     return runs, available
 

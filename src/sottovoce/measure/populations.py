@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.ground.files import PARQUET_ENDINGS
 from sottovoce.schema import Attribute, Boolean, Categorical, Label, Ordinal, Schema
 
-PARQUET = (".parquet", ".pq")
-MOST_NUMBERS = 64  # different numbers that count as categories
+WARM_UP_PEOPLE = 64  # whose reports are thrown away, so that no clock measures a compiler
+MAX_NUMBER_CATEGORIES = 64  # different numbers that count as categories
 MOST_TEXTS = 4096  # different texts that do
 REST = "other"  # what the merged categories are called
 
@@ -109,12 +110,12 @@ def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
     if kind not in "iuf":
         return _texts(name, values)
     distinct, codes = np.unique(values, return_inverse=True)
-    if len(distinct) <= MOST_NUMBERS:
+    if len(distinct) <= MAX_NUMBER_CATEGORIES:
         return _categories(name, [_label(value) for value in distinct.tolist()], codes)
     if bins is None:
         raise InvalidInput(
             f"attribute {name!r} has {len(distinct):,} different numbers, more than "
-            f"{MOST_NUMBERS}: give a schema, or "
+            f"{MAX_NUMBER_CATEGORIES}: give a schema, or "
             f"--bins N for quantile bins, or leave it out"
         )
     return quantile_bins(name, values, bins)
@@ -254,7 +255,7 @@ def read_arrow(path: Path, as_text: bool) -> Any:
 
     if not path.is_file():
         raise InvalidInput(f"table ({path}) must be a file that exists")
-    is_parquet = path.suffix.lower() in PARQUET
+    is_parquet = path.suffix.lower() in PARQUET_ENDINGS
     try:
         if is_parquet:
             table = pq.read_table(path)

@@ -18,11 +18,11 @@ from sottovoce.oracles.counter import MANY, Counter, Integers, tally
 from sottovoce.oracles.estimator import Estimator, Floats, Noise, in_order
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.randomizer import Randomizer
-from sottovoce.oracles.shape import MOST_LISTED
+from sottovoce.oracles.shape import MAX_LISTED_VALUES
 
 __all__ = [
     "MANY",
-    "MOST_LISTED",
+    "MAX_LISTED_VALUES",
     "Floats",
     "Integers",
     "Noise",

@@ -20,8 +20,8 @@ from sottovoce.schema import OPEN
 if TYPE_CHECKING:
     from sottovoce.oracles.decoding import Design
 
-MOST_COHORTS = 8192
-MOST_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
+MAX_HASH_COHORTS = 8192
+MAX_DECODED_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
 MOST_BUCKETS = 1 << 16
 DECODERS = ("least-squares", "nnls", "lasso")
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
@@ -53,7 +53,7 @@ class CohortOracle(Oracle):
         buckets = whole("buckets", buckets, 2, MOST_BUCKETS)
         if cohorts is None:  # enough cells, twice over, to tell a closed alphabet's values apart
             cells = 2 * size if size <= LARGEST_CLOSED else 0
-            cohorts = min(max(least, 1 << (cells // (buckets - 1)).bit_length()), MOST_COHORTS)
+            cohorts = min(max(least, 1 << (cells // (buckets - 1)).bit_length()), MAX_HASH_COHORTS)
         hashes = whole("hashes", hashes, 1, min(16, buckets))
         if alphabet is None:
             alphabet = "closed" if size <= LARGEST_CLOSED and hashes == 1 else "open"
@@ -65,7 +65,7 @@ class CohortOracle(Oracle):
             raise InvalidInput(
                 f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted"
             )
-        cohorts = power_of_two("cohorts", cohorts, 1, MOST_COHORTS)
+        cohorts = power_of_two("cohorts", cohorts, 1, MAX_HASH_COHORTS)
         return cohorts, buckets, hashes, whole("salt", salt, 0, LARGEST_SALT), alphabet
 
     def options(self) -> dict[str, Any]:
@@ -141,14 +141,14 @@ class CohortOracle(Oracle):
 
     def candidates(self, values: ArrayLike | None) -> NDArray[np.uint64]:
         """The candidate list: ``values``, or the whole alphabet if it is small enough."""
-        if values is None and self.size > MOST_CANDIDATES:
+        if values is None and self.size > MAX_DECODED_CANDIDATES:
             raise InvalidInput(
                 "an open alphabet needs candidates: a list of values that holds the support"
             )
         listed = np.arange(self.size, dtype=np.uint64) if values is None else self._column(values)
-        if not 1 <= listed.size <= MOST_CANDIDATES or np.unique(listed).size < listed.size:
+        if not 1 <= listed.size <= MAX_DECODED_CANDIDATES or np.unique(listed).size < listed.size:
             raise InvalidInput(
-                f"candidates ({listed.size}) must be 1 to {MOST_CANDIDATES} different values"
+                f"candidates ({listed.size}) must be 1 to {MAX_DECODED_CANDIDATES} different values"
             )
         return listed
 
@@ -184,7 +184,7 @@ class CohortOracle(Oracle):
     def estimate(
         self, state: Integers, people: int, values: ArrayLike | None = None
     ) -> tuple[Floats, Floats]:
-        if values is None and self.size <= MOST_CANDIDATES:
+        if values is None and self.size <= MAX_DECODED_CANDIDATES:
             design, spread = self._whole
         else:
             design = self.design(self.candidates(values))
@@ -219,7 +219,7 @@ class CohortOracle(Oracle):
 
     def noise(self, people: int) -> Noise:
         """The law averaged over the alphabet, other values sharing what is left evenly."""
-        if self.size > MOST_CANDIDATES:
+        if self.size > MAX_DECODED_CANDIDATES:
             raise InvalidInput(
                 "the error over an open alphabet depends on the candidates; see the estimate's "
                 "variances"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.counter import Integers
-from sottovoce.oracles.shape import MOST_LISTED, Shape
+from sottovoce.oracles.shape import MAX_LISTED_VALUES, Shape
 
 Floats = NDArray[np.float64]
 
@@ -114,7 +114,7 @@ class Estimator(Shape):
         """The values asked for as codes; None for all, if they are few enough to list."""
         if values is not None:
             return self._column(values)
-        if self.size > MOST_LISTED:
+        if self.size > MAX_LISTED_VALUES:
             raise InvalidInput(
                 f"size ({self.size}) is too large to estimate every value; name the values"
             )

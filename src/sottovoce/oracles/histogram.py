@@ -23,7 +23,7 @@ from sottovoce.oracles.unary import UnaryEncoding
 GRID = 1 << 10  # a count of one is this many grid steps
 FINEST = 1 << 47  # the largest scale, so that the sampler's products stay below 2^64
 _ROWS = 1 << 12  # reports that are widened at once
-MOST = 1 << 30  # cells saturate here, at least a hundred scales out
+MAX_NOISY_CELL = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
 def _scale(epsilon: Decimal) -> tuple[int, int]:
@@ -77,7 +77,9 @@ class SummedHistogramEncoding(Oracle):
     about: ClassVar[str] = "histogram encoding, summed"
     is_finite: ClassVar[bool] = False
     largest: ClassVar[int] = 1 << 16
-    most_weight: ClassVar[int] = (1 << 62) // MOST  # a report moves a cell by up to MOST
+    most_weight: ClassVar[int] = (
+        1 << 62
+    ) // MAX_NOISY_CELL  # a report moves a cell by up to MAX_NOISY_CELL
 
     scale: int = field(metadata={"coin": True})
     rate: int = field(metadata={"coin": True})
@@ -102,7 +104,7 @@ class SummedHistogramEncoding(Oracle):
         own = self.check(value)
         noise = [discrete_laplace(self.scale, self.rate, entropy) for _ in range(self.size)]
         noise[own] += GRID
-        return tuple(max(-MOST, min(MOST, cell)) for cell in noise)
+        return tuple(max(-MAX_NOISY_CELL, min(MAX_NOISY_CELL, cell)) for cell in noise)
 
     def pack(self, output: Any) -> bytes:
         return np.array(output, "<i4").tobytes()
@@ -117,7 +119,7 @@ class SummedHistogramEncoding(Oracle):
     def validate(self, payload: Payload) -> None:
         super().validate(payload)
         cells = np.ascontiguousarray(payload).view("<i4")
-        if cells.size and (int(cells.max()) > MOST or int(cells.min()) < -MOST):
+        if cells.size and (int(cells.max()) > MAX_NOISY_CELL or int(cells.min()) < -MAX_NOISY_CELL):
             raise CorruptReport("payload: a cell must lie within 2^30 grid steps")
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
@@ -131,7 +133,7 @@ class SummedHistogramEncoding(Oracle):
                 values[rows],
                 cells[rows],
                 GRID,
-                MOST,
+                MAX_NOISY_CELL,
                 np.uint64(self.scale),
                 np.uint64(self.rate),
                 state,

@@ -21,7 +21,7 @@ from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 from sottovoce.schema import OPEN, Sets
 
-MOST_LENGTH = MOST_HASH_SIZE // 8
+MAX_SET_LENGTH = MOST_HASH_SIZE // 8
 
 
 def set_hash_size(length: int, odds: float) -> int:
@@ -65,7 +65,7 @@ class SetLocalHashing(SeededLocalHashing):
         cls, size: int, epsilon: Decimal, hash_size: int | None = None, length: int = 1
     ) -> Self:
         """``length``: the most values of a set. ``hash_size``: g; the best by default."""
-        most = whole("length", length, 1, MOST_LENGTH)
+        most = whole("length", length, 1, MAX_SET_LENGTH)
         odds = exp(epsilon)
         best = set_hash_size(most, float(min(odds, Fraction(MOST_HASH_SIZE))))
         count = (

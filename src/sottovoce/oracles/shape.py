@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.layout import Layout, Payload
 
-MOST_LISTED = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
+MAX_LISTED_VALUES = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Shape(ABC):
 
     names: ClassVar[tuple[str, ...]]  # the name in plans, then the aliases
     about: ClassVar[str]  # one line for tables
-    largest: ClassVar[int] = MOST_LISTED  # the largest size it takes
+    largest: ClassVar[int] = MAX_LISTED_VALUES  # the largest size it takes
 
     size: int
     requested: Decimal

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.methods import METHODS, postprocess
-from sottovoce.postprocessing.simplex import ROUNDING, norm, norm_sub
+from sottovoce.postprocessing.simplex import SUM_ROUNDING, norm, norm_sub
 from sottovoce.results.estimate import Floats, PureLaw, Table
 from sottovoce.schema import Label
 
@@ -150,7 +150,7 @@ def _crowd(table: Table) -> Integers:
 def _collections(table: Table, crowd: Integers, runs: int, seed: int) -> Iterator[Table]:
     """The tables that the synthetic crowd's reports would give."""
     random = np.random.default_rng(seed)
-    is_sum_fixed = abs(float(table.values.sum()) - 1) < ROUNDING
+    is_sum_fixed = abs(float(table.values.sum()) - 1) < SUM_ROUNDING
     for _ in range(runs):
         if table.law is None:
             truth = crowd / table.people

@@ -15,7 +15,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.results.estimate import Floats
 
 Places = tuple[int, ...]
-ROUNDS = 5  # of agreement and non-negativity in turn
+CONSISTENCY_ROUNDS = 5  # of agreement and non-negativity in turn
 
 
 @lru_cache(maxsize=256)
@@ -211,7 +211,7 @@ class Overlap:
             )
         return out.reshape(np.shape(cells))
 
-    def repair(self, cells: Floats, weights: Floats, rounds: int = ROUNDS) -> Floats:
+    def repair(self, cells: Floats, weights: Floats, rounds: int = CONSISTENCY_ROUNDS) -> Floats:
         """Consistency and non-negativity in turn; in the end non-negative, all but consistent."""
         averager = self.averager(weights)
         for _ in range(rounds):

@@ -13,10 +13,10 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.results.estimate import Floats
 
 Axes = tuple[int, ...]
-ROUNDS = 200
+FIT_ROUNDS = 200
 FEWEST_ROUNDS = 10
 MOST_WORK = 1 << 30  # cells updated in all rounds, unless told otherwise
-TOLERANCE = 1e-6  # how far a sum may be off; the noise of estimated frequencies is far above it
+SUM_TOLERANCE = 1e-6  # how far a sum may be off; the noise of estimated frequencies is far above it
 # stands for a target of 0, so that contradicting zeros cannot leave a table without mass
 FLOOR = 1e-12
 SMALL = 1 << 14  # cells up to which the compiled loop with its index maps is used
@@ -27,7 +27,7 @@ def proportional_fit(
     constraints: Sequence[tuple[Axes, Floats]],
     start: Floats | None = None,
     rounds: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SUM_TOLERANCE,
 ) -> Floats:
     """The table of ``shape`` nearest to ``start`` (in relative entropy) with given sums over axes.
 
@@ -52,7 +52,7 @@ def proportional_fits(
     tables: Sequence[Floats],
     start: Floats | None = None,
     rounds: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SUM_TOLERANCE,
 ) -> Floats:
     """The same for many tables of the same axes: ``tables[c][row]`` is constraint c, flat.
 
@@ -97,7 +97,7 @@ def fit_cells(
     maps: Sequence[NDArray[np.int64]],
     tables: Sequence[Floats],
     rows: int,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SUM_TOLERANCE,
 ) -> Floats:
     """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each adds to.
 
@@ -131,7 +131,7 @@ def fit_cells(
 
 def _rounds(work: int) -> int:
     """How many rounds of so much work are worth it; the slowest are large or contradictory."""
-    return max(FEWEST_ROUNDS, min(ROUNDS, MOST_WORK // work))
+    return max(FEWEST_ROUNDS, min(FIT_ROUNDS, MOST_WORK // work))
 
 
 def _target(shape: tuple[int, ...], axes: Axes, table: Floats) -> Floats:

@@ -103,7 +103,7 @@ METHODS: dict[str, Repair] = {
 }
 
 # The decoders of kairouz2016discrete, section 4.4.
-ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
+REPAIR_ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
 
 
 def find(name: str) -> tuple[str, Repair]:
@@ -112,9 +112,11 @@ def find(name: str) -> tuple[str, Repair]:
     >>> find("projected")[0]
     'norm-sub'
     """
-    known = ALIASES.get(name, name)
+    known = REPAIR_ALIASES.get(name, name)
     if known not in METHODS:
-        raise InvalidInput(f"method ({name}) must be one of {', '.join([*METHODS, *ALIASES])}")
+        raise InvalidInput(
+            f"method ({name}) must be one of {', '.join([*METHODS, *REPAIR_ALIASES])}"
+        )
     return known, METHODS[known]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sottovoce.results.estimate import Floats
 
-ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
+SUM_ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
 def norm(values: Floats) -> Floats:
@@ -63,9 +63,9 @@ def norm_cut(values: Floats) -> Floats:
     """
     # the smallest theta with  sum over f~_v >= theta of f~_v  <= 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
-    if positive.sum() <= 1 + ROUNDING:
+    if positive.sum() <= 1 + SUM_ROUNDING:
         return positive
     falling = np.sort(positive)[::-1]
-    fitting = np.searchsorted(np.cumsum(falling), 1 + ROUNDING, side="right")
+    fitting = np.searchsorted(np.cumsum(falling), 1 + SUM_ROUNDING, side="right")
     # equal estimates stay or go together, so all that equal the first one too many go
     return np.where(positive > falling[fitting], positive, 0.0)

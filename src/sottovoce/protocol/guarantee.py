@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
-DIGITS = 4  # of a number that is told to people
+TOLD_DIGITS = 4  # of a number that is told to people
 DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
 
 
@@ -74,7 +74,7 @@ def at_most(value: float) -> str:
     ('0.3', '0.0001235', '1.5e-7')
     """
     exact = Decimal(value * (1 - DOUBLE_ERROR))
-    rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(exact).normalize()
+    rounded = Context(prec=TOLD_DIGITS, rounding=ROUND_CEILING).create_decimal(exact).normalize()
     # as JavaScript writes it
     return f"{rounded:f}" if rounded.adjusted() >= -6 else str(rounded).lower()
 

@@ -24,7 +24,7 @@ from sottovoce.schema import FixedPoint, Schema
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
 
-FORMAT = 1
+PLAN_FORMAT = 1
 COINS = ("device", "assigned")
 MOST_DELTA = Fraction(1, 1000)
 
@@ -187,7 +187,7 @@ class Plan:
     def _canonical(self) -> str:
         """The one text that a plan of these parts has."""
         body = {
-            "sottovoce": FORMAT,
+            "sottovoce": PLAN_FORMAT,
             "schema": self.schema.to_json(),
             "question": self.asked,
             "epsilon": str(self.epsilon),
@@ -213,8 +213,8 @@ class Plan:
             if isinstance(wrong, SottovoceError):
                 raise
             raise InvalidInput("plan: the file is not JSON in UTF-8") from None
-        if not isinstance(body, dict) or body.get("sottovoce") != FORMAT:
-            raise InvalidInput(f"plan: the format version must be {FORMAT}")
+        if not isinstance(body, dict) or body.get("sottovoce") != PLAN_FORMAT:
+            raise InvalidInput(f"plan: the format version must be {PLAN_FORMAT}")
         return _read(lambda: cls._from_body(stored.decode(), body))
 
     @classmethod

@@ -22,7 +22,7 @@ WIRE_VERSION = 1
 _ID_BYTES = 8
 PLAN_KEY = b"sottovoce.plan"
 _PUBLIC_KEY = b"sottovoce.public"  # in the metadata of a field: its decimals, or nothing
-BATCH = 1 << 17  # reports that are held at once when a file streams
+STREAM_BATCH = 1 << 17  # reports that are held at once when a file streams
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, are_names, round_terms
+from sottovoce.questions.base import SPLITS, Question, are_names, round_terms
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.estimate import Estimate, PureLaw, Table
 from sottovoce.schema import Items, Schema
@@ -40,7 +40,6 @@ from sottovoce.schema import Items, Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SPLITS = ("people", "budget")
 # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
 MOST_SOLVED = 512
 

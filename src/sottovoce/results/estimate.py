@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
-MOST_NAMED = 8  # tables that the short name of an estimate lists
+CLOSED_FORM = "closed form"  # where variances come from, unless a table says otherwise
+MAX_NAMED_TABLES = 8  # tables that the short name of an estimate lists
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Table:
     is_complete: bool = True  # whether it lists every value that can occur
     # whether some of it was never asked for, and follows from an assumption
     is_reconstructed: bool = False
-    errors: str = "closed form"  # where the variances come from
+    errors: str = CLOSED_FORM  # where the variances come from
     # attributes, and pairs of them, that no report tells of
     never_asked: tuple[tuple[str, ...], ...] = ()
     # others, and the share told of each
@@ -302,7 +303,7 @@ class Table:
             notes.append(self.unasked)
         if self.partly_heard:
             notes.append(self.partly)
-        if self.errors != "closed form":
+        if self.errors != CLOSED_FORM:
             notes.append(f"errors by {self.errors}")
         return notes
 
@@ -432,8 +433,10 @@ class Estimate:
 
     def __repr__(self) -> str:
         names = [" x ".join(each) for each in self.tables]
-        told = ", ".join(names[:MOST_NAMED])
-        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        told = ", ".join(names[:MAX_NAMED_TABLES])
+        more = (
+            f" and {len(names) - MAX_NAMED_TABLES:,} more" if len(names) > MAX_NAMED_TABLES else ""
+        )
         return f"<{type(self).__name__} of {told}{more}: {self.people:,} people>"
 
     def _repr_html_(self) -> str:

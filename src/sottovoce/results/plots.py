@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FORMATS = (".svg", ".png", ".html", ".json")
 VEGA_LICENCE = Path(__file__).parent / "vega-license.txt"
-KINDS = ("bars", "heat")
+CHART_KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
-MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
-MOST_BARS = 64  # popular values
+MAX_WRITTEN_CELLS = 200  # cells of a heat map that have their figures written in
+MAX_POPULAR_BARS = 64  # popular values
 MOST_PREFIXES = 120  # of a tree
 LONGEST_PREFIX = 12  # characters of one that are drawn
 
@@ -40,8 +40,8 @@ def picture(
     kind: str | None = None,
 ) -> Any:
     """A table as it is best seen: two attributes as a heat map, three as several, else bars."""
-    if kind is not None and kind not in KINDS:
-        raise InvalidInput(f"kind ({kind}) must be one of {', '.join(KINDS)}")
+    if kind is not None and kind not in CHART_KINDS:
+        raise InvalidInput(f"kind ({kind}) must be one of {', '.join(CHART_KINDS)}")
     fits = (
         len(table.attributes) in (2, 3) and table.is_complete and len(table.values) <= MOST_MAPPED
     )
@@ -137,7 +137,7 @@ def heat(
     if prod(len(labels) for labels in sides.values()) != len(data):
         raise InvalidInput("plot: two values of an attribute have the same label; draw bars")
     peak = max(1e-9, float(table.values.max()))
-    angle = 0 if max(map(len, sides["across"])) <= 7 and len(data) <= MOST_WRITTEN else -90
+    angle = 0 if max(map(len, sides["across"])) <= 7 and len(data) <= MAX_WRITTEN_CELLS else -90
     base = alt.Chart().encode(
         x=alt.X("across:N", sort=sides["across"], title=names[-1], axis=alt.Axis(labelAngle=angle)),
         y=alt.Y("down:N", sort=sides["down"], title=names[-2]),
@@ -150,7 +150,7 @@ def heat(
         ],
     )
     shade = alt.Color("frequency:Q", scale=alt.Scale(scheme="blues", domain=[0, peak], clamp=True))
-    is_written = len(data) <= MOST_WRITTEN
+    is_written = len(data) <= MAX_WRITTEN_CELLS
     step = 52 if is_written else 16
     layers = [base.mark_rect().encode(color=shade)]
     if is_written:
@@ -187,7 +187,7 @@ def popular(
             "found": "significant" if mark else "may be noise",
         }
         for place, (row, mark) in enumerate(zip(table.rows(), marks, strict=True))
-    ][:MOST_BARS]
+    ][:MAX_POPULAR_BARS]
     for row, true in zip(data, () if truth is None else truth.tolist(), strict=False):
         row["truth"] = true
     shades = alt.Scale(domain=["significant", "may be noise"], range=["#7aa6c2", "#d5dde2"])
@@ -307,7 +307,7 @@ def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
         tooltip=["one:N", "two:N", alt.Tooltip("value:Q", format=".4f")],
     )
     chart = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=None))
-    if len(data) <= MOST_WRITTEN * 2:
+    if len(data) <= MAX_WRITTEN_CELLS * 2:
         ink = alt.condition(
             f"abs(datum.value) > {0.6 * peak}", alt.value("white"), alt.value("#1f3b4d")
         )

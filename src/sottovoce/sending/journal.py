@@ -24,7 +24,7 @@ from sottovoce.protocol.reports import Report
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
 
-FORMAT = 1
+JOURNAL_FORMAT = 1
 DIGEST_BYTES = 16
 _LINE = re.compile(rb"[0-9a-f]{8} \{.*\}")
 _HEAD = re.compile(rb'[0-9a-f]{8} \{"journal":')
@@ -126,7 +126,7 @@ class Record:
             self.acknowledged |= rows
 
     def _check_head(self, body: Mapping[str, Any]) -> None:
-        if body["journal"] != FORMAT:
+        if body["journal"] != JOURNAL_FORMAT:
             raise ValueError
         if body["plan"] != self._plan.id:
             raise PlanMismatch(
@@ -230,7 +230,7 @@ class Journal(Record):
             self._key = os.urandom(32)
             self.people = people.resolve()
             head = {
-                "journal": FORMAT,
+                "journal": JOURNAL_FORMAT,
                 "plan": self._plan.id,
                 "people": str(self.people),
                 "key": self._key.hex(),

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.ground.files import PARQUET_ENDINGS
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.sending.rounds import SeriesMembership
 
-PARQUET = (".parquet", ".pq")
 DEVICES_PER_STEP = 500  # how often the bar moves
 
 
@@ -88,15 +88,15 @@ def _batch_seed(seed: int, number: int) -> int:
 
 
 def batches(path: Path, plan: Plan) -> Iterator[Any]:
-    """Arrow tables of at most ``BATCH`` rows, with the columns that the plan asks for."""
+    """Arrow tables of at most ``STREAM_BATCH`` rows, with the columns that the plan asks for."""
     pa = imported("pyarrow")
 
     if not path.is_file():
         raise InvalidInput(f"people ({path}) must be a file that exists")
-    is_parquet = path.suffix.lower() in PARQUET
+    is_parquet = path.suffix.lower() in PARQUET_ENDINGS
     read = _parquet if is_parquet else _csv
     try:
-        for table in _rebatched(read(path, plan), BATCH):
+        for table in _rebatched(read(path, plan), STREAM_BATCH):
             yield _whole(path, table)
     except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
         if isinstance(wrong, OSError) and wrong.errno:
@@ -114,7 +114,7 @@ def row_count(path: Path) -> int | None:
     pa = imported("pyarrow")
     pq = imported("pyarrow.parquet")
 
-    if path.suffix.lower() not in PARQUET:
+    if path.suffix.lower() not in PARQUET_ENDINGS:
         return None
     try:
         return int(pq.read_metadata(path).num_rows)
@@ -147,7 +147,7 @@ def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
 
     with pq.ParquetFile(path) as file:
         wanted = _checked_columns(path, file.schema_arrow.names, plan)
-        yield from file.iter_batches(batch_size=BATCH, columns=wanted)
+        yield from file.iter_batches(batch_size=STREAM_BATCH, columns=wanted)
 
 
 def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Reports
 
-KEY = b"sottovoce.series"
+SERIES_KEY = b"sottovoce.series"
 
 
 class SeriesMembership:
@@ -82,7 +82,7 @@ class SeriesMembership:
         malformed = f"series ({self.path}) must be a file that an earlier round wrote"
         try:
             table = pq.read_table(self.path)
-            about = json.loads((table.schema.metadata or {})[KEY])
+            about = json.loads((table.schema.metadata or {})[SERIES_KEY])
             rounds = table["round"].to_numpy().astype(np.uint16)
             answered = table["answered"].to_numpy().astype(bool)
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError):
@@ -150,7 +150,7 @@ class SeriesMembership:
         pq = imported("pyarrow.parquet")
 
         table = pa.table({"round": self._rounds, "answered": self._answered})
-        table = table.replace_schema_metadata({KEY: json.dumps(self._about()).encode()})
+        table = table.replace_schema_metadata({SERIES_KEY: json.dumps(self._about()).encode()})
         with replacing(self.path) as draft:
             pq.write_table(table, draft, compression="zstd")
             with draft.open("rb") as written:

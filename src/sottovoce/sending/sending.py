@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Row = tuple[int, dict[str, Any]]  # (row of the file, record)
 DRAWN_AT_ONCE = 10_000  # rows that one write makes durable
 ASSIGNED_AT_ONCE = 64  # if each of them must first ask the collector
-MOST_NAMED = 5  # rows in an error
+MAX_NAMED_ROWS = 5  # rows in an error
 T = TypeVar("T")
 
 
@@ -205,8 +205,8 @@ def _number(digest: bytes) -> int:
 def named_rows(rows: Sequence[int]) -> str:
     """row 3, or rows 3, 4, 8"""
     listed = sorted(set(rows))
-    shown = ", ".join(map(str, listed[:MOST_NAMED]))
-    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
+    shown = ", ".join(map(str, listed[:MAX_NAMED_ROWS]))
+    more = f" and {len(listed) - MAX_NAMED_ROWS:,} more" if len(listed) > MAX_NAMED_ROWS else ""
     return f"row{'s' if len(listed) > 1 else ''} {shown}{more}"
 
 

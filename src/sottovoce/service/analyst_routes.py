@@ -18,7 +18,7 @@ from sottovoce.service.concurrency import Turn
 from sottovoce.service.problems import Problem
 from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import SurveyService, SurveyStatus
-from sottovoce.service.table_routes import LONGEST_WAIT, SurveyId, finished, table_routes
+from sottovoce.service.table_routes import ANSWER_SECONDS, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
 
@@ -78,7 +78,8 @@ def analyst_routes(service: SurveyService) -> APIRouter:
         """Make a survey of a schema and a question."""
         asked = await run_in_threadpool(NewSurvey.read, await request.body())
         text = await finished(
-            await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT
+            await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)),
+            ANSWER_SECONDS,
         )
 
         def created() -> SurveyStatus:

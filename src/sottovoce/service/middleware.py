@@ -18,7 +18,7 @@ PROBES = (
     "/readyz",
 )
 
-POLICY = (
+API_POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors "
     "'none'"
 )
@@ -29,7 +29,7 @@ _HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
-_POLICY = (b"content-security-policy", POLICY.encode())
+_POLICY = (b"content-security-policy", API_POLICY.encode())
 
 
 class SafeHeaders:

@@ -21,9 +21,9 @@ from sottovoce.schema import Schema
 from sottovoce.service.concurrency import Turns
 from sottovoce.service.estimate_cache import FAILED, EstimateCache, Snapshot
 from sottovoce.service.limits import (
-    MOST_ATTRIBUTES,
-    MOST_TABLE_CELLS,
-    MOST_VALUES,
+    MAX_SURVEY_ATTRIBUTES,
+    MAX_SURVEY_TABLE_CELLS,
+    MAX_SURVEY_VALUES,
     check_attributes,
     check_table,
     check_values,
@@ -87,12 +87,14 @@ class SurveyService:
         self,
         store: Store,
         refresh_seconds: float = 2.0,
-        most_values: int = MOST_VALUES,
-        most_attributes: int = MOST_ATTRIBUTES,
+        most_values: int = MAX_SURVEY_VALUES,
+        most_attributes: int = MAX_SURVEY_ATTRIBUTES,
     ) -> None:
         self.store = store
         self._most_values, self._most_attributes = most_values, most_attributes
-        self.most_cells = MOST_TABLE_CELLS  # of a table of several attributes that is asked for
+        self.most_cells = (
+            MAX_SURVEY_TABLE_CELLS  # of a table of several attributes that is asked for
+        )
         self.planning = Planning()
         self.downloads = Turns(MOST_DOWNLOADS)
         # threads for what waits, apart from those in which participants are served

@@ -25,8 +25,8 @@ SurveyId = Annotated[
     str, InPath(description="A plan's id, or enough of its first digits.", max_length=64)
 ]
 Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
-MOST_ROWS = 10_000  # of one page
-LONGEST_WAIT = 58.0  # seconds, less than the 60 for which a proxy waits
+MAX_PAGE_ROWS = 10_000  # of one page
+ANSWER_SECONDS = 58.0  # seconds, less than the 60 for which a proxy waits
 LONGEST_WRITING = 300.0  # seconds that a whole table may take to be written
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _JSON: dict[int | str, dict[str, Any]] = {
@@ -45,7 +45,7 @@ class RowsQuery:
     """Which rows an answer has."""
 
     limit: Annotated[
-        int, Query(ge=1, le=MOST_ROWS, description="Rows of this page, over all its tables.")
+        int, Query(ge=1, le=MAX_PAGE_ROWS, description="Rows of this page, over all its tables.")
     ] = 1000
     offset: Annotated[int, Query(ge=0, lt=1 << 53, description="Rows before this page.")] = 0
     order: Annotated[

@@ -13,8 +13,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.problems import Problem
 from sottovoce.store import Store, Token
 
-PREFIX = "svt_"
-LONGEST = 3650.0  # days
+TOKEN_PREFIX = "svt_"
+MAX_TOKEN_DAYS = 3650.0  # days
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
@@ -25,9 +25,9 @@ def digest(token: str) -> bytes:
 
 def new_token(store: Store, name: str, scope: str = "manage", days: float | None = None) -> str:
     """A token for somebody, good for so many days or for ever; nobody can read it again."""
-    if days is not None and not 0 < days <= LONGEST:
-        raise InvalidInput(f"days ({days:g}) must be greater than 0 and at most {LONGEST:g}")
-    token = PREFIX + secrets.token_urlsafe(32)
+    if days is not None and not 0 < days <= MAX_TOKEN_DAYS:
+        raise InvalidInput(f"days ({days:g}) must be greater than 0 and at most {MAX_TOKEN_DAYS:g}")
+    token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     store.add_token(
         name, digest(token), scope, None if days is None else time.time() + days * 86_400
     )

@@ -27,7 +27,7 @@ from sottovoce.service.settings import Settings
 from sottovoce.service.wire import Envelope, Ids, check_assignments, gathered
 from sottovoce.store import Outcome, Store
 
-MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait
+MAX_TRANSACTION_REPORTS = 20_000  # reports of one transaction, if several requests wait
 MOST_BYTES_AT_ONCE = 32 << 20
 CHECKERS = 2  # threads that check assignments
 MOST_CHECKS = 2  # requests of one household that are checked or wait for it at once,
@@ -197,7 +197,8 @@ class Writer:
 
         def fits(envelope: Envelope) -> bool:
             is_small = (
-                rows + len(envelope) <= MOST_AT_ONCE and size + envelope.bytes <= MOST_BYTES_AT_ONCE
+                rows + len(envelope) <= MAX_TRANSACTION_REPORTS
+                and size + envelope.bytes <= MOST_BYTES_AT_ONCE
             )
             return is_small or not group
 

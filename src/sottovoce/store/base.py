@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import (
     CorruptReport,
     InvalidInput,
@@ -23,7 +24,7 @@ from sottovoce.ground.errors import (
     UnknownPlan,
 )
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
 from sottovoce.store.keys import KeyStore, plain
 
@@ -32,7 +33,6 @@ Outcomes = NDArray[np.uint8]
 Part = tuple[Plan, Ids, Reports]
 Progress = Callable[[int], None]  # takes how much is done so far
 
-ID_BYTES = 16
 FEWEST_PEOPLE = 5  # of a cohort whose sums may be kept without its reports
 MOST_BATCH_BYTES = 64 << 20  # of reports that are read at once
 
@@ -171,7 +171,7 @@ class Store(KeyStore):
         """
 
     def read(
-        self, plan: Plan, after: int = 0, batch: int = BATCH
+        self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH
     ) -> Iterator[tuple[int, Ids, Reports]]:
         """(last sequence number, ids, reports) in order of arrival,
         at most ``batch`` rows at once.
@@ -180,7 +180,7 @@ class Store(KeyStore):
             yield stretch.last, stretch.ids, stretch.reports
 
     @abstractmethod
-    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH) -> Iterator[Stretch]:
         """The same with the number of damaged reports among them."""
 
     @abstractmethod

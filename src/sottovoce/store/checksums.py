@@ -41,10 +41,10 @@ def checksums(ids: NDArray[np.uint8], reports: Reports) -> Checksums:
 def _kernel() -> Callable[[Any, Any], Any] | None:
     """The compiled loop; none in an install for a collector alone, which does without numba."""
     try:
-        from sottovoce.kernels.checksums import TABLES, crc32_rows
+        from sottovoce.kernels.checksums import CRC_TABLES, crc32_rows
     except ModuleNotFoundError:
         return None
-    return lambda rows, start: crc32_rows(rows, start, TABLES)
+    return lambda rows, start: crc32_rows(rows, start, CRC_TABLES)
 
 
 def checksum_of(plan_id: str, id: bytes, cohort: int, payload: bytes) -> int | None:

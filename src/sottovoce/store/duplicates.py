@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import SottovoceError, SurveyClosed, UnknownPlan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Ids, Outcome, Outcomes, Part
+from sottovoce.store.base import Ids, Outcome, Outcomes, Part
 
 Keys = NDArray[np.bytes_]  # ids as one column that sorts as their bytes do
 Content = tuple[int, int, bytes]  # the store's number of the plan, the cohort, the payload

@@ -18,18 +18,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.oracles.base import Integers
-from sottovoce.store.base import ID_BYTES, Ids
+from sottovoce.store.base import Ids
 from sottovoce.store.duplicate_filter import DuplicateFilter, Hash, Hashes, Probe
 
 RUN = 1 << 19  # ids that wait in memory before they are written
 SHRINK = 8  # how much shorter than the run before it a run in memory is at least
 PIECE_BITS = 8  # the first of a hash, that name its piece
-# sieves that stay in memory, 2 MiB each: as many as the last call needed, within these limits
-FEW, MOST = (
-    2,
-    128,
-)
+# that stay in memory, 2 MiB each: as many as the last call needed, within these limits
+MIN_FILTERS, MAX_FILTERS = 2, 128
 LOADED = 1 << 17  # ids read at once
 
 SCHEMA = (
@@ -161,7 +159,7 @@ class IdIndex:
             rows = self._duplicate_filter(db, upto).passed(probe)
             if len(rows):
                 found += _in_run(db, upto, hashes, rows)
-        while len(self._sieves) > min(MOST, max(FEW, len(needed))):
+        while len(self._sieves) > min(MAX_FILTERS, max(MIN_FILTERS, len(needed))):
             self._sieves.popitem(last=False)
         return found
 
@@ -179,7 +177,7 @@ class IdIndex:
             query = "SELECT hashes FROM pieces WHERE place BETWEEN ? AND ?"
             pieces = db.execute(query, (_place(upto, 0), _place(upto + 1, 0) - 1))
             hashes = np.frombuffer(b"".join(piece for (piece,) in pieces), "<u8")
-            if len(self._sieves) >= MOST:
+            if len(self._sieves) >= MAX_FILTERS:
                 self._sieves.popitem(last=False)
             self._sieves[upto] = DuplicateFilter(len(hashes))
             self._sieves[upto].add(Probe(hashes))

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from sottovoce.device.assignment import KEY_BYTES
 from sottovoce.ground.errors import InvalidInput
 
-KEY_BYTES = 32  # of a signing key, and of a token's digest
+TOKEN_DIGEST_BYTES = 32  # of a token's SHA-256
 SCOPES = ("read", "manage")  # what a token allows; each allows what stands before it too
 # in the settings: the current one, and those that it replaced
 SIGNING_KEYS = "(name = 'signing key' OR name LIKE 'former signing key %')"
@@ -62,8 +63,8 @@ class KeyStore(ABC):
         self, name: str, digest: bytes, scope: str = SCOPES[-1], expires: float | None = None
     ) -> None:
         """Keep the SHA-256 digest of a bearer token under its owner's name."""
-        if not isinstance(digest, bytes) or len(digest) != KEY_BYTES:
-            raise InvalidInput(f"digest must be {KEY_BYTES} bytes")
+        if not isinstance(digest, bytes) or len(digest) != TOKEN_DIGEST_BYTES:
+            raise InvalidInput(f"digest must be {TOKEN_DIGEST_BYTES} bytes")
         if scope not in SCOPES:
             raise InvalidInput(f"scope ({scope}) must be one of {', '.join(SCOPES)}")
         row = (digest, plain("name", name), scope, expires)

@@ -11,7 +11,7 @@ from sottovoce.ground.errors import StoreError
 
 MOST_READERS = 8  # connections of one pool: a server has few, and several collectors share them
 MOST_IDLE = 4  # that stay open while nobody uses them
-PATIENCE = 10.0  # seconds to wait for one
+LEND_PATIENCE = 10.0  # seconds to wait for one
 
 
 class Closable(Protocol):
@@ -28,7 +28,7 @@ class Pool(Generic[Connection]):
         self,
         connect: Callable[[], Connection],
         most: int = MOST_READERS,
-        patience: float = PATIENCE,
+        patience: float = LEND_PATIENCE,
     ) -> None:
         self._connect = connect
         self._most = most

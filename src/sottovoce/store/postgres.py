@@ -19,13 +19,13 @@ import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store import postgres_backups as copies
 from sottovoce.store import postgres_maintenance as upkeep
 from sottovoce.store.base import (
-    ID_BYTES,
     Kept,
     Outcomes,
     Part,
@@ -53,8 +53,8 @@ from sottovoce.store.postgres_binary import rows_of, stream_of
 from sottovoce.store.postgres_maintenance import next_stretch
 
 VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
-LOCK = 0x736F7474  # "sott"
-PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
+ADVISORY_LOCK = 0x736F7474  # "sott"
+CONNECT_SECONDS = 10  # seconds to reach the server, unless the address says otherwise
 # a server that is gone without a word is noticed in half a minute; the last one in milliseconds
 ALIVE = {
     "keepalives_idle": 15,
@@ -159,7 +159,7 @@ class PostgresStore(Store):
                 db = self._writer = self._writer or self._connected_writer()
                 try:
                     with db.transaction():
-                        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+                        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
                         return work(db)
                 except psycopg.Error:
                     if not db.closed:
@@ -242,7 +242,7 @@ class PostgresStore(Store):
 
     # -- reading
 
-    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH) -> Iterator[Stretch]:
         if self.kept(plan).only_sums:
             raise no_reports_left()
         number, most = self._survey(plan)[0], batch_size(plan, batch)
@@ -436,7 +436,7 @@ def _parsed(url: str) -> tuple[dict[str, Any], str]:
         raise InvalidInput(
             "store: an @ within a user or a password of the address must be written %40"
         )
-    options = {"connect_timeout": PATIENCE, **ALIVE} | options
+    options = {"connect_timeout": CONNECT_SECONDS, **ALIVE} | options
     options.setdefault("application_name", "sottovoce")
     port = f":{options['port']}" if options.get("port") else ""
     return options, f"postgresql://{options.get('host') or ''}{port}/{options.get('dbname') or ''}"
@@ -445,7 +445,7 @@ def _parsed(url: str) -> tuple[dict[str, Any], str]:
 def _prepare(db: Connection, shown: str, create: bool) -> None:
     """Make the tables where they are missing, at once with others if need be."""
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
         there = db.execute("SELECT to_regclass('sottovoce_settings')").fetchone()
         if there == (None,):
             if not create:

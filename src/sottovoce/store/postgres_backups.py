@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 import numpy as np
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Ids, new_version
+from sottovoce.store.base import Ids, new_version
 from sottovoce.store.checksums import checksums
 from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
@@ -23,7 +24,7 @@ from sottovoce.store.sqlite_backups import refuse_unless_empty
 from sottovoce.store.sqlite_parts import EMPTY, columns_of, insert_part, rows_per_part
 from sottovoce.store.sqlite_parts import next_stretch as next_in_file
 
-BATCH = 1 << 14  # reports that are copied at once
+COPY_BATCH = 1 << 14  # reports that are copied at once
 # tables with the same columns in both stores
 _ALIKE = (
     "plans",
@@ -96,7 +97,7 @@ def _copy_reports(
         "SELECT set_aside FROM plans WHERE number = ?", (number,)
     ).fetchone()
     people = set_aside  # as many as the plan has had up to the last part
-    while (found := next_stretch(db, plan, number, after, BATCH)) is not None:
+    while (found := next_stretch(db, plan, number, after, COPY_BATCH)) is not None:
         after = found.last
         damaged += found.damaged
         most = rows_per_part(plan.row_bytes)
@@ -172,7 +173,7 @@ def _take_reports(
 ) -> tuple[int, int]:
     """Take over the reports of a plan; how many are good, and how many are damaged and left out."""
     after = people = damaged = 0
-    while (found := next_in_file(file, plan, number, after, BATCH)) is not None:
+    while (found := next_in_file(file, plan, number, after, COPY_BATCH)) is not None:
         after = found.last
         people += len(found.ids)
         damaged += found.damaged

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import StoreError
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Stretch, new_version
+from sottovoce.store.base import Stretch, new_version
 from sottovoce.store.checksums import checksum_of, checksums
 
 Connection = psycopg.Connection[tuple[Any, ...]]

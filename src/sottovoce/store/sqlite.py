@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import SottovoceError, StoreError, UnknownPlan
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH
+from sottovoce.protocol.reports import STREAM_BATCH
 from sottovoce.store import id_index
 from sottovoce.store import sqlite_backups as copies
 from sottovoce.store import sqlite_maintenance as upkeep
 from sottovoce.store.backups import is_backup
 from sottovoce.store.base import (
-    ID_BYTES,
     Ids,
     Kept,
     Outcomes,
@@ -209,7 +209,7 @@ class SqliteStore(Store):
 
     # -- reading
 
-    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH) -> Iterator[Stretch]:
         if self.kept(plan).only_sums:
             raise no_reports_left()
         number = self._number(plan)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Ids, Stretch
+from sottovoce.store.base import Ids, Stretch
 from sottovoce.store.checksums import CHECKSUM_BYTES, checksum_of, checksums
 from sottovoce.store.duplicates import DAMAGED, Content
 
 COHORT_BYTES = 4
-MOST_ROWS = 1 << 14  # reports in one part
+MAX_PART_REPORTS = 1 << 14  # reports in one part
 # and their bytes, unless one alone has more: a part is read for each old report sent again
 MOST_PART_BYTES = 1 << 17
 Columns = Sequence[bytes]  # ids, cohorts, payloads, checksums
@@ -76,7 +77,7 @@ def widths(width: int) -> tuple[int, ...]:
 
 def rows_per_part(width: int) -> int:
     """How many reports go into one part, given the bytes of a payload."""
-    return max(1, min(MOST_ROWS, MOST_PART_BYTES // sum(widths(width))))
+    return max(1, min(MAX_PART_REPORTS, MOST_PART_BYTES // sum(widths(width))))
 
 
 def is_whole(rows: int, width: int, columns: Columns) -> bool:

@@ -23,7 +23,7 @@ from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import MEMBERS, Codes, Schema, Sets
 
 Candidates = tuple[tuple[int, ...], ...]
-MOST_LENGTH = 1 << 16
+MAX_PADDED_LENGTH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Padded(_OfSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("plan: length", self.length, 1, MOST_LENGTH)
+        whole("plan: length", self.length, 1, MAX_PADDED_LENGTH)
         if self.delta is not None and (self.epsilon is None or not 0 < self.delta < 1):
             raise InvalidInput(
                 f"plan: delta ({self.delta}) must lie between 0 and 1, beside an epsilon"
@@ -197,7 +197,7 @@ class Held(_OfSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("plan: most", self.most, 1, MOST_LENGTH)
+        whole("plan: most", self.most, 1, MAX_PADDED_LENGTH)
 
     @property
     def size(self) -> int:
@@ -227,7 +227,7 @@ class Drawn(_OfSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("plan: length", self.length, 1, MOST_LENGTH)
+        whole("plan: length", self.length, 1, MAX_PADDED_LENGTH)
 
     @property
     def size(self) -> int:

@@ -19,7 +19,7 @@ from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
-MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
+MAX_PLAN_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,14 @@ from sottovoce.oracles import PureOracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.encodings import Ask, Parities
-from sottovoce.protocol.families.base import MOST_COHORTS, Batch, Cohort, Family, rows_by, share_of
+from sottovoce.protocol.families.base import (
+    MAX_PLAN_COHORTS,
+    Batch,
+    Cohort,
+    Family,
+    rows_by,
+    share_of,
+)
 from sottovoce.protocol.families.choices import Choices, Places
 from sottovoce.schema import Codes, Schema
 
@@ -99,7 +106,7 @@ class Signs(Family):
             whole("plan: order", block.order, 1, len(self._names))
         self._choices = tuple(Choices(self.masks, block.order) for block in blocks)
         self._tickets = tuple(Choices(tickets, block.order) for block in blocks)
-        if len(self) >= MOST_COHORTS or self.weight >= MOST_TICKETS:
+        if len(self) >= MAX_PLAN_COHORTS or self.weight >= MOST_TICKETS:
             raise InvalidInput(f"plan: {len(self)} cohorts are more than a report can name")
         self.oracles = tuple(oracles)
         for block, each in zip(blocks, self.oracles, strict=True):

@@ -17,7 +17,7 @@ from sottovoce.oracles import Oracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families.base import MOST_COHORTS, Batch, Cohort, Family, rows_by
+from sottovoce.protocol.families.base import MAX_PLAN_COHORTS, Batch, Cohort, Family, rows_by
 from sottovoce.protocol.families.choices import Choices, Places
 from sottovoce.schema import MOST_SPELLED, Codes, Schema
 
@@ -46,13 +46,13 @@ class Subsets(Family):
         # a table has at most 2^128 cells
         whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))
         total = comb(len(self._names), order)
-        if total >= MOST_COHORTS:
+        if total >= MAX_PLAN_COHORTS:
             raise InvalidInput(f"plan: {total} cohorts are more than a report can name")
         self._choices = Choices([1] * len(self._names), order)
 
     @cached_property
     def _oracles(self) -> dict[int, Oracle]:
-        sizes = products_of(self._sizes, self._order, MOST_COHORTS)
+        sizes = products_of(self._sizes, self._order, MAX_PLAN_COHORTS)
         return {size: self._build(self._oracle_name, size, self._epsilon) for size in sorted(sizes)}
 
     def __eq__(self, other: object) -> bool:

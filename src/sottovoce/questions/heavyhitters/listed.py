@@ -16,7 +16,7 @@ from sottovoce.ground.arguments import named_salt
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.oracles import CohortOracle, oracle
-from sottovoce.oracles.cohorts import DECODERS, MOST_CANDIDATES
+from sottovoce.oracles.cohorts import DECODERS, MAX_DECODED_CANDIDATES
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
@@ -80,8 +80,8 @@ class _Listed(HeavyHitterMethod):
             f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
             "functions, "
             f"{source.bits:,} bits per report",
-            f"A list of up to {MOST_CANDIDATES:,} candidates is needed to estimate; nothing else "
-            "is found",
+            f"A list of up to {MAX_DECODED_CANDIDATES:,} candidates is needed to estimate; "
+            "nothing else is found",
         ]
 
     def find(
@@ -99,9 +99,9 @@ class _Listed(HeavyHitterMethod):
             }  # what is cut may be equal
         except (ValueError, TypeError, KeyError):
             raise InvalidInput(f"candidates: {attribute.rule}") from None
-        if not 2 <= len(listed) <= MOST_CANDIDATES:
+        if not 2 <= len(listed) <= MAX_DECODED_CANDIDATES:
             raise InvalidInput(
-                f"candidates ({len(listed)}) must be 2 to {MOST_CANDIDATES} different values"
+                f"candidates ({len(listed)}) must be 2 to {MAX_DECODED_CANDIDATES} different values"
             )
         codes = np.array(list(listed.values()), np.uint64)
         people = aggregate.cohort_people(0)

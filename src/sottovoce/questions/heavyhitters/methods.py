@@ -9,7 +9,7 @@ from sottovoce.questions.heavyhitters.segments import Channels, SegmentPairs
 from sottovoce.questions.heavyhitters.trie import PrivTrie
 from sottovoce.questions.heavyhitters.windows import Windows
 
-__all__ = ["AUTO", "DEFAULT", "METHODS"]
+__all__ = ["DEFAULT", "METHODS"]
 
 # A new method is a class in a file of this folder and a line here.
 METHODS: tuple[type[HeavyHitterMethod], ...] = (
@@ -23,5 +23,4 @@ METHODS: tuple[type[HeavyHitterMethod], ...] = (
     RapporList,
     HashedResponseList,
 )
-AUTO = "auto"
 DEFAULT = "windows"  # what auto is: no other finds more, at any epsilon measured

@@ -34,7 +34,7 @@ from sottovoce.results.findings import Findings, PrefixStep
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-QUERIES = 1 << 20  # that the thesis allows itself
+MAX_QUERIES = 1 << 20  # that the thesis allows itself
 MOST_FRESH = 26  # bits that a round may add: a table of 2^26 integers
 SECONDS_PER_STEP = 4e-9  # of decoding, for one step of one report or one cell; measured on one core
 
@@ -247,7 +247,7 @@ class PrefixExtending(_Prefixes):
         if seconds is not None:
             budget = _seconds(seconds)
         else:
-            most = whole("queries", QUERIES if queries is None else queries, 2, 1 << 40)
+            most = whole("queries", MAX_QUERIES if queries is None else queries, 2, 1 << 40)
         for groups in range(1, bits - _first(bits, top) + 1):
             lengths = prefix_lengths(bits, top, groups)
             added = [longer - shorter for shorter, longer in pairwise([0, *lengths])]

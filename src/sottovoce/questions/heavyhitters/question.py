@@ -16,9 +16,9 @@ from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, check_single
+from sottovoce.questions.base import AUTO, Question, check_single
 from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Target
-from sottovoce.questions.heavyhitters.methods import AUTO, DEFAULT, METHODS
+from sottovoce.questions.heavyhitters.methods import DEFAULT, METHODS
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.findings import Findings
 from sottovoce.schema import MOST_SPELLED, Items, Schema
@@ -26,7 +26,7 @@ from sottovoce.schema import MOST_SPELLED, Items, Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_TOP = 4096
+MAX_TOP_VALUES = 4096
 
 
 class SearchOptions(TypedDict, total=False):
@@ -96,7 +96,7 @@ class HeavyHitters(Question):
             raise InvalidInput(f"method ({method}) must be {AUTO} or one of {names}")
         for name, value in (
             ("attribute", attribute),
-            ("top", None if top is None else whole("top", top, 1, MOST_TOP)),
+            ("top", None if top is None else whole("top", top, 1, MAX_TOP_VALUES)),
             ("above", None if above is None else _above(above)),
             ("method", method),
             ("options", plain_options(options)),
@@ -137,7 +137,7 @@ class HeavyHitters(Question):
                 "bits are found"
             )
         above = None if self.above is None else Fraction(self.above)
-        top = self.top if above is None else min(int(1 / above), MOST_TOP)
+        top = self.top if above is None else min(int(1 / above), MAX_TOP_VALUES)
         target = Target(
             self.attribute, attribute, top or 1, None if above is None else float(above)
         )

@@ -28,7 +28,7 @@ from sottovoce.protocol.families import Family, Listed, Together
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
+from sottovoce.questions.base import SPLITS, Question
 from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import expected_false
 from sottovoce.results.findings import Findings
@@ -36,14 +36,14 @@ from sottovoce.results.findings import Findings
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SPLITS = BUDGET, PEOPLE = ("budget", "people")
+BUDGET = SPLITS[1]
 OTHERS = 9  # people who tell parts, for each one who tells the whole value only
 MOST_SEGMENT = 16  # bits: every pattern of a segment is tested
 MOST_SEGMENTS = 32
 MOST_PATTERNS = 256  # of a segment that are paired: pairs grow with the square
 MOST_JOINED = 16_384  # partial candidates that a join goes on with
-MOST_CANDIDATES = 4_096  # that are tested
-MOST_CELLS = 22  # bits of a channel and a block together
+MAX_TESTED_CANDIDATES = 4_096  # that are tested
+MAX_CELL_BITS = 22  # bits of a channel and a block together
 
 Integers = NDArray[np.int64]
 Pairs = Mapping[tuple[int, int], Floats]
@@ -302,7 +302,7 @@ class SegmentPairs(_Tested):
             #     wang2021thesis, section 4.4.1
             if (len(numbers) > self.target.top and weight < last) or len(
                 numbers
-            ) == MOST_CANDIDATES:
+            ) == MAX_TESTED_CANDIDATES:
                 break
             number = 0
             for window, own, place in zip(self.windows, patterns, pick, strict=True):
@@ -317,7 +317,7 @@ class SegmentPairs(_Tested):
             )
         if (
             dropped > last
-            or len(numbers) == MOST_CANDIDATES
+            or len(numbers) == MAX_TESTED_CANDIDATES
             or (dropped > -np.inf and len(numbers) <= self.target.top)
         ):
             notes.append("there were more candidates than are looked at; some were left out")
@@ -388,7 +388,7 @@ class Channels(_Tested):
         """Bits of a channel's number."""
         # h >= k^1.5, so that two of k values seldom share a channel   wang2021thesis, section 4.4.1
         channels = isqrt(self.target.top**3 - 1) + 1
-        return min((channels - 1).bit_length(), MOST_CELLS - self.block)
+        return min((channels - 1).bit_length(), MAX_CELL_BITS - self.block)
 
     @property
     def windows(self) -> list[Window]:

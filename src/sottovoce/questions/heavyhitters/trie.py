@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 BATCHES = 32  # unless they would be too small
-BATCH = 800  # people, over epsilon^2, that a batch should have
+BATCH_PEOPLE = 800  # people, over epsilon^2, that a batch should have
 MOST_BATCHES = 1024
-FACTOR = "4"  # of the threshold, as the paper has it
+THRESHOLD_FACTOR = "4"  # of the threshold, as the paper has it
 SYMBOL = 8  # bits by which whole numbers go on
 LEAST_GROWN = 16  # prefixes of one depth that may go on, however few values are wanted
 MOST_DOUBLED = 10  # depths over which the people asked double
@@ -131,7 +131,7 @@ class PrivTrie(HeavyHitterMethod):
         given = self.given.get("batches")
         if given is None:
             # at least 800 / epsilon^2 people a batch   wang2021thesis, section 4.4.2
-            fitting = min(BATCHES, int(terms.people * terms.epsilon**2 / BATCH))
+            fitting = min(BATCHES, int(terms.people * terms.epsilon**2 / BATCH_PEOPLE))
             given = max(fitting, -(-self.target.bits // self.step))
         batches = whole("batches", given, 1, MOST_BATCHES)
         if terms.people < batches:
@@ -142,7 +142,7 @@ class PrivTrie(HeavyHitterMethod):
 
     @property
     def factor(self) -> Decimal:
-        given = self.given.get("factor", FACTOR)
+        given = self.given.get("factor", THRESHOLD_FACTOR)
         try:
             factor = Decimal(str(given))
         except ArithmeticError:

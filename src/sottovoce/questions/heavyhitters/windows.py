@@ -44,7 +44,7 @@ LONG = 72
 LONG_WIDTH, LONG_ADDED = 22, 0.5
 # of a window's bits: by how much the first later window adds more than the average, the last less
 TAPER = 0.125
-MOST_CANDIDATES = 1 << 24
+MAX_WINDOW_CANDIDATES = 1 << 24
 MOST_SHORT = 3_000_000  # short values that are tested one by one
 
 
@@ -230,9 +230,9 @@ class Windows(HeavyHitterMethod):
             listed = list(dict.fromkeys(candidates))
         except TypeError:
             raise InvalidInput("candidates must be a list of single values") from None
-        if not 1 <= len(listed) <= MOST_CANDIDATES:
+        if not 1 <= len(listed) <= MAX_WINDOW_CANDIDATES:
             raise InvalidInput(
-                f"candidates ({len(listed)}) must be 1 to {MOST_CANDIDATES} different values"
+                f"candidates ({len(listed)}) must be 1 to {MAX_WINDOW_CANDIDATES} different values"
             )
         try:
             return [self.target.attribute.spell(value) for value in listed]

@@ -11,7 +11,7 @@ from sottovoce.oracles import Noise
 from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.readings import Floats, Reading, expected_false
 
-STRONG = 4.0  # standard errors above which candidates show how the rounds compare
+STRONG_ERRORS = 4.0  # standard errors above which candidates show how the rounds compare
 LEAST_STRONG = 3
 LEAST_SPREAD = 0.05
 
@@ -63,7 +63,9 @@ def _ratio(
     """(the later over the earlier frequency of strong candidates, how much candidates differ in
     it).
     """
-    strong = (values > STRONG * np.sqrt(variances)) & (told > STRONG * np.sqrt(told_variance))
+    strong = (values > STRONG_ERRORS * np.sqrt(variances)) & (
+        told > STRONG_ERRORS * np.sqrt(told_variance)
+    )
     if strong.sum() < LEAST_STRONG:
         return factor, 1 - 1 / factor
     ratios = values[strong] / told[strong]

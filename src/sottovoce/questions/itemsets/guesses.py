@@ -10,7 +10,7 @@ from math import log2
 from sottovoce.protocol.encodings.sets import Candidates
 
 # below one, so that a set with the most frequent item added seems rarer than without it
-FACTOR = 0.9
+GUESS_FACTOR = 0.9
 
 
 def guessed_sets(frequencies: Mapping[int, float], top: int, wanted: int) -> Candidates:
@@ -26,7 +26,11 @@ def guessed_sets(frequencies: Mapping[int, float], top: int, wanted: int) -> Can
     # f'(x) = 0.9 f(x) / max f;  IS: 1 < |x| < log2 k, product of f' largest
     #     wang2021thesis, section 5.3.2
     ranked = sorted(
-        ((FACTOR * value / largest, item) for item, value in frequencies.items() if value > 0),
+        (
+            (GUESS_FACTOR * value / largest, item)
+            for item, value in frequencies.items()
+            if value > 0
+        ),
         reverse=True,
     )
     most = max(2, min(len(ranked), _largest_below(log2(top)) if top > 1 else 2))

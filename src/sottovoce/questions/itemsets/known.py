@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from sottovoce.ground.arguments import whole
-from sottovoce.protocol.encodings.sets import MOST_LENGTH, Candidates
-from sottovoce.questions.itemsets.sizes import DIGITS, Sizes, finite
+from sottovoce.protocol.encodings.sets import MAX_PADDED_LENGTH, Candidates
+from sottovoce.questions.itemsets.sizes import SIZE_DIGITS, Sizes, finite
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ItemsHeard:
 
     def to_json(self) -> list[Any]:
         numbers = (self.frequency, self.variance, self.chance)
-        return [list(self.candidate), *(f"{number:.{DIGITS}g}" for number in numbers)]
+        return [list(self.candidate), *(f"{number:.{SIZE_DIGITS}g}" for number in numbers)]
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
@@ -60,7 +60,7 @@ class Known:
             "sizes": None if self.sizes is None else self.sizes.to_json(),
             "length": self.length,
             "heard": [each.to_json() for each in self.heard],
-            "factor": None if self.factor is None else f"{self.factor:.{DIGITS}g}",
+            "factor": None if self.factor is None else f"{self.factor:.{SIZE_DIGITS}g}",
             "notes": list(self.notes),
         }
 
@@ -72,7 +72,7 @@ class Known:
             None if sizes is None else Sizes.from_json(sizes),
             None
             if data["length"] is None
-            else whole("plan: known length", data["length"], 1, MOST_LENGTH),
+            else whole("plan: known length", data["length"], 1, MAX_PADDED_LENGTH),
             tuple(ItemsHeard.from_json(each) for each in data["heard"]),
             None if data["factor"] is None else finite("factor", data["factor"]),
             tuple(str(note) for note in data["notes"]),

@@ -9,16 +9,16 @@ from typing import Any
 
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.questions.itemsets.padding import ADAPTIVE, PLAIN, WHOLE
+from sottovoce.oracles import ADAPTIVE
+from sottovoce.questions.base import AUTO, SPLITS
+from sottovoce.questions.itemsets.padding import PLAIN, WHOLE_SETS
 
-AUTO = "auto"
 FIND, SIZES, COUNT = "find", "sizes", "count"  # what a round is for
 # lengths that follow from what was heard: the 90th percentile of sizes, the least predicted error,
 # all candidates
 PERCENTILE, BEST, CANDIDATES = "percentile", "best", "candidates"
 FROM_SIZES = (PERCENTILE, BEST)
-SPLITS = ("people", "budget")
-MOST_CANDIDATES = 1 << 16
+MAX_ITEM_CANDIDATES = 1 << 16
 MOST_SIZES = 32  # that are told apart to choose a length by predicted error
 LEAST_SIZES = 64  # that are told apart when whole sets are counted
 
@@ -101,7 +101,7 @@ def _settle_psfo(options: Mapping[str, Any]) -> dict[str, Any]:
     _allowed("psfo", options, ("length", "oracle", "delta"))
     delta = options.get("delta")
     return {
-        "length": whole("length", options.get("length", 1), 1, MOST_CANDIDATES),
+        "length": whole("length", options.get("length", 1), 1, MAX_ITEM_CANDIDATES),
         "oracle": _oracle_name(
             "oracle", options.get("oracle", ADAPTIVE if delta is None else "olh-seeded")
         ),
@@ -121,7 +121,7 @@ def _settle_phases(
         chosen[f"{phase}_oracle"] = _oracle_name(f"{phase}_oracle", chosen[f"{phase}_oracle"])
         if chosen[f"{phase}_length"] not in words:
             chosen[f"{phase}_length"] = whole(
-                f"{phase}_length", chosen[f"{phase}_length"], 1, MOST_CANDIDATES
+                f"{phase}_length", chosen[f"{phase}_length"], 1, MAX_ITEM_CANDIDATES
             )
     if chosen["sizes_oracle"] not in (known := ("adaptive", "grr", *PLAIN)):
         raise InvalidInput(
@@ -136,14 +136,14 @@ def _settle_phases(
             "split (budget) has two phases for items: first_length and second_length must be given"
         )
     chosen["candidates"] = whole(
-        "candidates", chosen.get("candidates", 2 * setting.top), 1, MOST_CANDIDATES
+        "candidates", chosen.get("candidates", 2 * setting.top), 1, MAX_ITEM_CANDIDATES
     )
     chosen["shares"] = _shares(chosen.get("shares"), _names(chosen, setting), setting)
     return chosen
 
 
 def _oracle_name(option: str, name: Any) -> str:
-    known = (ADAPTIVE, BEST, "grr", WHOLE, *PLAIN)
+    known = (ADAPTIVE, BEST, "grr", WHOLE_SETS, *PLAIN)
     if name not in known:
         raise InvalidInput(f"{option} ({name}) must be one of {', '.join(known)}")
     return str(name)

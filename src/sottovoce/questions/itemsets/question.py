@@ -21,7 +21,7 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, check_single
+from sottovoce.questions.base import AUTO, Question, check_single
 from sottovoce.questions.itemsets import readings
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.guesses import guessed_sets
@@ -29,7 +29,6 @@ from sottovoce.questions.itemsets.known import Known
 from sottovoce.questions.itemsets.lengths import counting_length, finding_length
 from sottovoce.questions.itemsets.methods import (
     ABOUT,
-    AUTO,
     BEST,
     CANDIDATES,
     COUNT,
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.results.findings import Findings
 
-MOST_TOP = 1 << 15
+MAX_TOP_ITEMS = 1 << 15
 
 
 class ItemOptions(TypedDict, total=False):
@@ -100,7 +99,7 @@ class Popular(Question):
             raise InvalidInput("attribute must be the name of an attribute of sets")
         if not isinstance(method, str):
             raise InvalidInput(f"method ({method}) must be a name")
-        self._set(attribute, whole("top", top, 1, MOST_TOP), method, options, 0, Known())
+        self._set(attribute, whole("top", top, 1, MAX_TOP_ITEMS), method, options, 0, Known())
 
     def _set(self, *values: Any) -> None:
         for name, value in zip(
@@ -409,7 +408,7 @@ class Popular(Question):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         plain = cls(data["attribute"], data["top"], data["method"], **data["options"])
         return plain._with(
-            round=whole("plan: round", data["round"], 0, MOST_TOP),
+            round=whole("plan: round", data["round"], 0, MAX_TOP_ITEMS),
             known=Known.from_json(data["known"]),
         )
 

@@ -17,7 +17,7 @@ from sottovoce.questions.marginals.workload import Places, Workload
 
 # expected number of coefficients that nobody is heard on, up to which a plan is sure to hear of all
 MOST_UNHEARD = 0.05
-MOST_NAMED = 8  # parts that a sentence names
+MAX_NAMED_PARTS = 8  # parts that a sentence names
 MAX_PAIRS = 5_000  # of attributes, up to which those outside the tables are listed
 
 
@@ -86,8 +86,8 @@ def named(work: Workload, parts: Sequence[Places]) -> str:
     >>> named(Workload(("a", "b", "c"), (2, 2, 2), 2), [(0, 1), (1, 2)])
     'a x b, b x c'
     """
-    told = ", ".join(" x ".join(work.attributes(part)) for part in parts[:MOST_NAMED])
-    more = len(parts) - MOST_NAMED
+    told = ", ".join(" x ".join(work.attributes(part)) for part in parts[:MAX_NAMED_PARTS])
+    more = len(parts) - MAX_NAMED_PARTS
     return f"{told} and {more:,} more" if more > 0 else told
 
 

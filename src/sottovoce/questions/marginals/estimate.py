@@ -25,8 +25,8 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_CELLS = 1 << 22  # of one table
-MOST_TABLES = 20_000  # that are listed at once
+MAX_TABLE_CELLS = 1 << 22  # of one table
+MAX_LISTED_TABLES = 20_000  # that are listed at once
 # of what is asked of a pair: a strength that is told from less would read as independence
 MOSTLY_HEARD = 0.5
 
@@ -90,17 +90,17 @@ class MarginalEstimate(JointEstimate):
             raise InvalidInput(
                 f"k ({k}) must lie between 1 and the number of attributes ({len(names)})"
             )
-        if comb(len(names), k) > MOST_TABLES:
+        if comb(len(names), k) > MAX_LISTED_TABLES:
             raise InvalidInput(
                 f"k ({k}) asks for {comb(len(names), k):,} tables; ask for those you want, at most "
-                f"{MOST_TABLES:,}"
+                f"{MAX_LISTED_TABLES:,}"
             )
         sets = list(combinations(range(len(names)), k))
         cells = sum(self.work.cells(each) for each in sets)
-        if cells > MOST_CELLS:
+        if cells > MAX_TABLE_CELLS:
             raise InvalidInput(
-                f"k ({k}) asks for {cells:,} cells in all, more than {MOST_CELLS:,}; ask table by "
-                "table"
+                f"k ({k}) asks for {cells:,} cells in all, more than {MAX_TABLE_CELLS:,}; "
+                "ask table by table"
             )
         return {table.attributes: table for table in self._tables(sets)}
 
@@ -112,9 +112,9 @@ class MarginalEstimate(JointEstimate):
 
     def _asked(self, attributes: Sequence[str]) -> Places:
         places = self.work.places(attributes)
-        if self.work.cells(places) > MOST_CELLS:
+        if self.work.cells(places) > MAX_TABLE_CELLS:
             raise InvalidInput(
-                f"marginal: {self.work.cells(places):,} cells are more than {MOST_CELLS:,}"
+                f"marginal: {self.work.cells(places):,} cells are more than {MAX_TABLE_CELLS:,}"
             )
         return places
 

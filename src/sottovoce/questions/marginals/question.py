@@ -13,10 +13,10 @@ from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, are_names, predicted, round_terms
+from sottovoce.questions.base import AUTO, Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
-from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
-from sottovoce.questions.marginals.methods import AUTO, METHODS, method
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, MarginalEstimate
+from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.planner import (
     BASELINES,
     CHOOSABLE,
@@ -148,10 +148,11 @@ class Marginals(Question):
 
     def settled(self, schema: Schema, terms: Terms) -> Marginals:
         work = self.work(schema)
-        if max(work.cells(each) for each in work.sample) > MOST_CELLS:
+        if max(work.cells(each) for each in work.sample) > MAX_TABLE_CELLS:
             largest = max(work.cells(each) for each in work.sample)
             raise InvalidInput(
-                f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}"
+                f"up_to ({self.up_to}): a table of {largest:,} cells is more than "
+                f"{MAX_TABLE_CELLS:,}"
             )
         if self.method == AUTO:
             return self._chosen(work, terms)

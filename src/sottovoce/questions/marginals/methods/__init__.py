@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.questions.base import AUTO
 from sottovoce.questions.marginals.method import Method
 from sottovoce.questions.marginals.methods.calm import Calm, CalmBinary, CalmPlus
 from sottovoce.questions.marginals.methods.coefficients import InputHadamard
@@ -14,8 +15,6 @@ from sottovoce.questions.marginals.methods.joint import Joint
 from sottovoce.questions.marginals.methods.latent import Latent
 from sottovoce.questions.marginals.methods.subsets import PER_TABLE
 from sottovoce.questions.marginals.methods.uniform import Uniform
-
-AUTO = "auto"
 
 # Every method there is. A new one is a class in a file of this folder and a line here.
 METHODS: tuple[Method, ...] = (
@@ -33,12 +32,12 @@ METHODS: tuple[Method, ...] = (
     CalmBinary(),
     Joint(),
 )
-ALIASES = {"ft": "inp-ht"}
+METHOD_ALIASES = {"ft": "inp-ht"}
 
 
 def method(name: str) -> Method:
     """A method by its name."""
-    wanted = ALIASES.get(name, name)
+    wanted = METHOD_ALIASES.get(name, name)
     for each in METHODS:
         if each.name == wanted:
             return each

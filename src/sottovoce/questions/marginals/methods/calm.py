@@ -49,7 +49,7 @@ Options = Mapping[str, Any]  # what a plan has settled
 Views = tuple[Places, ...]  # sets of points of the domain
 
 THETA = "0.001"  # the error that noise or sampling alone may bring, unless a plan says otherwise
-MOST_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
+MAX_VIEW_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
 
 
 def mean_cells(sizes: Sequence[int], size: int) -> float:
@@ -206,8 +206,8 @@ class Calm(Method):
         if terms.people < least:
             return f"it needs at least {least} views, more than the {terms.people} people"
         cells = domain.largest_view(min(2, domain.points))
-        if cells > MOST_CELLS:
-            return f"a view of two attributes has {cells:,} cells, more than {MOST_CELLS:,}"
+        if cells > MAX_VIEW_CELLS:
+            return f"a view of two attributes has {cells:,} cells, more than {MAX_VIEW_CELLS:,}"
         try:
             self.oracle(cells, terms.epsilon)
         except InvalidInput as wrong:
@@ -259,7 +259,7 @@ class Calm(Method):
 
         # the largest size whose noise is within the bound
         upper = min(2, d)
-        while upper < d and domain.largest_view(upper + 1) <= MOST_CELLS:
+        while upper < d and domain.largest_view(upper + 1) <= MAX_VIEW_CELLS:
             if noise(upper + 1) > bound:
                 break
             upper += 1
@@ -289,8 +289,8 @@ class Calm(Method):
         views = checked_views(self.name, options["views"], domain.points)
         for view in views:
             cells = prod(domain.sizes[point] for point in view)
-            if cells > MOST_CELLS:
-                rule = f"has {cells:,} cells, more than {MOST_CELLS:,}"
+            if cells > MAX_VIEW_CELLS:
+                rule = f"has {cells:,} cells, more than {MAX_VIEW_CELLS:,}"
                 raise InvalidInput(f"{self.name}: view {list(view)} {rule}")
         return views
 
@@ -369,7 +369,7 @@ class CalmPlus(Calm):
         domain = self.domain(work)
         size = len(chosen[0])
         designs = [completed(domain.points, size, chosen, work.parts)]
-        while size < domain.points and domain.largest_view(size + 1) <= MOST_CELLS:
+        while size < domain.points and domain.largest_view(size + 1) <= MAX_VIEW_CELLS:
             size += 1
             designs.append(covering(work, size))
         for views in designs:

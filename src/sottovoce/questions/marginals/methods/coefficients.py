@@ -24,7 +24,7 @@ from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import Fit, Floats, Method
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.signs import (
     hadamard,
@@ -34,6 +34,7 @@ from sottovoce.questions.marginals.models.signs import (
 )
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 Options = Mapping[str, Any]  # what a plan has settled
 
 MAX_COEFFICIENTS = 1 << 26  # that are kept in memory
-MAX_ATTRIBUTE_VALUES = 4096  # of one attribute, whose Hadamard matrix is kept in memory
+MAX_HADAMARD_VALUES = 4096  # of one attribute, whose Hadamard matrix is kept in memory
 ENTROPY_WORK = 1 << 31  # cells x constraints x rounds that one reconstruction may take
 MIN_ENTROPY_ROUNDS = 5
 MAX_ENTROPY_ROUNDS = 200
@@ -344,8 +345,8 @@ def counts(work: Workload) -> list[int]:
 def too_many(work: Workload, people: int) -> str | None:
     """Why so many characters cannot be asked for; None if they can."""
     largest = max(work.sizes)
-    if largest > MAX_ATTRIBUTE_VALUES:
-        limit = f"the {MAX_ATTRIBUTE_VALUES:,} of the largest matrix"
+    if largest > MAX_HADAMARD_VALUES:
+        limit = f"the {MAX_HADAMARD_VALUES:,} of the largest matrix"
         return f"an attribute has {largest:,} values, more than {limit}"
     total = sum(counts(work))
     if total > people:

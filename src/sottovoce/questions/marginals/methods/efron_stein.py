@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 POOLING_WORK = 1 << 28
 # pairs of components of a table whose covariance is worked out; it is 0 in the mean
 MOST_PRODUCTS = 1024
-CHUNK = 1 << 17
+COHORT_CHUNK = 1 << 17
 FINENESS = 20  # steps of an attribute's weight
 SHARES = 200  # the least of the orders' tickets, for which rounding is half a per cent at most
 
@@ -135,8 +135,8 @@ class EfronSteinFit(LinearFit):
             means[place, 1 : len(rows) + 1] = rows.mean(1)
         starts = source.family.starts
         for number in range(self._work.order):
-            for first in range(starts[number], starts[number + 1], CHUNK):
-                column = np.arange(first, min(first + CHUNK, starts[number + 1]))
+            for first in range(starts[number], starts[number + 1], COHORT_CHUNK):
+                column = np.arange(first, min(first + COHORT_CHUNK, starts[number + 1]))
                 members, masks = source.family.reach(number, column)
                 weights = self._times[number + 1] * np.array(self._weights)[members].prod(axis=1)
                 leak = means[members, masks]

@@ -21,19 +21,20 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import Fit, Floats, Method
 from sottovoce.questions.marginals.models.structure import squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_LISTED = 1 << 24  # cells that are estimated one and all
+MAX_LISTED_CELLS = 1 << 24  # cells that are estimated one and all
 MOST_BITS = 1 << 16  # of a unary report: 8 KiB
 MOST_SKETCHED = 1 << 20  # cells that are looked up in a sketch
 SKETCH = 1 << 20  # numbers in a sketch
-WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
+SKETCH_WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
 
 
 def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list[Floats]:
@@ -198,7 +199,7 @@ class InputPreferentialSampling(Full):
     about: ClassVar[str] = "the whole table by generalized randomized response"
     source: ClassVar[str] = "cormode2018marginal, section 4.2; fact 3.1 corrected, see docs/errata"
     oracle_name: ClassVar[str] = "grr"
-    most: ClassVar[int] = MOST_LISTED
+    most: ClassVar[int] = MAX_LISTED_CELLS
 
 
 class InputLocalHashing(Full):
@@ -208,7 +209,7 @@ class InputLocalHashing(Full):
     about: ClassVar[str] = "the whole table by local hashing"
     source: ClassVar[str] = "cormode2018marginal, appendix B.2"
     oracle_name: ClassVar[str] = "olh"
-    most: ClassVar[int] = MOST_LISTED
+    most: ClassVar[int] = MAX_LISTED_CELLS
 
 
 class FullContingency(Full):
@@ -220,7 +221,7 @@ class FullContingency(Full):
     about: ClassVar[str] = "the whole table by the better of two oracles"
     source: ClassVar[str] = "zhang2018calm, section 3.3"
     oracle_name: ClassVar[str] = CALM_RULE
-    most: ClassVar[int] = MOST_LISTED
+    most: ClassVar[int] = MAX_LISTED_CELLS
 
 
 class InputSketch(Full):
@@ -245,7 +246,10 @@ class InputSketch(Full):
             )
         holding = 1 << (_all_cells(work) - 1).bit_length()
         width = power_of_two(
-            "width", options.get("width", min(max(holding, WIDTHS[0]), WIDTHS[1])), 2, SKETCH // 2
+            "width",
+            options.get("width", min(max(holding, SKETCH_WIDTHS[0]), SKETCH_WIDTHS[1])),
+            2,
+            SKETCH // 2,
         )
         hashes = power_of_two("hashes", options.get("hashes", SKETCH // width), 2, SKETCH // width)
         salt = whole("salt", options.get("salt", _salt(work)), 0, LARGEST_SALT)

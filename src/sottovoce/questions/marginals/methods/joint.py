@@ -23,7 +23,7 @@ from sottovoce.postprocessing.consistency import Overlap, contrasts
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.methods.calm import (
-    MOST_CELLS,
+    MAX_VIEW_CELLS,
     Calm,
     Domain,
     covering,
@@ -387,7 +387,7 @@ class Joint(Calm):
         best: tuple[Places, ...] | None = None
         unsure: list[tuple[Places, ...]] = []  # designs of which some pairs may not be heard
         for size in range(min(2, domain.order), min(domain.points, LARGEST_VIEW_SIZE) + 1):
-            if domain.largest_view(size) > MOST_CELLS:
+            if domain.largest_view(size) > MAX_VIEW_CELLS:
                 break
             by_error: dict[float, tuple[Places, ...]] = {}
             for design in self._designs(work, size, limit):

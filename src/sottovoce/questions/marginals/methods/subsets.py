@@ -14,27 +14,28 @@ import numpy as np
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise, Oracle
 from sottovoce.oracles.rules import CALM_RULE, oracle_by
-from sottovoce.postprocessing.maximum_entropy import ROUNDS, maximal, proportional_fits
+from sottovoce.postprocessing.maximum_entropy import FIT_ROUNDS, maximal, proportional_fits
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed, Subsets
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
-from sottovoce.questions.marginals.method import BOOTSTRAP, CLOSED_FORM, Fit, Floats, Method
+from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, Method
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MOST_VIEWS = 1 << 16
-MOST_NUMBERS = 1 << 26  # that the states of all cohorts hold
+MAX_STATE_NUMBERS = 1 << 26  # that the states of all cohorts hold
 RESAMPLED = (8, 32)  # fits of a parametric bootstrap: at least, at most
-MOST_STEPS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
+MAX_FIT_CELLS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
 LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
 
 
@@ -188,7 +189,7 @@ class SubsetsFit(Fit):
         shape, cells = self._work.shape(places), self._work.cells(places)
         axes = [tuple(places.index(place) for place in piece) for piece in pieces]
         rows = len(tables[0])
-        rounds = min(max(MOST_STEPS // (cells * len(pieces) * rows), 2), ROUNDS)
+        rounds = min(max(MAX_FIT_CELLS // (cells * len(pieces) * rows), 2), FIT_ROUNDS)
         nearest = [np.stack([norm_sub(row) for row in table]) for table in tables]
         return proportional_fits(shape, axes, nearest, rounds=rounds).reshape(rows, cells)
 
@@ -215,7 +216,7 @@ class SubsetsFit(Fit):
                 true = margins(fitted, self._work.shape(places), inside)
                 errors = [np.sqrt(each) for each in self.variances(pieces)]
                 steps = fitted.size * len(pieces) * LEAST_ROUNDS
-                rows = min(max(MOST_STEPS // steps, RESAMPLED[0]), RESAMPLED[1])
+                rows = min(max(MAX_FIT_CELLS // steps, RESAMPLED[0]), RESAMPLED[1])
                 noisy = [
                     t + e * draws.standard_normal((rows, t.size))
                     for t, e in zip(true, errors, strict=True)
@@ -284,11 +285,11 @@ class PerTable(Method):
             else {prod(sorted(work.sizes)[-work.order :])}
         )
         largest = max(sizes)
-        if largest > self.most or largest * count > MOST_NUMBERS:
+        if largest > self.most or largest * count > MAX_STATE_NUMBERS:
             return (
                 f"{count:,} tables of up to {largest:,} cells are too many numbers: a table must "
                 "have at most "
-                f"{self.most:,}, all together {MOST_NUMBERS:,}"
+                f"{self.most:,}, all together {MAX_STATE_NUMBERS:,}"
             )
         try:
             oracle_by(self.oracle_name, largest, terms.epsilon)
@@ -364,7 +365,7 @@ class MarginalPreferentialSampling(PerTable):
     about: ClassVar[str] = "each table by generalized randomized response"
     source: ClassVar[str] = "cormode2018marginal, section 4.3; fact 3.1 corrected, see docs/errata"
     oracle_name: ClassVar[str] = "grr"
-    most: ClassVar[int] = MOST_NUMBERS
+    most: ClassVar[int] = MAX_STATE_NUMBERS
 
 
 class MarginalHadamard(PerTable):
@@ -376,7 +377,7 @@ class MarginalHadamard(PerTable):
     about: ClassVar[str] = "each table by one of its Hadamard coefficients"
     source: ClassVar[str] = "cormode2018marginal, sections 4.3 and 6.3"
     oracle_name: ClassVar[str] = "hrr"
-    most: ClassVar[int] = MOST_NUMBERS
+    most: ClassVar[int] = MAX_STATE_NUMBERS
 
 
 class AllMarginals(PerTable):
@@ -386,7 +387,7 @@ class AllMarginals(PerTable):
     about: ClassVar[str] = "each table by the better of two oracles"
     source: ClassVar[str] = "zhang2018calm, section 3.4"
     oracle_name: ClassVar[str] = CALM_RULE
-    most: ClassVar[int] = MOST_NUMBERS
+    most: ClassVar[int] = MAX_STATE_NUMBERS
 
 
 PER_TABLE: tuple[Method, ...] = (
