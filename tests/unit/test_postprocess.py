@@ -105,6 +105,12 @@ def test_norm_sub_is_nearest_of_all_feasible_points() -> None:
         assert nearest <= ((norm_mul(values) - values) ** 2).sum()
 
 
+def test_norm_sub_of_many_rows_is_that_of_each_to_the_bit() -> None:
+    rows = np.random.default_rng(8).normal(0.1, 0.4, (5, 10, 7))
+    singly = [[norm_sub(row) for row in some] for some in rows]
+    assert np.array_equal(norm_sub(rows), singly)
+
+
 def test_norm_sub_keeps_precision_far_away() -> None:
     np.testing.assert_allclose(
         norm_sub(np.array([1e12 + 0.75, 1e12 + 0.25, -1e12])), [0.75, 0.25, 0.0]

@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.estimate import Estimate, Floats
 from sottovoce.results.joint import JointEstimate
 
@@ -198,24 +199,12 @@ def _sampled(
 
 def margins_of(table: Floats) -> tuple[Floats, Floats]:
     """The two margins of a table, as distributions."""
-    return repaired(table.sum(1)), repaired(table.sum(0))
-
-
-def repaired(values: Floats) -> Floats:
-    """The nearest distributions (norm-sub), one for each row of the last axis."""
-    # as sottovoce.postprocessing.simplex.norm_sub, for many rows at once
-    below = values - values.max(axis=-1, keepdims=True)
-    falling = -np.sort(-below, axis=-1)
-    sums = np.cumsum(falling, axis=-1)
-    counts = np.arange(1, values.shape[-1] + 1)
-    kept = (counts * falling + (1 - sums) > 0).sum(axis=-1, keepdims=True)
-    shift = (1 - np.take_along_axis(sums, kept - 1, axis=-1)) / kept
-    return np.asarray(np.maximum(below + shift, 0.0))
+    return norm_sub(table.sum(1)), norm_sub(table.sum(0))
 
 
 def repaired_tables(tables: Floats) -> Floats:
     """The nearest distributions, one for each table of the last two axes."""
-    return repaired(tables.reshape(*tables.shape[:-2], -1)).reshape(tables.shape)
+    return norm_sub(tables.reshape(*tables.shape[:-2], -1)).reshape(tables.shape)
 
 
 def interaction(tables: Floats) -> Floats:
@@ -244,7 +233,7 @@ def standardized(law: PairLaw, tables: Floats) -> Floats:
 
 def _columns_of(tables: Floats) -> tuple[Floats, Floats]:
     """The margins of tables as distributions, standing and lying."""
-    return repaired(tables.sum(-1))[..., :, None], repaired(tables.sum(-2))[..., None, :]
+    return norm_sub(tables.sum(-1))[..., :, None], norm_sub(tables.sum(-2))[..., None, :]
 
 
 def _without_margins(tables: Floats, p: Floats, q: Floats) -> Floats:

@@ -18,7 +18,6 @@ from sottovoce.analysis.pairs import (
     estimate_of,
     mutual_information,
     pair_laws,
-    repaired,
     repaired_tables,
 )
 from sottovoce.analysis.records import (
@@ -32,6 +31,7 @@ from sottovoce.analysis.records import (
 )
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, labels_of
 from sottovoce.questions.marginals.method import BOOTSTRAP
 from sottovoce.questions.marginals.models.bounds import Ends, allowed_variances, interval_ends
@@ -229,7 +229,7 @@ class Tree:
             root = next(
                 (table.sum(1) for pair, table in tables.items() if pair[0] == self.root), None
             )
-            single = self.singles[self.root] if root is None else repaired(root)
+            single = self.singles[self.root] if root is None else norm_sub(root)
             squares += (
                 self._multiplied(names, self._conditionals_of(tables), single) - values
             ) ** 2
@@ -404,7 +404,7 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     edges = [
         _edge(pair, towards[pair], ties[pair if pair in ties else pair[::-1]]) for pair in directed
     ]
-    alone = {name: repaired(values) for name, values in zip(names, singles, strict=True)}
+    alone = {name: norm_sub(values) for name, values in zip(names, singles, strict=True)}
     return Tree(root, tuple(edges), estimate.people, estimate.schema, ties, alone, towards)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import csv_cell
 
 PARQUET_ENDINGS = (".parquet", ".pq")  # of the names of such files
@@ -39,6 +40,23 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
         _sync(target.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading_table(name: str, path: Path) -> Iterator[None]:
+    """One clear error for a table that Arrow cannot read, without its words: they quote the row."""
+    pa = imported("pyarrow")
+    try:
+        yield
+    except (pa.ArrowException, OSError) as wrong:
+        if isinstance(wrong, OSError) and wrong.errno:
+            raise
+        kind = (
+            "a whole Parquet file"
+            if path.suffix.lower() in PARQUET_ENDINGS
+            else "a CSV in UTF-8 with a header and rows of equal length"
+        )
+        raise InvalidInput(f"{name} ({path}) must be {kind}") from None
 
 
 def _sync(path: Path) -> None:

@@ -23,9 +23,9 @@ from sottovoce.measure.popular import (
     answered,
     checked,
     compare_popular,
-    draws,
     read_columns,
 )
+from sottovoce.measure.runs import seeded
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.questions.base import Question
 from sottovoce.schema import Attribute, Integer, Label, Schema, Text
@@ -78,7 +78,7 @@ class Holdings:
 
     def sampled(self, people: int, top: int, seed: int, run: int) -> ValueCrowd:
         """People drawn with replacement."""
-        counts = draws(seed, run, 0).multinomial(people, self.counts / self.counts.sum())
+        counts = seeded(seed, run, 0).multinomial(people, self.counts / self.counts.sum())
         return ValueCrowd(self, counts.astype(np.int64), top)
 
 
@@ -189,7 +189,7 @@ def genie(held: Holdings, top: int) -> Judge:
         assert isinstance(source, PureOracle)
         people = crowd.people
         spread = people * np.sqrt(source.noise(people).floor)
-        random = draws(seed, 3)
+        random = seeded(seed, 3)
         true = crowd.counts + spread * random.standard_normal(len(crowd.counts))
         false = spread * largest(random, 2**bits - len(true), top)
         limit = np.sort(np.concatenate([true, false]))[::-1][min(top, len(true) + len(false)) - 1]

@@ -26,9 +26,9 @@ from sottovoce.measure.popular import (
     answered,
     checked,
     compare_popular,
-    draws,
     read_columns,
 )
+from sottovoce.measure.runs import seeded
 from sottovoce.questions.base import Question
 from sottovoce.schema import Items, Label, Schema, Sets
 
@@ -217,7 +217,7 @@ def compare_itemsets(
         judges.append((text, _judge(asked(kind, **wanted), schema)))
     crowds: list[PopularCrowd] = []
     for run in range(runs):
-        rows = None if people is None else draws(seed, run, 0).integers(0, held.people, count)
+        rows = None if people is None else seeded(seed, run, 0).integers(0, held.people, count)
         crowds.append(SetCrowd(held, rows, top, of_sets))
     yield from compare_popular(crowds, judges, top, epsilons, seed, progress)
 

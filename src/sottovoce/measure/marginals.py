@@ -21,7 +21,8 @@ from sottovoce.api.surveys import asked
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure.populations import WARM_UP_PEOPLE, Population
+from sottovoce.measure.populations import Population
+from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.families import Family, Listed
@@ -133,7 +134,7 @@ def true_table(
 
 def sampled(population: Population, people: int, seed: int, run: int) -> Crowd:
     """People drawn with replacement, not asked for anything yet."""
-    rows = _draws(seed, run, 0).integers(0, population.people, people)
+    rows = seeded(seed, run, 0).integers(0, population.people, people)
     columns = {
         name: column.codes.astype(np.min_scalar_type(column.attribute.size - 1))[rows]
         for name, column in population.columns.items()
@@ -146,7 +147,7 @@ def random_queries(
 ) -> list[Names]:
     """``count`` different sets of ``k`` attributes, or all; only of tables of ``most_cells``."""
     names = tuple(schema)
-    draws = _draws(seed, run, 1, k)
+    draws = seeded(seed, run, 1, k)
 
     def fits(places: Sequence[int]) -> bool:
         return (
@@ -325,9 +326,9 @@ class _Ready:
             epsilon=float(self.plan.epsilon),
             k=k,
             sse=float(np.mean(sse)),
-            sse_std=_deviation(sse),
+            sse_std=deviation(sse),
             tvd=float(np.mean(tvd)),
-            tvd_std=_deviation(tvd),
+            tvd_std=deviation(tvd),
             seconds=self.seconds + median(each.seconds for each in measurements),
             chosen=self.plan.asked["method"],
             views=len(self.plan.cohorts),
@@ -369,11 +370,3 @@ def view_size(cohorts: Family) -> int:
     )
     listed = cohorts if type(cohorts) is Listed else [cohorts[index] for index in some.tolist()]
     return max(len(ask.encoding.attributes) for cohort in listed for ask in cohort.asks)
-
-
-def _deviation(figures: Sequence[float]) -> float | None:
-    return float(np.std(figures, ddof=1)) if len(figures) > 1 else None
-
-
-def _draws(*seeds: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(list(seeds))))

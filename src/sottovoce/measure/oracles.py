@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure.populations import WARM_UP_PEOPLE
+from sottovoce.measure.runs import WARM_UP_PEOPLE
 from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle
 from sottovoce.oracles.base import MAX_LISTED_VALUES
 from sottovoce.oracles.thresholds import parse_epsilon

@@ -18,6 +18,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.measure.populations import read_arrow
+from sottovoce.measure.runs import deviation
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate
@@ -225,23 +226,14 @@ def _summary(
         ncr=float(np.mean([each.ncr for each in scores])),
         variance=float(np.mean(variances)) if variances else None,
         seconds=float(np.mean(seconds)),
-        f1_std=_deviation([each.f1 for each in scores]),
-        ncr_std=_deviation([each.ncr for each in scores]),
-        variance_std=_deviation(variances),
+        f1_std=deviation([each.f1 for each in scores]),
+        ncr_std=deviation([each.ncr for each in scores]),
+        variance_std=deviation(variances),
         found=float(np.mean([each.hits for each in scores])),
-        found_std=_deviation([each.hits for each in scores]),
+        found_std=deviation([each.hits for each in scores]),
         people=people,
         runs=len(scores),
     )
-
-
-def _deviation(figures: Sequence[float]) -> float | None:
-    return float(np.std(figures, ddof=1)) if len(figures) > 1 else None
-
-
-def draws(*seeds: int) -> np.random.Generator:
-    """A generator of its own for each purpose."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(list(seeds))))
 
 
 def whispers_seed(seed: int, run: int) -> int:

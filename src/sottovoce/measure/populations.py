@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.ground.files import PARQUET_ENDINGS
+from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
 from sottovoce.schema import Attribute, Boolean, Categorical, Label, Ordinal, Schema
 
-WARM_UP_PEOPLE = 64  # whose reports are thrown away, so that no clock measures a compiler
 MAX_NUMBER_CATEGORIES = 64  # different numbers that count as categories
 MOST_TEXTS = 4096  # different texts that do
 REST = "other"  # what the merged categories are called
@@ -255,9 +254,8 @@ def read_arrow(path: Path, as_text: bool) -> Any:
 
     if not path.is_file():
         raise InvalidInput(f"table ({path}) must be a file that exists")
-    is_parquet = path.suffix.lower() in PARQUET_ENDINGS
-    try:
-        if is_parquet:
+    with reading_table("table", path):
+        if path.suffix.lower() in PARQUET_ENDINGS:
             table = pq.read_table(path)
         else:
             parse = csv.ParseOptions(newlines_in_values=True)
@@ -268,15 +266,6 @@ def read_arrow(path: Path, as_text: bool) -> Any:
             types = {name: pa.string() for name in names} if as_text else None
             convert = csv.ConvertOptions(column_types=types)
             table = csv.read_csv(path, parse_options=parse, convert_options=convert)
-    except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
-        if isinstance(wrong, OSError) and wrong.errno:
-            raise
-        kind = (
-            "a whole Parquet file"
-            if is_parquet
-            else "a CSV in UTF-8 with a header and rows of equal length"
-        )
-        raise InvalidInput(f"table ({path}) must be {kind}") from None
     if len(set(table.column_names)) < len(table.column_names):
         raise InvalidInput(f"table ({path}): a column name occurs twice")
     return table

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.estimate import Floats
 
 Places = tuple[int, ...]
@@ -206,7 +207,7 @@ class Overlap:
         rows = np.atleast_2d(cells)
         out = np.empty_like(rows)
         for shape, span, count in self.groups:
-            out[:, span] = norm_subs(rows[:, span].reshape(len(rows) * count, prod(shape))).reshape(
+            out[:, span] = norm_sub(rows[:, span].reshape(len(rows) * count, prod(shape))).reshape(
                 len(rows), -1
             )
         return out.reshape(np.shape(cells))
@@ -217,18 +218,3 @@ class Overlap:
         for _ in range(rounds):
             cells = self.project(self.tables(self.averages(cells, averager)[..., self.numbers]))
         return cells
-
-
-def norm_subs(rows: Floats) -> Floats:
-    """The nearest point of the probability simplex of every row: :func:`simplex.norm_sub` by rows.
-
-    >>> norm_subs(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(6).tolist()
-    [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]
-    """
-    below = rows - rows.max(1, keepdims=True)
-    falling = -np.sort(-below, axis=1)
-    sums = np.cumsum(falling, axis=1)
-    counts = np.arange(1, rows.shape[1] + 1)
-    kept = np.count_nonzero(counts * falling + (1 - sums) > 0, axis=1)
-    lifts = (1 - np.take_along_axis(sums, kept[:, None] - 1, axis=1)) / kept[:, None]
-    return np.asarray(np.maximum(below + lifts, 0.0))

@@ -37,19 +37,25 @@ def norm_mul(values: Floats) -> Floats:
 def norm_sub(values: Floats) -> Floats:
     """The nearest point of the probability simplex (constrained least squares), in O(d log d).
 
+    Args:
+        values: Estimates of d values, (..., d); every row of the last axis is one by itself.
+
     >>> norm_sub(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.8, 0.2, 0.0]
+    >>> norm_sub(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(6).tolist()
+    [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]
     """
     # f_v = max(f~_v + delta, 0),  delta = (1 - sum over D1 of f~) / |D1|
     #     wang2021thesis, sections 8.1.2, 8.1.3
     # D1 is the largest k of the sorted estimates whose last one stays positive. The shift by the
     # maximum moves delta only, and keeps precision.
-    below = values - values.max()
-    falling = np.sort(below)[::-1]
-    sums = np.cumsum(falling)
-    counts = np.arange(1, values.size + 1)
-    kept = int(np.count_nonzero(counts * falling + (1 - sums) > 0))
-    return np.asarray(np.maximum(below + (1 - sums[kept - 1]) / kept, 0.0))
+    below = values - values.max(axis=-1, keepdims=True)
+    falling = np.sort(below, axis=-1)[..., ::-1]
+    sums = np.cumsum(falling, axis=-1)
+    counts = np.arange(1, values.shape[-1] + 1)
+    kept = np.count_nonzero(counts * falling + (1 - sums) > 0, axis=-1, keepdims=True)  # |D1|
+    delta = (1 - np.take_along_axis(sums, kept - 1, axis=-1)) / kept  # (..., 1)
+    return np.asarray(np.maximum(below + delta, 0.0))
 
 
 def norm_cut(values: Floats) -> Floats:

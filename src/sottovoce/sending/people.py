@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.ground.files import PARQUET_ENDINGS
+from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
 
 if TYPE_CHECKING:
@@ -89,24 +89,12 @@ def _batch_seed(seed: int, number: int) -> int:
 
 def batches(path: Path, plan: Plan) -> Iterator[Any]:
     """Arrow tables of at most ``STREAM_BATCH`` rows, with the columns that the plan asks for."""
-    pa = imported("pyarrow")
-
     if not path.is_file():
         raise InvalidInput(f"people ({path}) must be a file that exists")
-    is_parquet = path.suffix.lower() in PARQUET_ENDINGS
-    read = _parquet if is_parquet else _csv
-    try:
+    read = _parquet if path.suffix.lower() in PARQUET_ENDINGS else _csv
+    with reading_table("people", path):
         for table in _rebatched(read(path, plan), STREAM_BATCH):
             yield _whole(path, table)
-    except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
-        if isinstance(wrong, OSError) and wrong.errno:
-            raise
-        kind = (
-            "a whole Parquet file"
-            if is_parquet
-            else "a CSV in UTF-8 with a header and rows of equal length"
-        )
-        raise InvalidInput(f"people ({path}) must be {kind}") from None
 
 
 def row_count(path: Path) -> int | None:

@@ -23,6 +23,7 @@ from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats, Method
 from sottovoce.questions.marginals.methods.views import unknown_variances
@@ -302,20 +303,6 @@ def along_rows(rows: Floats, shape: Sequence[int], matrices: Sequence[Floats]) -
         image = np.tensordot(matrix, table, axes=(1, 0))  # the first axis's image comes first
         table = np.moveaxis(image, 0, last)  # and goes behind the others, before the tables
     return np.moveaxis(table, -1, 0).reshape(len(rows), -1)
-
-
-def elementary(values: Sequence[Any], most: int) -> list[Any]:
-    """Elementary symmetric polynomials of orders 0 to ``most``.
-
-    >>> elementary([1, 2, 3], 2)
-    [1, 6, 11]
-    """
-    # e_{j+1}(v_1 .. v_i) = e_{j+1}(v_1 .. v_{i-1}) + v_i e_j(v_1 .. v_{i-1}), from the highest down
-    sums: list[Any] = [1] + [0] * most
-    for value in values:
-        for order in reversed(range(most)):
-            sums[order + 1] = sums[order + 1] + value * sums[order]
-    return sums
 
 
 def inverse_mean(expected: float) -> float:

@@ -37,6 +37,7 @@ import numpy as np
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.families import MOST_TICKETS, Block, Signs
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Floats, Method
 from sottovoce.questions.marginals.methods.coefficients import (
@@ -45,7 +46,6 @@ from sottovoce.questions.marginals.methods.coefficients import (
     along,
     counts,
     debias,
-    elementary,
     inverse_mean,
     orders,
     parts,

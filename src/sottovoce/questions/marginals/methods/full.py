@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sottovoce.ground.arguments import power_of_two, whole
+from sottovoce.ground.arguments import named_salt, power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT
 from sottovoce.oracles import PureOracle, oracle
@@ -252,7 +250,8 @@ class InputSketch(Full):
             SKETCH // 2,
         )
         hashes = power_of_two("hashes", options.get("hashes", SKETCH // width), 2, SKETCH // width)
-        salt = whole("salt", options.get("salt", _salt(work)), 0, LARGEST_SALT)
+        named = named_salt(work.names, work.sizes)
+        salt = whole("salt", options.get("salt", named), 0, LARGEST_SALT)
         return {"hashes": hashes, "width": width, "salt": str(salt)}
 
     def oracle(
@@ -278,12 +277,6 @@ def _all_cells(work: Workload) -> int:
 
 def _grouped(count: int) -> str:
     return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}"
-
-
-def _salt(work: Workload) -> int:
-    """A salt that the same attributes always get again."""
-    text = json.dumps([work.names, work.sizes], ensure_ascii=False)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 FULL: tuple[Method, ...] = (

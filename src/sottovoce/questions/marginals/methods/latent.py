@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.protocol.families import Block, Family
 from sottovoce.protocol.families.base import MAX_PLAN_COHORTS
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Method
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
@@ -20,7 +21,6 @@ from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import (
     SignSpace,
     attribute_weights,
-    elementary,
     moments,
     shared_out,
     sign_cohorts,
@@ -96,7 +96,7 @@ def _can_be_named(work: Workload, shares: Shares) -> bool:
     """Whether a report can name the cohorts of these shapes."""
     # a cohort is a choice of one sign of each of ``order`` attributes, which have H - 1 signs each
     signs = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
-    cohorts = sum(elementary(signs, order) for _, order in shares)
+    cohorts = sum(elementary(signs, order)[-1] for _, order in shares)
     return cohorts < MAX_PLAN_COHORTS
 
 

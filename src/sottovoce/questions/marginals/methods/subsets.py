@@ -190,7 +190,7 @@ class SubsetsFit(Fit):
         axes = [tuple(places.index(place) for place in piece) for piece in pieces]
         rows = len(tables[0])
         rounds = min(max(MAX_FIT_CELLS // (cells * len(pieces) * rows), 2), FIT_ROUNDS)
-        nearest = [np.stack([norm_sub(row) for row in table]) for table in tables]
+        nearest = [norm_sub(table) for table in tables]
         return proportional_fits(shape, axes, nearest, rounds=rounds).reshape(rows, cells)
 
     def _reconstruction(self, places: Places) -> Floats:

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle
-from sottovoce.postprocessing.consistency import Overlap, norm_subs
+from sottovoce.postprocessing.consistency import Overlap
 from sottovoce.postprocessing.maximum_entropy import fit_cells, proportional_fits
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Encoding
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
@@ -217,7 +218,7 @@ class Reconstruction:
     def known(self, places: Places) -> Floats:
         """A table that lies in a view, made non-negative."""
         if places not in self._known:
-            self._known[places] = norm_subs(self.overlap.table(self.coefficients, places))
+            self._known[places] = norm_sub(self.overlap.table(self.coefficients, places))
         return self._known[places]
 
     def parts(self, places: Places) -> list[Places]:
@@ -538,7 +539,7 @@ def _projected(shape: tuple[int, ...], noise: float) -> float:
         truth = (truth[:, :, None] * law[:, None, :]).reshape(TRIALS, -1)
     errors = draws.normal(0, np.sqrt(noise / max(truth.shape[1] - 1, 1)), truth.shape)
     errors -= errors.mean(1, keepdims=True)
-    return float(((norm_subs(truth + errors) - truth) ** 2).sum(1).mean())
+    return float(((norm_sub(truth + errors) - truth) ** 2).sum(1).mean())
 
 
 def _spelled(places: Places, groups: Mapping[int, Places] | None) -> Places:
