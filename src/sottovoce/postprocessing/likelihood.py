@@ -72,9 +72,9 @@ def maximum_likelihood(table: Table) -> Floats:
     #   p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q / (p - q)
     law = _law(table, "direct")
     level = law.q / (law.p - law.q)
-    falling = np.sort(law.support)[::-1]
+    falling = np.sort(law.support)[::-1]  # T_1 >= T_2 >= ...
     sums = np.cumsum(falling)
-    counts = np.arange(1, falling.size + 1)
+    counts = np.arange(1, falling.size + 1)  # k
     # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q));
     # k is the largest with p_k > 0
     lambdas = sums / (1 + counts * level)
@@ -100,18 +100,18 @@ def expectation_maximization(
     if iterations < 1:
         raise InvalidInput(f"iterations ({iterations}) must be at least 1")
     law = _law(table, "direct")
-    heard = law.support / table.people
+    heard = law.support / table.people  # T_y/n
     gap = law.p - law.q
-    shares = np.full(heard.size, 1 / heard.size)
+    shares = np.full(heard.size, 1 / heard.size)  # f
     for _ in range(iterations):
         # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,
         #   where P(y|j) = q + (p - q) [y = j] and m = q + (p - q) f:
         # f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
-        ratios = heard / (law.q + gap * shares)
+        ratios = heard / (law.q + gap * shares)  # (T_y/n)/m_y
         moved = shares * (gap * ratios + law.q * ratios.sum())
-        still = float(np.abs(moved - shares).max()) < tolerance
+        largest_move = float(np.abs(moved - shares).max())
         shares = moved
-        if still:
+        if largest_move < tolerance:
             break
     return shares
 
@@ -135,7 +135,8 @@ def composite_likelihood(table: Table) -> Floats:
     heard = law.support / table.people
 
     def shares(multiplier: float) -> Floats:
-        return np.maximum((_chances(heard, multiplier) - law.q) / (law.p - law.q), 0.0)
+        chances = _chances(heard, multiplier)  # m_j
+        return np.maximum((chances - law.q) / (law.p - law.q), 0.0)
 
     def excess(multiplier: float) -> float:
         return float(shares(multiplier).sum()) - 1
@@ -161,7 +162,9 @@ def _chances(heard: Floats, multiplier: float) -> Floats:
     else:
         root = np.sqrt(half**2 - 4 * multiplier * heard)
     # two forms of the one solution, each where nothing cancels
-    return np.asarray(2 * heard / (half + root) if half > 0 else (half - root) / (2 * multiplier))
+    if half > 0:
+        return np.asarray(2 * heard / (half + root))
+    return np.asarray((half - root) / (2 * multiplier))
 
 
 def is_complete(table: Table, encoding: str) -> bool:

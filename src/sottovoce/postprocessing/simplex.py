@@ -31,7 +31,9 @@ def norm_mul(values: Floats) -> Floats:
     # f_v = max(gamma f~_v, 0),  sum f_v = 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
-    return positive / total if total > 0 else np.full(values.size, 1 / values.size)
+    if total > 0:
+        return positive / total
+    return np.full(values.size, 1 / values.size)
 
 
 def norm_sub(values: Floats) -> Floats:
@@ -72,6 +74,7 @@ def norm_cut(values: Floats) -> Floats:
     if positive.sum() <= 1 + SUM_ROUNDING:
         return positive
     falling = np.sort(positive)[::-1]
-    fitting = np.searchsorted(np.cumsum(falling), 1 + SUM_ROUNDING, side="right")
+    sums = np.cumsum(falling)
+    fitting = np.searchsorted(sums, 1 + SUM_ROUNDING, side="right")  # so many fit
     # equal estimates stay or go together, so all that equal the first one too many go
     return np.where(positive > falling[fitting], positive, 0.0)
