@@ -151,7 +151,10 @@ class _Connection(asyncio.Protocol):
 
 def post(body: bytes, kind: str) -> bytes:
     """A whole request."""
-    head = f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        "POST /v1/reports HTTP/1.1\r\nHost: x\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 

@@ -17,7 +17,8 @@ def add_data_option(parser: argparse.ArgumentParser) -> None:
         "--data",
         metavar="FOLDER",
         default=os.environ.get(VARIABLE),
-        help=f"the folder of public tables, by default ${VARIABLE}; docs/data.md says where they come from",
+        help=f"the folder of public tables, by default ${VARIABLE}; "
+        "docs/data.md says where they come from",
     )
 
 

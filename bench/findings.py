@@ -21,7 +21,7 @@ from sottovoce.measure.populations import read_population
 
 SIX = ("inp-ht", "inp-ps", "inp-rr", "marg-ht", "marg-ps", "marg-rr")
 PEOPLE, RUNS = 1 << 18, 5
-# people, attributes, k, epsilon, and how many tables the paper's EM left where they started, of all
+# people, attributes, k, epsilon; tables the paper's EM left where they started, of all
 #     table 3
 FAILURES = (
     (1 << 16, 8, 1, 0.2, "3/8"),

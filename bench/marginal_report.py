@@ -86,8 +86,7 @@ def ratio_of(one: Any, other: Any) -> tuple[float, float]:
     ratio = float(one.mean() / other.mean())
     if len(one) < 2:
         return ratio, inf
-    # Var[a/b] is about the mean of (a_i - r b_i)^2 over (R - 1) b^2: the usual estimate for a ratio
-    # of means
+    # Var[a/b] is about the mean of (a_i - r b_i)^2 over (R - 1) b^2, as usual for a ratio
     left = one - ratio * other
     return ratio, float(sqrt((left @ left) / (len(one) * (len(one) - 1))) / other.mean())
 
@@ -149,9 +148,8 @@ def sentences(lines: Sequence[Line], ours: str, base: str) -> list[str]:
             if judged != points
             else "No point lies"
         )
-        out.append(
-            f"{which} above {ALLOWED} by more than twice the ratio's standard error. The highest:"
-        )
+        out.append(f"{which} above {ALLOWED} by more than twice the ratio's standard error.")
+        out.append("The highest:")
         out += ["", *(f"- {point}" for point in sorted(points, key=lambda each: -each.ratio)[:5])]
     return [
         *out,
@@ -289,7 +287,7 @@ def _seconds(lines: Sequence[Line]) -> list[str]:
         "Seconds to plan, simulate, aggregate, estimate and answer, on one core of a machine that "
         "did other work too"
     )
-    return [f"{about}. {'; '.join(out)}.", ""]
+    return [f"{about}.", f"{'; '.join(out)}.", ""]
 
 
 def _power(n: int) -> str:

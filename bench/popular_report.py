@@ -69,7 +69,7 @@ def _values(lines: Sequence[Line]) -> list[str]:
         if line["source"] in MAIN and line["method"] in BEST
     ]
     epsilons = _epsilons(own)
-    out = [_sums(own), ""]
+    out = [*_sums(own), ""]
     header = " | ".join(f"eps {epsilon:g}" for epsilon in epsilons)
     out += [
         "Found of the top 16 / of the top 32; in brackets the mean squared error of the found "
@@ -90,7 +90,7 @@ def _values(lines: Sequence[Line]) -> list[str]:
     return [*out, ""]
 
 
-def _sums(own: Sequence[Line]) -> str:
+def _sums(own: Sequence[Line]) -> list[str]:
     """How many values windows found in all, beside the others."""
     told = []
     for source in MAIN:
@@ -106,7 +106,7 @@ def _sums(own: Sequence[Line]) -> str:
             f"{sums['windows'] / sums['pem']:.2f} times `pem`'s, the error of the found "
             f"{ratios:.1f} times lower"
         )
-    return f"`windows`, summed over epsilon and top. {'; '.join(told)}."
+    return ["`windows`, summed over epsilon and top.", f"{'; '.join(told)}."]
 
 
 def _error_ratios(own: Sequence[Line]) -> float:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 import sottovoce as sv
 from sottovoce.questions.marginals.estimate import _Singles
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit
+from sottovoce.questions.marginals.method import Fit
 from sottovoce.questions.marginals.workload import Places, Workload
+from sottovoce.results.estimate import CLOSED_FORM
 
 Floats = NDArray[np.float64]
 

@@ -104,11 +104,13 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Schema", "Boolean", "Categorical", "Ordinal", "Integer", "Text", "Items", "FixedPoint",
     "Frequencies", "Marginals", "HeavyHitters", "TopItems", "TopItemsets",
     "plan", "next_plan", "Plan", "Guarantee", "oracle",
-    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports", "CheckedReports",
-    "Aggregate", "Estimate", "MarginalEstimate", "Findings", "Table", "postprocess", "choose_postprocess",
+    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
+    "CheckedReports",
+    "Aggregate", "Estimate", "MarginalEstimate", "Findings", "Table", "postprocess",
+    "choose_postprocess",
     "associate", "dependency_tree", "synthesize", "rules",
-    "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable", "NotInThisRound",
-    "BadAssignment", "BudgetExceeded",
+    "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",
+    "NotInThisRound", "BadAssignment", "BudgetExceeded",
     "InvalidValueWarning", "PrivacyWarning",
 ]  # fmt: skip
 

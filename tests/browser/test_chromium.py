@@ -83,12 +83,15 @@ def test_every_vector_gives_the_same_bytes(page: Any) -> None:
     wrong = run(
         page,
         """
-        const { mismatches, hashMismatches, spellingMismatches } = await import('/clients/js/tests/check.js');
+        const check = await import('/clients/js/tests/check.js');
         const vectors = await (await fetch('/tests/vectors/v1.json')).json();
         const hashes = await import('/clients/js/src/hashes.js');
         const attributes = await import('/clients/js/src/attributes.js');
-        const others = [...hashMismatches(hashes, vectors), ...spellingMismatches(attributes, vectors)];
-        return [vectors.plans.length, await mismatches(sottovoce, vectors), others];
+        const others = [
+          ...check.hashMismatches(hashes, vectors),
+          ...check.spellingMismatches(attributes, vectors),
+        ];
+        return [vectors.plans.length, await check.mismatches(sottovoce, vectors), others];
         """,
     )
     assert wrong == [len(PLANS), [], []]
@@ -101,7 +104,9 @@ def test_coins_come_from_webcrypto(page: Any) -> None:
         """
         const plan = await sottovoce.Plan.parse(given);
         const reports = [];
-        for (let i = 0; i < 5; i++) reports.push(await new sottovoce.Client(plan).report({ n: 1234 }));
+        for (let i = 0; i < 5; i++) {
+          reports.push(await new sottovoce.Client(plan).report({ n: 1234 }));
+        }
         return [window.drawn, reports.map((report) => report.json.payload)];
         """,
         PLANS["oue of 2000"]["plan"],
@@ -204,7 +209,8 @@ def test_a_whole_visit_sends_nothing_but_the_report(context: Any, site: Site) ->
     visit = """
         const plan = await sottovoce.Plan.fetch(given.url, { id: given.id });
         const assignment = () => sottovoce.Assignment.fetch(given.url, plan);
-        const client = new sottovoce.Client(plan, { memory: new sottovoce.BrowserMemory(), assignment });
+        const memory = new sottovoce.BrowserMemory();
+        const client = new sottovoce.Client(plan, { memory, assignment });
         return await sottovoce.send(await client.report({ x: given.x }), given.url);
     """
     for value in ("a", "f"):

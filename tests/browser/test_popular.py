@@ -34,7 +34,8 @@ CHECK = """
 import { readFileSync } from "node:fs";
 import * as sottovoce from "./src/index.js";
 import { mismatches } from "./tests/check.js";
-console.log(JSON.stringify(await mismatches(sottovoce, JSON.parse(readFileSync(process.argv[1], "utf8")))));
+const vectors = JSON.parse(readFileSync(process.argv[1], "utf8"));
+console.log(JSON.stringify(await mismatches(sottovoce, vectors)));
 """
 
 

@@ -11,7 +11,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure import advise
-from sottovoce.measure.advice import LEAST_EPSILON, LEAST_PEOPLE, Answer, predicted
+from sottovoce.measure.advice import LEAST_EPSILON, MIN_ADVISED_PEOPLE, Answer, predicted
 from tests.cli.helpers import Command, refused
 
 SCHEMA = sv.Schema(x=sv.Boolean(), y=sv.Categorical(range(20)), z=sv.Boolean())
@@ -88,7 +88,7 @@ def test_a_goal_that_any_survey_meets() -> None:
     advice = advise(SCHEMA, sv.Frequencies("x"), epsilon="3", people=10**8, error=0.4)
     assert (advice.epsilon_needed.needed, advice.people_needed.needed) == (
         float(LEAST_EPSILON),
-        LEAST_PEOPLE,
+        MIN_ADVISED_PEOPLE,
     )
     assert "or even less" in str(advice)
 

@@ -79,7 +79,7 @@ def test_backup_and_restore_say_what_is_damaged_and_what_is_left(
         "rebuild`\n" + aside
     )
     assert good(sottovoce("restore", file, other)) == said
-    monkeypatch.setattr("sottovoce.store.sqlite.PATIENCE", 0.01)
+    monkeypatch.setattr("sottovoce.store.sqlite_file.LOCK_PATIENCE", 0.01)
     with closing(sqlite3.connect(tmp_path / "other.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM parts").fetchone()

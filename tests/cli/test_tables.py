@@ -196,7 +196,7 @@ def test_a_failed_audit_is_exit_code_one(
         def to_json(self) -> dict[str, Any]:
             return {"passed": self.passed}
 
-    stub = SimpleNamespace(DRAWS=10, audit=lambda oracle, draws, progress: Verdict(False))
+    stub = SimpleNamespace(AUDIT_DRAWS=10, audit=lambda oracle, draws, progress: Verdict(False))
     monkeypatch.setattr("sottovoce.audit", stub, raising=False)
     outcome = sottovoce("audit", "--oracle", "grr", "--size", 4, "--epsilon", 1, "--json")
     assert outcome.code == 1

@@ -190,7 +190,10 @@ def caddy(folder: Path, upstream: int, store: str) -> Iterator[Site]:
         assert old in text
         text = text.replace(old, new)
     ports = f"http_port {http}\n\thttps_port {https}"
-    own = f"\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\t{ports}\n\tstorage file_system {folder}/own\n"
+    own = (
+        f"\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\t{ports}\n"
+        f"\tstorage file_system {folder}/own\n"
+    )
     (folder / "Caddyfile").write_text(text.replace("# own\n", own))
     homes = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     command = [CADDY, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]

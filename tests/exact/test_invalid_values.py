@@ -62,8 +62,8 @@ SPELLINGS = _asks(
 )
 MEMBERS = _asks(Padded("basket", 3, None, 2), Held("basket", 3, None, 2))
 VALID: dict[str, Sequence[Any]] = {
-    "x": ("a", "c"), "named": ("a", "other"), "yes": (True, False), "number": (0, 7), "letter": ("", "c"),
-    "basket": ([], ["milk"], ["milk", "bread", "tea"]),
+    "x": ("a", "c"), "named": ("a", "other"), "yes": (True, False), "number": (0, 7),
+    "letter": ("", "c"), "basket": ([], ["milk"], ["milk", "bread", "tea"]),
 }  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_best_theta_lies_between_a_half_and_one_and_beats_theta_one() -> None:
 
 def test_cells_saturate_alike_whoever_holds_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a low limit it is visible: the value's own cell goes no higher than the others."""
-    monkeypatch.setattr("sottovoce.oracles.histogram.MOST", 1000)
+    monkeypatch.setattr("sottovoce.oracles.histogram.MAX_NOISY_CELL", 1000)
     oracle = sv.oracle("she", size=2, epsilon=0.5)
     entropy = Seeded(1)
     cells = np.array([oracle.randomize(0, entropy) for _ in range(300)])

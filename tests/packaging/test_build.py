@@ -112,8 +112,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "import sysconfig; print(sysconfig.get_path('purelib'))",
         cwd=folder,
     ).strip()
-    run(sys.executable, "-m", "pip", "--python", scripts / "python", "install", "--quiet", "--no-deps", "--no-index",
-        wheel, cwd=folder)  # fmt: skip
+    pip = (sys.executable, "-m", "pip", "--python", scripts / "python")
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
     libraries = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     Path(place, "libraries.pth").write_text("\n".join(dict.fromkeys(libraries)) + "\n")
     home = run(

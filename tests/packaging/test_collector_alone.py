@@ -46,8 +46,8 @@ ASSIGNED = sv.plan(
 PEOPLE = 20
 LIGHT = without("analysis", "studio", "postgres")
 
-# Reads the plans of a collector and lets people answer each: in an interpreter without the analysis
-# libraries.
+# Reads the plans of a collector and lets people answer each:
+# in an interpreter without the analysis libraries.
 DEVICES = """
 import json, sys, urllib.request
 import sottovoce as sv

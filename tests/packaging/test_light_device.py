@@ -1,4 +1,4 @@
-"""What a device loads: a script that reads a plan and answers it needs numpy, and a part of this package."""
+"""What a device loads: reading a plan and answering it need numpy, and a part of this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ import sottovoce as sv
 
 plan = sv.Plan.from_json(sys.stdin.read())
 report = sv.Client(plan).report({"smoker": True, "drinks": "daily", "age": 41})
-peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024  # of this program alone
+status = Path("/proc/self/status").read_text()  # of this program alone
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024
 print(json.dumps({"bytes": report.to_bytes().hex(), "modules": sorted(sys.modules), "peak": peak}))
 """
 SCHEMA = sv.Schema(

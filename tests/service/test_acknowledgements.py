@@ -133,7 +133,7 @@ def test_a_portal_that_answers_for_an_assignment_is_one_clear_error() -> None:
 
 def test_a_portal_acknowledges_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it was sent goes to the collector, under the same ids, when that answers again."""
-    monkeypatch.setattr("sottovoce.device.sender.PATIENCE", 0)
+    monkeypatch.setattr("sottovoce.device.sender.RETRY_PATIENCE", 0)
     people = write_csv(tmp_path / "people.csv", colour=["red", "green"] * 10)
 
     def send(url: str, is_moved: bool = False) -> int:

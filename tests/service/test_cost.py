@@ -26,14 +26,14 @@ TEXTS = re.compile(r"\btext\b")
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every statement that a store is asked from now on."""
     statements: list[str] = []
-    connect = sqlite._connect
+    connect = sqlite.connect
 
     def traced(path: Path, *settings: str) -> sqlite3.Connection:
         db = connect(path, *settings)
         db.set_trace_callback(statements.append)
         return db
 
-    monkeypatch.setattr(sqlite, "_connect", traced)
+    monkeypatch.setattr(sqlite, "connect", traced)
     return statements
 
 

@@ -1,4 +1,4 @@
-"""What a killed collector leaves behind is gone after the next start, and what a living one has stays."""
+"""What a killed collector leaves is gone after the next start; what a living one has stays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.service import analyst_routes
-from sottovoce.service.temporary_folders import LOCK, WorkFolder, remove_leftovers
+from sottovoce.service.temporary_folders import LOCK_FILE, WorkFolder, remove_leftovers
 from sottovoce.store import open_store
 from tests.service.collector import PLAN, collecting, device
 from tests.store.crowds import ids
@@ -29,7 +29,8 @@ if __name__ == "__main__":
         (entry,) = store.entries()
         made = EstimateCache(store.address, 1.0)
         print(made.fresh(entry.plan, 50, store.kept(entry.plan).version, 1800).file, flush=True)
-        os.killpg(0, signal.SIGKILL)  # with the processes beside it, as systemd and container engines do
+        # with the processes beside it, as systemd and container engines do
+        os.killpg(0, signal.SIGKILL)
 """
 
 
@@ -87,18 +88,18 @@ def test_what_is_no_leftover_stays(
     (temporary / "sottovoce-file").write_bytes(b"x")
     other = tmp_path / "other"
     other.mkdir()
-    (other / LOCK).touch()
+    (other / LOCK_FILE).touch()
     (temporary / "sottovoce-link").symlink_to(other)
     (temporary / "sottovoce-lock-elsewhere").mkdir()
-    (temporary / "sottovoce-lock-elsewhere" / LOCK).symlink_to(other / LOCK)
+    (temporary / "sottovoce-lock-elsewhere" / LOCK_FILE).symlink_to(other / LOCK_FILE)
     (temporary / "another").mkdir()
-    (temporary / "another" / LOCK).touch()
+    (temporary / "another" / LOCK_FILE).touch()
     before = sorted(temporary.rglob("*"))
     assert remove_leftovers() == 0
     assert sorted(temporary.rglob("*")) == before
     left = temporary / "sottovoce-left"
     left.mkdir()
-    (left / LOCK).touch()
+    (left / LOCK_FILE).touch()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # of another account
     assert remove_leftovers() == 0
     monkeypatch.undo()
@@ -129,7 +130,7 @@ def test_an_export_lies_where_a_killed_collectors_files_are_removed(
             == f'attachment; filename="{PLAN.id[:16]}.parquet"'
         )
         (folder,) = temporary.iterdir()
-        assert (folder / LOCK).exists()
+        assert (folder / LOCK_FILE).exists()
         assert written[0].parent == folder
         assert not written[0].exists()
     assert not list(temporary.iterdir())

@@ -376,7 +376,8 @@ def test_a_body_that_nobody_reads_has_a_size(collector: Collector, line: str) ->
 def test_a_body_in_pieces_that_nobody_reads_has_a_size(collector: Collector, line: str) -> None:
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:
         endless.sendall(
-            f"{line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{1 << 40:x}\r\n".encode()
+            f"{line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+            + f"{1 << 40:x}\r\n".encode()
         )
         assert ends(endless)
 
@@ -445,11 +446,10 @@ def test_a_small_body_that_nobody_needs_costs_no_connection(collector: Collector
 def test_a_body_that_is_too_large_is_refused_in_words(collector: Collector) -> None:
     """Its sender, who reads nothing before all of it is sent, gets the answer, and may go on."""
     body = bytes(7 * MIB)
+    head = f"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as kept:
         for _ in range(2):
-            kept.sendall(
-                f"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-            )
+            kept.sendall(head)
             kept.sendall(body)
             assert kept.recv(65536).startswith(b"HTTP/1.1 413 ")
 
@@ -459,6 +459,8 @@ def test_who_was_not_told_to_send_a_body_is_not_waited_for(collector: Collector)
     next.
     """
     with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as asking:
-        head = b"DELETE /v1/reports HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
-        asking.sendall(head)
+        asking.sendall(
+            b"DELETE /v1/reports HTTP/1.1\r\nHost: x\r\n"
+            b"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+        )
         assert answered(asking).startswith(b"HTTP/1.1 405 ")

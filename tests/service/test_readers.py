@@ -212,7 +212,10 @@ def test_a_body_is_let_go_of_before_the_answer_is_read() -> None:
 
 # -- trailers
 
-HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100.7\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = (
+    b"POST / HTTP/1.1\r\nHost: x\r\n"
+    b"X-Forwarded-For: 198.51.100.7\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 CHUNKED = HEAD + b"2\r\n{}\r\n0\r\n"
 
 

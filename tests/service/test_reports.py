@@ -155,7 +155,8 @@ def test_bodies_have_a_size_and_a_time(tmp_path: Path) -> None:
         assert collector.post(large).problem == "body-too-large"
         with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as slow:
             slow.sendall(
-                b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+                b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
             )
             assert b"body-too-slow" in _all(slow)
         with socket.create_connection(("127.0.0.1", collector.port), timeout=HANG) as endless:

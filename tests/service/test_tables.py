@@ -17,9 +17,14 @@ import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service import kept, table_routes
 from sottovoce.service.concurrency import Turns
-from sottovoce.service.estimate_cache import LONGEST_ANSWER, TOO_LONG, EstimateCache, Snapshot
-from sottovoce.service.kept import LATE_SECONDS, MOST_KEPT, KeptAnswers
-from sottovoce.service.limits import MOST_TABLE_CELLS, check_table
+from sottovoce.service.estimate_cache import (
+    ANSWER_TOO_LONG,
+    LONGEST_ANSWER,
+    EstimateCache,
+    Snapshot,
+)
+from sottovoce.service.kept import LATE_SECONDS, MAX_KEPT_ANSWERS, KeptAnswers
+from sottovoce.service.limits import MAX_SURVEY_TABLE_CELLS, check_table
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
 from sottovoce.service.streams import Download, file_stream
@@ -48,7 +53,7 @@ def test_a_table_beyond_what_its_plan_asks_has_few_cells() -> None:
     check_table(plan, ["a", "b"], 1 << 16, 1 << 20)  # which the plan itself asks for
     check_table(plan, ["a"], 10, 1000)
     check_table(other, ["c", "a"], 10, 2000)
-    check_table(MANY, NAMES[:16], MOST_TABLE_CELLS, 1 << 20)
+    check_table(MANY, NAMES[:16], MAX_SURVEY_TABLE_CELLS, 1 << 20)
     check_table(plan, ["unknown"], 10, 10)  # which others say
     check_table(plan, [], 10, 10)
     for asked, names, cells in (
@@ -60,7 +65,7 @@ def test_a_table_beyond_what_its_plan_asks_has_few_cells() -> None:
     ):
         most_values = 1 << 20 if asked is not plan or len(names) == 3 else 999
         with pytest.raises(InvalidInput, match=f"would have {cells} cells.*fewer attributes"):
-            check_table(asked, names, MOST_TABLE_CELLS, most_values)
+            check_table(asked, names, MAX_SURVEY_TABLE_CELLS, most_values)
 
 
 @pytest.mark.parametrize("more", ["", "&limit=1", "&format=csv"])
@@ -84,7 +89,7 @@ def test_large_tables_are_refused_before_anything_is_asked_for(
 
 
 def test_work_that_takes_too_long_is_ended_and_others_go_on() -> None:
-    workers = TimedWorkers(2, 0.3, TOO_LONG, "test")
+    workers = TimedWorkers(2, 0.3, ANSWER_TOO_LONG, "test")
     try:
         for future in [workers.submit(never) for _ in range(3)]:
             with pytest.raises(Problem, match="fewer attributes"):
@@ -96,7 +101,7 @@ def test_work_that_takes_too_long_is_ended_and_others_go_on() -> None:
 
 
 def test_one_process_serves_as_long_as_one_is_enough() -> None:
-    workers = TimedWorkers(2, HANG, TOO_LONG, "test")
+    workers = TimedWorkers(2, HANG, ANSWER_TOO_LONG, "test")
     try:
         for _ in range(3):
             assert workers.submit(sum, [1, 2]).result(HANG) == 3
@@ -132,8 +137,8 @@ def test_answers_have_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             return answer
 
         # at the first time, unless the machine is very busy
-        until(lambda: ask().json["detail"] == TOO_LONG)
-        assert ask().json["detail"] == TOO_LONG
+        until(lambda: ask().json["detail"] == ANSWER_TOO_LONG)
+        assert ask().json["detail"] == ANSWER_TOO_LONG
         assert len(started) == 1
 
 
@@ -177,7 +182,7 @@ def test_what_takes_too_long_is_known_for_a_while(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     answers = KeptAnswers()
     late = answers.ask("a", Future)
-    late.set_exception(Problem("busy", TOO_LONG))
+    late.set_exception(Problem("busy", ANSWER_TOO_LONG))
     now[0] += LATE_SECONDS
     assert answers.ask("a", Future) is late
     now[0] += 1
@@ -192,9 +197,9 @@ def test_so_many_answers_are_kept_and_no_more(monkeypatch: pytest.MonkeyPatch) -
         future.set_result(bytes(size))
         return future
 
-    futures = [answers.ask(number, lambda: done(1)) for number in range(MOST_KEPT + 1)]
-    assert len(answers._done) == MOST_KEPT
-    assert answers.ask(MOST_KEPT, lambda: done(1)) is futures[-1]
+    futures = [answers.ask(number, lambda: done(1)) for number in range(MAX_KEPT_ANSWERS + 1)]
+    assert len(answers._done) == MAX_KEPT_ANSWERS
+    assert answers.ask(MAX_KEPT_ANSWERS, lambda: done(1)) is futures[-1]
     monkeypatch.setattr(kept, "MOST_KEPT_BYTES", 10)
     large = answers.ask("large", lambda: done(11))
     assert list(answers._done) == ["large"]  # the last one always

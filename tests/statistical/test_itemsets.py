@@ -77,7 +77,8 @@ def runs(
 
 DELTA = "1/5000"  # below one in all people, and hashed values of ten may be alike for eight of them
 LAWS = [
-    ("grr", 4, None), ("olh", 4, None), ("olh-seeded", 4, None), ("olh-seeded", 10, DELTA), ("olh-sets", 4, None),
+    ("grr", 4, None), ("olh", 4, None), ("olh-seeded", 4, None), ("olh-seeded", 10, DELTA),
+    ("olh-sets", 4, None),
 ]  # fmt: skip
 
 

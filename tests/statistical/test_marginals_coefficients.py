@@ -16,6 +16,7 @@ from scipy.stats import chi2
 import sottovoce as sv
 from sottovoce.protocol.families import Signs
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.marginals.methods.allotment import Allotment
 from sottovoce.questions.marginals.methods.coefficients import (
     Coefficients,
     HadamardFit,
@@ -25,7 +26,6 @@ from sottovoce.questions.marginals.methods.coefficients import (
     inverse_mean,
 )
 from sottovoce.questions.marginals.methods.efron_stein import (
-    Allotment,
     EfronStein,
     EfronSteinFit,
     people_shares,

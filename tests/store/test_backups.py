@@ -418,7 +418,7 @@ def test_a_digest_is_of_kinds_lengths_and_bytes_alone() -> None:
 def test_whoever_restores_is_told_that_bytes_are_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sottovoce.store.sqlite.PATIENCE", 0.01)
+    monkeypatch.setattr("sottovoce.store.sqlite_file.LOCK_PATIENCE", 0.01)
     with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
         store.add_plan(plan())
         store.append(plan(), ids(50), reports(50))

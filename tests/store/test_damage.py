@@ -15,7 +15,7 @@ import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput, StoreError
 from sottovoce.protocol.report_files import stream
 from sottovoce.protocol.reports import Reports
-from sottovoce.store import Outcome, export, id_index, open_store, sqlite
+from sottovoce.store import Outcome, export, id_index, open_store, sqlite_file
 from sottovoce.store.checksums import checksums
 from tests.store.crowds import ids, marginals, plan, reports
 from tests.store.damage import damage, path_of
@@ -210,6 +210,7 @@ def test_an_older_store_is_one_clear_error(url: str) -> None:
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("UPDATE sottovoce_settings SET value = '1' WHERE name = 'version'")
     with pytest.raises(
-        InvalidInput, match=f"has version 1; this sottovoce reads version {sqlite.VERSION}"
+        InvalidInput,
+        match=f"has version 1; this sottovoce reads version {sqlite_file.STORE_VERSION}",
     ):
         open_store(url)

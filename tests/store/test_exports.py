@@ -20,7 +20,7 @@ from tests.store.crowds import ids, marginals, plan, reports
 @pytest.fixture
 def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(exports, "PARTITION", 250)
-    monkeypatch.setattr(exports, "BATCH", 100)
+    monkeypatch.setattr(exports, "STREAM_BATCH", 100)
     for of in (marginals(), plan()):
         store.add_plan(of)
         for seed in range(7):

@@ -15,7 +15,7 @@ import pytest
 from sottovoce.ground.errors import InvalidInput, StoreError, StoreFull
 from sottovoce.store import Outcome, open_store
 from sottovoce.store.checksums import checksum_of
-from sottovoce.store.postgres import ALIVE, LOCK, PostgresStore
+from sottovoce.store.postgres import ADVISORY_LOCK, ALIVE, PostgresStore
 from tests.postgres import Cluster
 from tests.store.child import PARTS, ROWS
 from tests.store.crowds import ids, plan, reports
@@ -44,7 +44,8 @@ def test_a_writer_waits_for_the_one_that_drew_its_numbers_before(cluster_url: st
     there.
     """
     slow = """INSERT INTO sottovoce_reports (plan, id, cohort, payload, checksum)
-        SELECT number, 'ffffffff-0000-0000-0000-000000000000', 0, '\\x00', %s FROM sottovoce_plans"""
+        SELECT number, 'ffffffff-0000-0000-0000-000000000000', 0, '\\x00', %s
+        FROM sottovoce_plans"""
     check = checksum_of(plan().id, bytes.fromhex("ffffffff") + bytes(12), 0, b"\0")
     with (
         open_store(cluster_url) as store,
@@ -52,7 +53,7 @@ def test_a_writer_waits_for_the_one_that_drew_its_numbers_before(cluster_url: st
         ThreadPoolExecutor(1) as thread,
     ):
         store.add_plan(plan())
-        other.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
         other.execute(slow, (check,))
         waiting = thread.submit(store.append, plan(), ids(3), reports(3))
         time.sleep(0.3)

@@ -101,7 +101,7 @@ def test_nothing_of_it_is_left_in_the_files(tmp_path: Path) -> None:
 def test_while_somebody_reads_the_answer_says_that_bytes_are_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sottovoce.store.sqlite.PATIENCE", 0.01)
+    monkeypatch.setattr("sottovoce.store.sqlite_file.LOCK_PATIENCE", 0.01)
     url = f"sqlite:///{tmp_path}/survey.db"
     with open_store(url) as store:
         store.add_plan(plan())

@@ -148,7 +148,7 @@ def test_an_id_is_found_however_old_it_is(path: Path, monkeypatch: pytest.Monkey
     memory.
     """
     monkeypatch.setattr(id_index, "RUN", 20)
-    monkeypatch.setattr(id_index, "MOST", 3)
+    monkeypatch.setattr(id_index, "MAX_FILTERS", 3)
     url = f"sqlite:///{path}"
     with open_store(url) as store:
         store.add_plan(plan())

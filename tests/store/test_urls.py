@@ -27,8 +27,9 @@ def test_sqlite_addresses(url: str, path: str, pages: int | None) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "", "survey.db", "sqlite:", "sqlite://", "sqlite:///", "sqlite://survey.db", "sqlite:///folder/", "sqlite:///a%00b",
-        "sqlite:///:memory:", "mysql://ann:hunter2@host/survey", "SQLITE:///x.db", "file:///x.db", None, 3,
+        "", "survey.db", "sqlite:", "sqlite://", "sqlite:///", "sqlite://survey.db",
+        "sqlite:///folder/", "sqlite:///a%00b", "sqlite:///:memory:",
+        "mysql://ann:hunter2@host/survey", "SQLITE:///x.db", "file:///x.db", None, 3,
     ],
 )  # fmt: skip
 def test_other_addresses_are_refused_without_quoting_them(url: str) -> None:

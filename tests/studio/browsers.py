@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.waiting import HANG
 
-# Coins from a tape, and a clock that stands still, so that two visits differ by their answers
-# alone.
+# Coins from a tape, and a clock that stands still: two visits differ by their answers alone.
 FIXED = """
     const tape = Uint8Array.from("%s".match(/../g), (pair) => parseInt(pair, 16));
     let place = 0;
@@ -93,10 +92,13 @@ RULES = """() => {
   const wrong = [];
   const seen = (each) => each.checkVisibility();
   for (const each of document.querySelectorAll("input:not([type=hidden]), select, textarea")) {
-    const named = each.labels?.length || each.getAttribute("aria-label") || each.getAttribute("aria-labelledby");
+    const called = each.getAttribute("aria-label") || each.getAttribute("aria-labelledby");
+    const named = each.labels?.length || called;
     if (!named) wrong.push(`no label: ${each.outerHTML}`);
   }
-  for (const each of document.querySelectorAll("img:not([alt])")) wrong.push(`no alt: ${each.outerHTML}`);
+  for (const each of document.querySelectorAll("img:not([alt])")) {
+    wrong.push(`no alt: ${each.outerHTML}`);
+  }
   for (const each of document.querySelectorAll("button, a, summary")) {
     const words = each.textContent.trim() || each.getAttribute("aria-label");
     if (seen(each) && !words) wrong.push(`no words: ${each.outerHTML}`);
@@ -105,15 +107,20 @@ RULES = """() => {
     if (!svg.closest("[role=img][aria-label]")) wrong.push("a chart without words");
   }
   const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
-  for (const id of new Set(ids)) if (ids.filter((each) => each === id).length > 1) wrong.push(`id twice: ${id}`);
+  for (const id of new Set(ids)) {
+    if (ids.filter((each) => each === id).length > 1) wrong.push(`id twice: ${id}`);
+  }
   for (const name of ["aria-labelledby", "aria-describedby", "for"]) {
     for (const each of document.querySelectorAll(`[${name}]`)) {
-      if (!document.getElementById(each.getAttribute(name))) wrong.push(`${name} leads nowhere: ${each.outerHTML}`);
+      const target = document.getElementById(each.getAttribute(name));
+      if (!target) wrong.push(`${name} leads nowhere: ${each.outerHTML}`);
     }
   }
-  const levels = [...document.querySelectorAll("h1, h2, h3, h4")].filter(seen).map((each) => Number(each.tagName[1]));
-  if (levels.filter((level) => level === 1).length !== 1 || levels[0] !== 1) wrong.push(`headings: ${levels}`);
-  levels.forEach((level, place) => place && level > levels[place - 1] + 1 && wrong.push(`headings: ${levels}`));
+  const headings = [...document.querySelectorAll("h1, h2, h3, h4")].filter(seen);
+  const levels = headings.map((each) => Number(each.tagName[1]));
+  const tops = levels.filter((level) => level === 1).length;
+  const skips = levels.filter((level, place) => place && level > levels[place - 1] + 1);
+  if (tops !== 1 || levels[0] !== 1 || skips.length) wrong.push(`headings: ${levels}`);
   if (document.documentElement.lang !== "en" || !document.title) wrong.push("no language or title");
   for (const mark of ["header", "main", "footer"]) {
     if (document.querySelectorAll(mark).length !== 1) wrong.push(`there must be one ${mark}`);
@@ -140,10 +147,13 @@ CONTRAST = """() => {
   };
   const wrong = [];
   for (const each of document.querySelectorAll("body *")) {
-    const says = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!says || !each.checkVisibility() || each.closest(".chart.heat, :disabled, .unseen, noscript, .skip")) continue;
+    const texts = [...each.childNodes].filter((node) => node.nodeType === 3);
+    const says = texts.some((node) => node.textContent.trim());
+    const passed = each.closest(".chart.heat, :disabled, .unseen, noscript, .skip");
+    if (!says || !each.checkVisibility() || passed) continue;
     const style = getComputedStyle(each);
-    const [one, two] = [light(parse(each.closest("svg") ? style.fill : style.color)), light(ground(each))];
+    const one = light(parse(each.closest("svg") ? style.fill : style.color));
+    const two = light(ground(each));
     const ratio = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
     const size = parseFloat(style.fontSize);
     const least = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;

@@ -17,8 +17,8 @@ import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.problems import Problem
 from sottovoce.studio import figures
-from sottovoce.studio.background_jobs import LONGEST_DRAWING, TOO_LONG, BackgroundJobs
-from sottovoce.studio.charts import MOST_BARS
+from sottovoce.studio.background_jobs import DRAWING_TOO_LONG, LONGEST_DRAWING, BackgroundJobs
+from sottovoce.studio.charts import MAX_CHART_BARS
 from sottovoce.studio.designs import design
 from tests.known import chain, known
 from tests.studio.collectors import SCHEMA, crowd
@@ -97,21 +97,21 @@ def test_a_drawing_that_takes_too_long_says_so(
     assert BackgroundJobs()._pool._seconds == LONGEST_DRAWING
 
     def too_long(*_: Any) -> Any:
-        raise Problem("busy", TOO_LONG)
+        raise Problem("busy", DRAWING_TOO_LONG)
 
-    version, result = jobs.latest("key", 1.0, too_long, late=TOO_LONG)
-    assert (version != 0.0, result) == (True, TOO_LONG)
+    version, result = jobs.latest("key", 1.0, too_long, late=DRAWING_TOO_LONG)
+    assert (version != 0.0, result) == (True, DRAWING_TOO_LONG)
     now[0] += 10
     # not tried again at once
-    assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (
+    assert jobs.latest("key", 1.0, sum, [1], late=DRAWING_TOO_LONG) == (
         version,
-        TOO_LONG,
+        DRAWING_TOO_LONG,
     )
     assert pool.calls == 1
     now[0] += 5 * LONGEST_DRAWING
-    assert jobs.latest("key", 1.0, sum, [1], late=TOO_LONG) == (1.0, 1)
+    assert jobs.latest("key", 1.0, sum, [1], late=DRAWING_TOO_LONG) == (1.0, 1)
     now[0] += 10
-    assert jobs.latest("key", 2.0, too_long, late=TOO_LONG)[1] == 1  # the old one stays
+    assert jobs.latest("key", 2.0, too_long, late=DRAWING_TOO_LONG)[1] == 1  # the old one stays
 
 
 def test_a_design_is_the_plan_that_auto_gives() -> None:
@@ -188,7 +188,7 @@ def test_of_many_values_the_largest_are_drawn_and_all_can_be_taken_away() -> Non
         sv.Frequencies("number"), schema, {"number": [place % 600 for place in range(4000)]}
     )
     (picture,) = figures.singles(found)
-    assert len(re.findall("±", picture.svg)) == MOST_BARS
+    assert len(re.findall("±", picture.svg)) == MAX_CHART_BARS
     assert picture.note.startswith("the 24 largest of 600, ")
     assert (len(picture.rows), picture.more) == (500, 100)
     assert figures.download(found, ["number"], "csv").count(b"\n") == 601

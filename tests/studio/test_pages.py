@@ -17,7 +17,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.service import estimate_cache
 from sottovoce.service.serialized import kept_in
 from sottovoce.studio import background_jobs
-from sottovoce.studio.page_context import POLICY
+from sottovoce.studio.page_context import PAGE_POLICY
 from tests.studio.collectors import Collector
 from tests.studio.conftest import CHARTS
 from tests.waiting import HANG, until
@@ -69,7 +69,11 @@ def test_every_page_is_well_made(
 ) -> None:
     answer = browser.get(path.format(id=drawn.id))
     text = answer.text
-    own = POLICY.replace("form-action 'self'", "form-action 'none'") if "take" in path else POLICY
+    own = (
+        PAGE_POLICY.replace("form-action 'self'", "form-action 'none'")
+        if "take" in path
+        else PAGE_POLICY
+    )
     assert answer.headers["content-security-policy"] == own
     assert '<html lang="en">' in text
     assert len(re.findall("<h1", text)) == 1

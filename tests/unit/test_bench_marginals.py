@@ -18,6 +18,7 @@ from bench.marginal_report import points_of, ratio_of, sentences
 from bench.marginals import COARSE_EPSILONS, Grid, Task, key_of, prepared, read_lines, work
 from bench.page import marks
 from sottovoce.measure import Population, compare_marginals
+from tests.sentences import faults
 
 
 def small(seed: int = 1) -> Population:
@@ -43,8 +44,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, marginal_sources
 
 def line(**changes: Any) -> dict[str, Any]:
     fields = {
-        "source": "one", "n": 1 << 16, "d": 6, "k": 3, "epsilon": 0.2, "method": "auto", "run": 0, "sse": 1.0,
-        "tvd": 0.1, "seconds": 1.0, "chosen": "latent", "coverage": 0.95,
+        "source": "one", "n": 1 << 16, "d": 6, "k": 3, "epsilon": 0.2, "method": "auto", "run": 0,
+        "sse": 1.0, "tvd": 0.1, "seconds": 1.0, "chosen": "latent", "coverage": 0.95,
     }  # fmt: skip
     return fields | changes
 
@@ -216,6 +217,7 @@ def test_the_report_says_what_the_lines_say(
         assert words in printed
         assert words in text
     assert "1 points lie outside 92% to 98%" in text
+    assert faults(text) == []
     assert text.startswith("# Marginals\n\nbefore\n")
     assert [text.count(mark) for mark in marks("bench.marginals")] == [1, 1]
     for name in (

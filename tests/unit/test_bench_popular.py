@@ -10,6 +10,7 @@ import pytest
 
 from bench import popular
 from bench.page import marks
+from tests.sentences import faults
 
 
 def line(
@@ -56,6 +57,7 @@ def test_a_report_counts_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture
     for _ in range(2):
         assert popular.main(["--report", str(out), "--docs", str(page)]) == 0
     printed, text = capsys.readouterr().out, page.read_text()
+    assert faults(text) == []
     for words in (
         "90% of what the genie finds, 1.50 times `pem`'s, the error of the found 4.0 times lower",
         "| words, 48 bits | `windows` | 9.0 / 9.0 [1.0e+02] | 9.0 / 9.0 [1.0e+02] |",

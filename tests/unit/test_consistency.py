@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.postprocessing.consistency import Overlap, contrasts, inverse_contrasts, norm_subs
-from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.postprocessing.consistency import Overlap, contrasts, inverse_contrasts
 
 SIZES = (2, 3, 2, 4, 2)
 VIEWS = [(0, 1), (1, 2, 3), (0, 3), (2, 4), (1, 3, 4), (0, 1, 4)]
@@ -144,11 +143,6 @@ def test_contrasts_invert() -> None:
         np.testing.assert_allclose(
             contrasts(size) @ inverse_contrasts(size), np.eye(size), atol=1e-12
         )
-
-
-def test_many_projections_are_single_ones() -> None:
-    rows = np.random.default_rng(8).normal(0.1, 0.4, (50, 7))
-    np.testing.assert_allclose(norm_subs(rows), [norm_sub(row) for row in rows], atol=1e-12)
 
 
 def test_no_views_is_refused() -> None:

@@ -262,8 +262,8 @@ def test_the_interval_of_a_pair_never_asked_is_not_that_of_independence(name: st
     truth = np.bincount(2 * people["a"] + people["b"], minlength=4) / 1300
     low, high = table.interval()
     assert ((low <= truth) & (truth <= high)).all()
-    # all that two attributes with these margins can hold: f between max(0, f_a + f_b - 1) and
-    # min(f_a, f_b)
+    # all that two attributes with these margins can hold:
+    # f between max(0, f_a + f_b - 1) and min(f_a, f_b)
     cells = table.values.reshape(2, 2)
     rows, columns = cells.sum(1), cells.sum(0)
     assert (high >= np.minimum.outer(rows, columns).ravel()).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -14,7 +15,7 @@ import sottovoce as sv
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.oracles import ORACLES
 from sottovoce.postprocessing import METHODS
-from tests import layers
+from tests import layers, sentences
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -110,6 +111,28 @@ def test_links_in_the_documents_lead_somewhere() -> None:
                 assert (path.parent / link).exists(), f"{path.name}: {link}"
 
 
+PROSE = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(path for path in DOCS.rglob("*.md") if path.name != "references.md"),  # citations
+    ROOT / "deploy" / "README.md",
+    ROOT / "clients" / "js" / "README.md",
+]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_have_a_sentence_a_line(path: Path) -> None:
+    assert sentences.faults(path.read_text()) == []
+
+
+def test_two_sentences_in_a_line_are_found() -> None:
+    assert doctest.testmod(sentences).failed == 0
+    good = "- It holds at 0.5, e.g. in sec. 3.\n  So does `a. b`.\n\n| one. Two. |\n"
+    assert sentences.faults(good) == []
+    assert sentences.faults(good.replace("3.\n  So", "3. So")) == ["line 1 holds two sentences"]
+    assert sentences.faults(good.replace("at 0.5, ", "at 0.5,\n  ")) == ["line 1 breaks a sentence"]
+    assert sentences.faults(f"```\n{good}one. Two.\n```\n") == []
+
+
 def test_the_map_of_the_readme_is_that_of_the_contract() -> None:
     assert f"```\n{layers.made()}\n```" in (ROOT / "README.md").read_text()
     folders = {path.parent.name for path in (ROOT / "src" / "sottovoce").glob("*/__init__.py")}
@@ -144,6 +167,35 @@ def test_no_class_name_stands_for_two_things() -> None:
     text = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     names = re.findall(r"^class (\w+)", text, re.MULTILINE)
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
+# one table of methods a folder: what they do is said by the folder
+NAMED_PER_FOLDER = {"METHODS"}
+
+
+def _constants(text: str) -> set[str]:
+    """The public names in upper case that a module assigns; type variables are no constants."""
+    found = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "TypeVar(" not in ast.unparse(node):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [part for target in targets for part in ast.walk(target)]
+            found |= {part.id for part in names if isinstance(part, ast.Name) and part.id.isupper()}
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_no_constant_stands_for_two_things() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for name in _constants(path.read_text()):
+            homes.setdefault(name, []).append(path.name)
+    twice = {name: files for name, files in homes.items() if len(files) > 1}
+    assert set(twice) == NAMED_PER_FOLDER, twice
+
+
+def test_every_way_to_assign_a_constant_is_seen() -> None:
+    text = "LOW, HIGH = 1, 2\nMOST: int = 3\n_OWN = 4\nT = TypeVar('T')\nALL = ONE, TWO = 6, 7"
+    assert _constants(text) == {"LOW", "HIGH", "MOST", "ALL", "ONE", "TWO"}
 
 
 def test_files_stay_short() -> None:

@@ -193,7 +193,7 @@ def test_at_a_small_epsilon_pairs_stop_at_the_uniform_table() -> None:
     """
     small = fit_of("inp-em", (2,) * 8, 2, 0.004, 4000)
     assert small.failures() == 28
-    assert small.tables([(0, 1)])[0] == pytest.approx([0.25] * 4, abs=em.TOLERANCE)
+    assert small.tables([(0, 1)])[0] == pytest.approx([0.25] * 4, abs=em.CELL_TOLERANCE)
     assert small.steps((0, 1)) == 1
     large = fit_of("inp-em", (2,) * 8, 2, 4.0, 4000)
     assert large.failures() == 0
@@ -202,7 +202,7 @@ def test_at_a_small_epsilon_pairs_stop_at_the_uniform_table() -> None:
 
 def test_a_guess_that_never_moved_is_not_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """In no cell, not even where the unbiased table happens to lie where the guess does."""
-    monkeypatch.setattr(em, "TOLERANCE", 1e-3)
+    monkeypatch.setattr(em, "CELL_TOLERANCE", 1e-3)
     fit = fit_of("inp-em", (2,) * 8, 2, 0.4, 4000)
     pairs = list(combinations(range(8), 2))
     assert fit.failures(pairs) == 28

@@ -298,7 +298,7 @@ def test_a_list_of_candidates_is_decoded(method: str, options: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        ("spm", {"split": "money"}, r"split \(money\) must be one of budget, people"),
+        ("spm", {"split": "money"}, r"split \(money\) must be one of people, budget"),
         ("spm", {"segment": 0}, r"segment \(0\) must lie between 1 and 16"),
         ("spm", {"segment": 17}, r"segment \(17\) must lie between 1 and 16"),
         ("spm", {"block": 2}, "option 'block' is not one of spm's"),

@@ -16,7 +16,7 @@ from sottovoce.device.client import ClientState
 from sottovoce.ground.errors import InvalidInput, NotInThisRound
 from sottovoce.protocol.encodings import Drawn, Held, Padded
 from sottovoce.questions.base import Question
-from sottovoce.questions.itemsets.guesses import FACTOR, guessed_sets
+from sottovoce.questions.itemsets.guesses import GUESS_FACTOR, guessed_sets
 from sottovoce.questions.itemsets.known import ItemsHeard, Known
 from sottovoce.questions.itemsets.padding import best_oracle, padded_ask, prefers_grr
 from sottovoce.questions.itemsets.prediction import rare_error
@@ -226,7 +226,7 @@ def test_guessed_sets_are_those_of_brute_force() -> None:
     frequencies = {int(item): float(value) for item, value in enumerate(draws.random(9) * 0.5)}
     largest = max(frequencies.values())
     every = [
-        (prod(FACTOR * frequencies[item] / largest for item in items), items)
+        (prod(GUESS_FACTOR * frequencies[item] / largest for item in items), items)
         for size in (2, 3)  # 1 < size < log2(16)
         for items in combinations(range(9), size)
     ]

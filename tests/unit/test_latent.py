@@ -17,7 +17,7 @@ from sottovoce.kernels.latent import potential
 from sottovoce.protocol.families import Signs
 from sottovoce.questions.marginals.methods.fourier import shrunk_singles
 from sottovoce.questions.marginals.models.classes import PRIORS, ClassModel
-from sottovoce.questions.marginals.models.evidence import WIDTHS, shrink
+from sottovoce.questions.marginals.models.evidence import PRIOR_WIDTHS, shrink
 from sottovoce.questions.marginals.models.loglinear import cell_variances, features, maximum_entropy
 from sottovoce.questions.marginals.models.signs import Moments, SignSpace, contrasts
 
@@ -130,7 +130,7 @@ def test_evidence_keeps_large_effects_and_drops_noise() -> None:
     assert found.evidence[np.abs(truth) > 0.4].min() > 0.9
     nothing = shrink(draws.normal(size=600) * 0.05, noise, np.arange(600))
     assert np.abs(nothing.mean).max() < 0.05 < np.abs(found.mean).max()
-    assert len(found.weights) == len(WIDTHS)
+    assert len(found.weights) == len(PRIOR_WIDTHS)
 
 
 def test_effects_of_a_group_share_their_evidence() -> None:

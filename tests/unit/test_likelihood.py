@@ -21,25 +21,14 @@ from sottovoce.postprocessing.likelihood import (
     mle_apx,
 )
 from sottovoce.postprocessing.simplex import norm_sub
-from sottovoce.results.estimate import PureLaw
+from tests.tables import pure
 
 Floats = NDArray[np.float64]
 
 
-def table_of(
-    support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str
-) -> sv.Table:
-    counts = np.asarray(support, np.int64)
-    values = (counts / people - q) / (p - q)
-    noise = Noise(q * (1 - q) / (people * (p - q) ** 2), (1 - p - q) / (people * (p - q)))
-    law = PureLaw(counts, p, q, encoding)
-    variances = noise.variance(np.clip(values, 0, 1))
-    return sv.Table(("x",), range(counts.size), values, variances, people, noise, law=law)
-
-
 def direct(support: list[int], epsilon: float) -> sv.Table:
     q = 1 / (np.exp(epsilon) + len(support) - 1)
-    return table_of(support, sum(support), float(np.exp(epsilon)) * q, q, "direct")
+    return pure(support, sum(support), float(np.exp(epsilon)) * q, q, "direct")
 
 
 def least(objective: Callable[[Floats], float], size: int) -> Floats:
@@ -81,7 +70,7 @@ CROWDS = (
 )
 DIRECT = [direct(crowd, epsilon) for crowd in CROWDS for epsilon in (0.5, 1.0, 3.0)]
 UNARY = [
-    table_of(support, 200, p, q, "bits")
+    pure(support, 200, p, q, "bits")
     for support in (
         [150, 60, 60, 40],
         [20, 30, 90, 10, 10],
@@ -207,7 +196,7 @@ def test_composite_likelihood_is_the_optimizers_maximum(table: sv.Table) -> None
 def test_composite_likelihood_meets_the_conditions(
     support: list[int], chances: tuple[float, float]
 ) -> None:
-    table = table_of(support, 500, *chances, "bits")
+    table = pure(support, 500, *chances, "bits")
     p, q = chances
     f = composite_likelihood(table)
     assert abs(f.sum() - 1) < 1e-9
@@ -279,7 +268,7 @@ def test_mle_apx_as_printed_misses_one_and_corrected_does_not(p: float, q: float
     shares = 1 / np.arange(1, 65) ** 1.2
     holders = random.multinomial(5000, shares / shares.sum())
     support = random.binomial(holders, p) + random.binomial(5000 - holders, q)
-    table = table_of(support, 5000, p, q, "other")
+    table = pure(support, 5000, p, q, "other")
     repaired = mle_apx(table)
     assert abs(repaired.sum() - 1) < 1e-12
     np.testing.assert_allclose(repaired, corrected_mle_apx(table, p, q), atol=1e-12)
@@ -296,7 +285,7 @@ def test_mle_apx_is_nearest_in_the_noises_own_measure(p: float, q: float) -> Non
     random = np.random.default_rng(12)
     for _ in range(5):
         holders = random.multinomial(300, random.dirichlet(np.full(6, 0.5)))
-        table = table_of(
+        table = pure(
             random.binomial(holders, p) + random.binomial(300 - holders, q), 300, p, q, "other"
         )
         repaired = mle_apx(table)
@@ -335,7 +324,7 @@ def test_mle_apx_refuses_estimates_its_noise_cannot_give() -> None:
         ("maximum-likelihood", UNARY[0]),
         ("em", UNARY[0]),
         ("composite-likelihood", DIRECT[0]),
-        ("composite-likelihood", table_of([3, 4], 9, 0.5, 0.2, "other")),
+        ("composite-likelihood", pure([3, 4], 9, 0.5, 0.2, "other")),
     ],
 )
 def test_counts_of_other_reports_are_refused(method: str, table: sv.Table) -> None:
@@ -349,7 +338,7 @@ def test_counts_of_other_reports_are_refused(method: str, table: sv.Table) -> No
 
 def test_a_table_without_counts_or_of_some_values_is_refused() -> None:
     bare = sv.Table(("x",), "ab", np.array([0.7, 0.3]), np.full(2, 0.01), 100, Noise(0.01, 0.0))
-    some = table_of([70, 20], 100, 0.6, 0.2, "direct")
+    some = pure([70, 20], 100, 0.6, 0.2, "direct")
     with pytest.raises(sv.InvalidInput, match="the table has no counts"):
         sv.postprocess(bare, "maximum-likelihood")
     with pytest.raises(sv.InvalidInput, match="all values listed"):

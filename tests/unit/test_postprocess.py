@@ -1,12 +1,9 @@
-"""The methods: what each promises, beside slow paths; their errors on skewed data; the choice among
-them.
-"""
+"""The methods: what each promises; their errors on skewed data; the choice among them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -14,44 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
 import sottovoce as sv
-from sottovoce.oracles import Noise
-from sottovoce.postprocessing.methods import ALIASES, METHODS
-from sottovoce.postprocessing.power import EXPONENTS, _posterior, _span, power
+from sottovoce.postprocessing.methods import METHODS, REPAIR_ALIASES
 from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
-from sottovoce.results.estimate import PureLaw
+from tests.tables import plain, pure
 
 Floats = NDArray[np.float64]
 ALPHA = 1e-4  # chance that a sampled test here fails although all is well
 
 LAWS = [(0.5, 0.2689), (0.4754, 0.25), (0.6225, 0.3775), (0.7311, 0.5), (0.5, 0.0067)]
-
-
-def plain(values: list[float] | Floats, variance: float = 0.01) -> sv.Table:
-    column = np.asarray(values, float)
-    return sv.Table(
-        ("x",),
-        range(column.size),
-        column,
-        np.full(column.size, variance),
-        100,
-        Noise(variance, 0.0),
-    )
-
-
-def pure(
-    support: NDArray[np.int64] | list[int], people: int, p: float, q: float, encoding: str = "bits"
-) -> sv.Table:
-    counts = np.asarray(support, np.int64)
-    values = (counts / people - q) / (p - q)
-    noise = Noise(q * (1 - q) / (people * (p - q) ** 2), (1 - p - q) / (people * (p - q)))
-    variances = noise.variance(np.clip(values, 0, 1))
-    law = PureLaw(counts, p, q, encoding)
-    return sv.Table(("x",), range(counts.size), values, variances, people, noise, law=law)
 
 
 @st.composite
@@ -87,8 +58,8 @@ def test_each_method_keeps_its_promises(name: str, table: sv.Table) -> None:
         assert repaired.values.min() >= 0
     if method.sums_to_one:
         assert abs(repaired.values.sum() - 1) < 1e-9
-    # every method keeps the order, wang2021thesis, section 8.1.6 (integrals as far as they are
-    # exact)
+    # every method keeps the order, wang2021thesis, section 8.1.6
+    # (integrals as far as they are exact)
     steps = np.diff(repaired.values[np.argsort(table.values, kind="stable")])
     assert steps.min() > -1e-12 - (
         1e-5 * sqrt(table.noise.floor) if name.startswith("power") else 0
@@ -132,6 +103,12 @@ def test_norm_sub_is_nearest_of_all_feasible_points() -> None:
         others = ((random.dirichlet(np.full(8, 0.4), 500) - values) ** 2).sum(axis=1)
         assert nearest <= others.min()
         assert nearest <= ((norm_mul(values) - values) ** 2).sum()
+
+
+def test_norm_sub_of_many_rows_is_that_of_each_to_the_bit() -> None:
+    rows = np.random.default_rng(8).normal(0.1, 0.4, (5, 10, 7))
+    singly = [[norm_sub(row) for row in some] for some in rows]
+    assert np.array_equal(norm_sub(rows), singly)
 
 
 def test_norm_sub_keeps_precision_far_away() -> None:
@@ -217,71 +194,6 @@ def test_norm_is_unbiased_and_norm_sub_is_rejected() -> None:
     assert statistic(normed) < limit < statistic(projected)
 
 
-# -- power
-
-
-def posterior_by_quadrature(
-    value: float, sigma: float, s: float, start: float
-) -> tuple[float, float]:
-    """Eq. (8.7) and the log-likelihood, by a general integrator, split finely where its integrand
-    turns.
-    """
-
-    def exponent(x: float | Floats) -> float | Floats:
-        return -(((value - x) / sigma) ** 2) / 2 - s * np.log(x / start)
-
-    spread = sigma * np.linspace(-24, 24, 97)
-    places = np.unique(
-        np.clip([*np.geomspace(start, 1, 200), *(value + spread), *(start + spread)], start, 1)
-    )
-    largest = float(np.max(exponent(places)))
-    mass = mean = 0.0
-    for low, high in pairwise(places):
-        mass += quad(lambda x: np.exp(exponent(x) - largest), low, high)[0]
-        mean += quad(lambda x: x * np.exp(exponent(x) - largest), low, high)[0]
-    whole = start * -np.expm1((s - 1) * np.log(start)) / (s - 1)
-    return mean / mass, float(np.log(mass / whole) + largest)
-
-
-@pytest.mark.parametrize("s", [EXPONENTS[0], 1.7, 2.0, 3.3, EXPONENTS[-1]])
-@pytest.mark.parametrize("sigma", [0.3, 0.01, 1e-4])
-def test_power_integrates_eq_8_7(s: float, sigma: float) -> None:
-    values = np.array([-2 * sigma, 0.0, sigma, 5 * sigma, 11.5 * sigma, 13 * sigma, 0.4])
-    means, likelihoods = _posterior(values, sigma, s, _span(s, 64))
-    start = float(np.exp(-_span(s, 64)))
-    for value, mean, likelihood in zip(values, means, likelihoods, strict=True):
-        slow_mean, slow_likelihood = posterior_by_quadrature(value, sigma, s, start)
-        assert abs(mean - slow_mean) < 1e-5 * sigma
-        assert likelihood == pytest.approx(slow_likelihood, abs=1e-5)
-
-
-@pytest.mark.parametrize("s", EXPONENTS)
-def test_the_power_law_has_the_mean_of_frequencies(s: float) -> None:
-    span = _span(s, 1024)
-    mass, mean = (quad(lambda u, a=a: np.exp((a - s) * u), 0, span, limit=500)[0] for a in (1, 2))
-    assert np.exp(-span) * mean / mass == pytest.approx(1 / 1024, rel=1e-6)
-
-
-def test_power_is_stable_at_the_edges() -> None:
-    for variance in (1e-30, 1e-14, 1e-6, 1.0, 1e4, 1e12):
-        sigma = sqrt(variance)
-        repaired = power(
-            plain([-30 * sigma, -sigma, 0.0, 1e-9, 0.5, 1.0, 1 + 30 * sigma], variance)
-        )
-        assert np.all(np.isfinite(repaired))
-        assert repaired.min() > 0
-        assert repaired.max() <= 1
-    with pytest.raises(sv.InvalidInput, match="two values or more"):
-        power(plain([1.0]))
-
-
-def test_power_takes_large_tables_in_pieces() -> None:
-    values = np.random.default_rng(3).normal(1 / 5000, 0.01, 5000)
-    together = power(plain(values, 1e-4))
-    assert together.size == 5000
-    assert np.all(np.diff(together[np.argsort(values)]) > -1e-7)
-
-
 # -- on skewed data: wang2021thesis, figures 8.4 and 8.10
 
 
@@ -360,12 +272,16 @@ def test_norm_of_a_repaired_table_stays_biased_and_base_keeps_the_mark() -> None
     assert sv.postprocess(repaired, "base").repair == "base-pos"
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("alias", REPAIR_ALIASES)
 def test_aliases_give_the_method_they_stand_for(alias: str) -> None:
     table = plain([0.9, 0.4, -0.2])
-    one, other = sv.postprocess(table, alias), sv.postprocess(table, ALIASES[alias])
+    one, other = sv.postprocess(table, alias), sv.postprocess(table, REPAIR_ALIASES[alias])
     assert np.array_equal(one.values, other.values)
-    assert one.repair == other.repair == (None if ALIASES[alias] == "base" else ALIASES[alias])
+    assert (
+        one.repair
+        == other.repair
+        == (None if REPAIR_ALIASES[alias] == "base" else REPAIR_ALIASES[alias])
+    )
 
 
 def test_unknown_methods_and_options_are_named() -> None:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.analysis.pairs import mutual_information, pair_laws, repaired
+from sottovoce.analysis.pairs import mutual_information, pair_laws
 from sottovoce.analysis.trees import Tie, Tree, _spanning, informations
-from sottovoce.postprocessing.simplex import norm_sub
 from tests.known import chain, known
 from tests.statistics import chi_limit, chi_squared, z_limit
 
@@ -33,12 +32,6 @@ def test_mutual_information_is_that_of_the_definition() -> None:
     )
     assert mutual_information(np.eye(2) / 2) == pytest.approx(np.log(2))
     assert mutual_information(np.outer([0.2, 0.8], [0.3, 0.7])) == pytest.approx(0, abs=1e-15)
-
-
-def test_rows_are_repaired_as_single_tables_are() -> None:
-    draws = np.random.default_rng(1)
-    rows = draws.normal(0.2, 0.4, (50, 6))
-    assert repaired(rows) == pytest.approx(np.array([norm_sub(row) for row in rows]))
 
 
 def all_trees(names: str) -> list[list[tuple[str, str]]]:

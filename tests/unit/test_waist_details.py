@@ -17,7 +17,7 @@ import sottovoce as sv
 from sottovoce.device.client import _draws
 from sottovoce.ground.entropy import System
 from sottovoce.oracles import oracle
-from sottovoce.oracles.histogram import MOST
+from sottovoce.oracles.histogram import MAX_NOISY_CELL
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Listed
@@ -206,7 +206,7 @@ def test_subsets_of_another_size_are_refused(change: int) -> None:
         source.accumulate(source.empty(), np.frombuffer(wrong, np.uint8)[None, :])
 
 
-@pytest.mark.parametrize("cell", [MOST + 1, -MOST - 1])
+@pytest.mark.parametrize("cell", [MAX_NOISY_CELL + 1, -MAX_NOISY_CELL - 1])
 def test_cells_beyond_the_limit_are_refused(cell: int) -> None:
     source = oracle("she", size=2, epsilon=1.0)
     with pytest.raises(sv.CorruptReport, match="cell"):

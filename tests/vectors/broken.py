@@ -84,8 +84,7 @@ def _weak(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     for name in NAMES:
         body = _body(plans[name])
         said = _oracle(body)
-        # thresholding takes some of the noise's epsilon away, so its coins are weak only far beyond
-        # it
+        # thresholding takes some of the noise's epsilon away: its coins are weak only far beyond it
         for epsilon in ("10",) if name == "the" else ("10", "1.5001"):
             coins = sv.oracle(
                 name, size=int(said["size"]), epsilon=epsilon, **said["options"]
@@ -323,9 +322,10 @@ def _padding(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
 
 
 SPELLINGS = (  # of what is at best 1/1001
-    "2/2002", "01/1001", "1/01001", "+1/1001", "1 / 1001", "1/1001 ", "1/1001\n", "1/1001/1", "1/-1001", "0x1/1001",
-    "1/1001.0", "1/1e400", "1e-400/1", "1e0/1001", "0.000999", "1_0/10010", "\u0661/1001", "0/1001", "1/0", "",
-    "9007199254740993/9016206453995733741", "1/9007199254740993", 1, ["1", "1001"],
+    "2/2002", "01/1001", "1/01001", "+1/1001", "1 / 1001", "1/1001 ", "1/1001\n", "1/1001/1",
+    "1/-1001", "0x1/1001", "1/1001.0", "1/1e400", "1e-400/1", "1e0/1001", "0.000999", "1_0/10010",
+    "\u0661/1001", "0/1001", "1/0", "", "9007199254740993/9016206453995733741",
+    "1/9007199254740993", 1, ["1", "1001"],
 )  # fmt: skip
 
 

@@ -304,7 +304,8 @@ def vectors() -> dict[str, Any]:
     }.values()  # one per schema
     return {
         "wire": 1,
-        "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, little endian, low bits kept. "
+        "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, "
+        "little endian, low bits kept. "
         "`sent` and `envelope` are what it posts, with the id given there, as JSON and in binary.",
         "key": KEY.hex(),
         "hashes": hashes(),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.questions.marginals.models.signs import elementary
+from sottovoce.protocol.families.choices import elementary
 from tests.oracles import NAMES
 from tests.vectors import public
 from tests.vectors.case import Case, Record, each_coin, named
@@ -224,7 +224,8 @@ def _signs() -> Iterator[Case]:
         ("2^59 tickets", [1021, 7, 977, 3, 1009], 1 << 57),
     ):
         tickets = [weight * masks for weight, masks in zip(weights, (1, 7, 3, 3, 3), strict=True)]
-        blocks = [[shape, order, share // elementary(tickets, order)] for shape, order in SHAPES]
+        sums = elementary(tickets, max(order for _, order in SHAPES))
+        blocks = [[shape, order, share // sums[order]] for shape, order in SHAPES]
         for epsilon, coin in (("0.4", "device"), ("2.5", "assigned")):
             plan = _marginals("latent", 2, epsilon, coin, TABLE)
             yield Case(named(name, coin), _with_blocks(plan, weights, blocks), TABLE_RECORDS, 24)

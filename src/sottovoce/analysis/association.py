@@ -12,6 +12,7 @@ import numpy as np
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.analysis.pairs import (
+    MAX_DRAWN_CELLS,
     PairLaw,
     Source,
     contingency,
@@ -32,9 +33,8 @@ from sottovoce.results.joint import JointEstimate
 
 NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")
-DRAWS = 2000  # of a normal law
-MOST_DRAWN = 1 << 23  # cells of all draws together; larger tables are drawn less often
-SEED = 1  # of these draws: they only integrate, and give the same figures every time
+NULL_DRAWS = 2000  # of a normal law
+NULL_SEED = 1  # of these draws: they only integrate, and give the same figures every time
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,8 @@ def associate(
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=20_000)
-    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000, "c": [True, True, False, False] * 5_000}
+    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000}
+    >>> people["c"] = [True, True, False, False] * 5_000
     >>> heard = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1))
     >>> found = sv.associate(heard, ["a", "b"], null="asymptotic")
     >>> found[0].attributes, found[0].degrees
@@ -236,11 +237,9 @@ def _degrees(law: PairLaw) -> int:
 
 
 def _asymptotic(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """Against normal errors around independence: the statistic is then about a weighted sum of
-    chi-squares.
-    """
-    draws = np.random.default_rng([SEED, 0, number])
-    count = max(200, min(DRAWS, MOST_DRAWN // law.table.size))
+    """Against normal errors around independence: about a weighted sum of chi-squares."""
+    draws = np.random.default_rng([NULL_SEED, 0, number])
+    count = max(200, min(NULL_DRAWS, MAX_DRAWN_CELLS // law.table.size))
     return judged(law, law.independent + law.errors(count, draws))
 
 
@@ -262,9 +261,7 @@ def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
 
 
 def _tail(statistic: float, draws: Floats) -> float:
-    """The chance of so much under the gamma law with the mean and variance of the draws
-    (Satterthwaite).
-    """
+    """The chance of so much under the gamma law of the draws' mean and variance (Satterthwaite)."""
     gamma = imported("scipy.stats").gamma
 
     mean, variance = float(draws.mean()), float(draws.var())
@@ -276,9 +273,7 @@ def _tail(statistic: float, draws: Floats) -> float:
 
 
 def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """As if the table were counts of people: n sum (f - e)^2 / e against chi-squared
-    (cormode2018marginal, 6.1).
-    """
+    """As if of counts: n sum (f - e)^2 / e against chi-squared (cormode2018marginal, 6.1)."""
     chi2 = imported("scipy.stats").chi2
 
     statistic = people * float(contingency(law.table))
@@ -287,9 +282,9 @@ def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
 
 def _strength(law: PairLaw, number: int) -> float:
     """Cramer's V, the contingency of noise alone taken off."""
-    count = max(20, min(200, MOST_DRAWN // law.table.size))
+    count = max(20, min(200, MAX_DRAWN_CELLS // law.table.size))
     noise = contingency(
-        law.independent + law.errors(count, np.random.default_rng([SEED, 1, number]))
+        law.independent + law.errors(count, np.random.default_rng([NULL_SEED, 1, number]))
     )
     return sqrt(
         max(0.0, float(contingency(law.table)) - float(noise.mean())) / (min(law.table.shape) - 1)

@@ -1,6 +1,4 @@
-"""Pairs of attributes: their tables, the normal law of the tables' errors, and how much two
-attributes tell.
-"""
+"""Pairs of attributes: tables, the normal law of their errors, how much two attributes tell."""
 
 from __future__ import annotations
 
@@ -13,13 +11,15 @@ import numpy as np
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.estimate import Estimate, Floats
 from sottovoce.results.joint import JointEstimate
 
 if TYPE_CHECKING:
     from sottovoce.questions.marginals.workload import Places
 
-ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
+MAX_DRAWN_CELLS = 1 << 23  # of all draws together; larger tables are drawn less often
+MARGIN_ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
 Source = Estimate | Aggregate
 
 
@@ -33,8 +33,7 @@ def estimate_of(source: Source) -> JointEstimate:
 
 @dataclass(frozen=True, eq=False)
 class PairLaw:
-    """A pair's table and the normal law of its errors, from the variances of its cells and of its
-    margins.
+    """A pair's table and the normal law of its errors, from the variances of cells and margins.
 
     Cells err independently, with variances ``spread``, on condition that they sum to zero if the
     table's total is known. That is the law of direct answers exactly, and near that of signs. Where
@@ -51,10 +50,8 @@ class PairLaw:
     def of(
         cls, table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None = None
     ) -> PairLaw:
-        """The law for these variances of the cells and, if the single tables are the pair's
-        margins, of theirs.
-        """
-        is_total_known = abs(float(table.sum()) - 1) < ROUNDING
+        """The law for these variances of the cells and, if single tables are margins, of those."""
+        is_total_known = abs(float(table.sum()) - 1) < MARGIN_ROUNDING
         spread = _conditioned(variances) if is_total_known else variances
         plain = cls(table, spread, is_total_known)
         return (
@@ -66,8 +63,8 @@ class PairLaw:
     def _scales_for(
         self, variances: Floats, margins: tuple[Floats, Floats]
     ) -> tuple[float, float, float]:
-        # |e|^2 = |total|^2/(r c) + |rows|^2/c + |columns|^2/r + |interaction|^2, each part by
-        # itself
+        # each part by itself:
+        #   |e|^2 = |total|^2/(r c) + |rows|^2/c + |columns|^2/r + |interaction|^2
         rows, columns = self.table.shape
         total = 0.0 if self.is_total_known else float(self.spread.sum())
         common = total / self.table.size
@@ -123,11 +120,8 @@ class PairLaw:
 
 
 def _conditioned(variances: Floats) -> Floats:
-    """Variances s of independent errors that have the given ones, v, once their sum is known to be
-    zero.
-    """
-    # s - s^2/S = v with S = sum of s: s = S pi, pi (1 - pi) = v/S. One cell at most has pi above
-    # 1/2.
+    """Variances s of independent errors that become the given v once they sum to zero."""
+    # s - s^2/S = v with S = sum of s: s = S pi, pi (1 - pi) = v/S; at most one pi is above 1/2
     brentq = imported("scipy.optimize").brentq
 
     flat = np.maximum(variances.ravel(), 0.0)
@@ -178,7 +172,7 @@ def pair_laws(
         table, variances = flat.reshape(work.shape(pair)), squares.reshape(work.shape(pair))
         margins: tuple[Floats, Floats] | None = None
         gaps = (table.sum(1) - alone[pair[:1]], table.sum(0) - alone[pair[1:]])
-        if max(float(np.abs(gap).max()) for gap in gaps) < ROUNDING:
+        if max(float(np.abs(gap).max()) for gap in gaps) < MARGIN_ROUNDING:
             margins = alone_errors[pair[:1]], alone_errors[pair[1:]]
         if population:
             variances, margins = _sampled(table, variances, margins, estimate.people)
@@ -205,43 +199,27 @@ def _sampled(
 
 def margins_of(table: Floats) -> tuple[Floats, Floats]:
     """The two margins of a table, as distributions."""
-    return repaired(table.sum(1)), repaired(table.sum(0))
-
-
-def repaired(values: Floats) -> Floats:
-    """The nearest distributions (norm-sub), one for each row of the last axis."""
-    # as sottovoce.postprocessing.simplex.norm_sub, for many rows at once
-    below = values - values.max(axis=-1, keepdims=True)
-    falling = -np.sort(-below, axis=-1)
-    sums = np.cumsum(falling, axis=-1)
-    counts = np.arange(1, values.shape[-1] + 1)
-    kept = (counts * falling + (1 - sums) > 0).sum(axis=-1, keepdims=True)
-    shift = (1 - np.take_along_axis(sums, kept - 1, axis=-1)) / kept
-    return np.asarray(np.maximum(below + shift, 0.0))
+    return norm_sub(table.sum(1)), norm_sub(table.sum(0))
 
 
 def repaired_tables(tables: Floats) -> Floats:
     """The nearest distributions, one for each table of the last two axes."""
-    return repaired(tables.reshape(*tables.shape[:-2], -1)).reshape(tables.shape)
+    return norm_sub(tables.reshape(*tables.shape[:-2], -1)).reshape(tables.shape)
 
 
 def interaction(tables: Floats) -> Floats:
-    """What each table of the last two axes has beyond its margins: about 0 if the attributes are
-    independent.
-    """
-    # D = f - p f_.j - f_i. q + p q f_..: f - f_i. f_.j to first order, and steady where noise makes
-    # a margin negative
+    """What each table of the last two axes has beyond its margins: about 0 if independent."""
+    # D = f - p f_.j - f_i. q + p q f_..:
+    # f - f_i. f_.j to first order, and steady where noise makes a margin negative
     p, q = _columns_of(tables)
     return _without_margins(tables, p, q)
 
 
 def standardized(law: PairLaw, tables: Floats) -> Floats:
-    """The squared interactions of tables, each over its variance under the law, given the table's
-    own margins.
-    """
+    """Squared interactions, each over its variance under the law, given the table's own margins."""
     p, q = _columns_of(tables)
-    # D = A f B^T with A = I - p 1^T, B = I - q 1^T; Var D_ij = sum A_ik^2 B_jl^2 s_kl - (A s
-    # B^T)_ij^2 / s_..
+    # D = A f B^T with A = I - p 1^T, B = I - q 1^T;
+    # Var D_ij = sum A_ik^2 B_jl^2 s_kl - (A s B^T)_ij^2 / s_..
     halves = law.spread * (1 - 2 * p) + p**2 * law.spread.sum(0)
     variances = halves * (1 - 2 * q) + q**2 * halves.sum(-1, keepdims=True)
     total = float(law.spread.sum())
@@ -255,7 +233,7 @@ def standardized(law: PairLaw, tables: Floats) -> Floats:
 
 def _columns_of(tables: Floats) -> tuple[Floats, Floats]:
     """The margins of tables as distributions, standing and lying."""
-    return repaired(tables.sum(-1))[..., :, None], repaired(tables.sum(-2))[..., None, :]
+    return norm_sub(tables.sum(-1))[..., :, None], norm_sub(tables.sum(-2))[..., None, :]
 
 
 def _without_margins(tables: Floats, p: Floats, q: Floats) -> Floats:
@@ -273,9 +251,7 @@ def mutual_information(tables: Floats) -> Any:
 
 
 def contingency(tables: Floats) -> Any:
-    """The squared contingency (chi-squared per person) of each table of the last two axes, once
-    made a distribution.
-    """
+    """Chi-squared per person of each table of the last two axes, once made a distribution."""
     cells = repaired_tables(tables)
     expected = cells.sum(-1, keepdims=True) * cells.sum(-2, keepdims=True)
     return np.divide(

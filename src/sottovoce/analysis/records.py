@@ -15,12 +15,12 @@ from sottovoce.results.estimate import Floats
 from sottovoce.schema import Attribute, Ordinal, Schema
 
 Integers = NDArray[np.int64]
-MOST_PEOPLE = 1 << 30
+MAX_SYNTHETIC_PEOPLE = 1 << 30
 
 
 def generator(people: int, seed: int) -> np.random.Generator:
     """The generator of a seed; refuses a number of people or a seed that cannot be."""
-    whole("people", people, 1, MOST_PEOPLE)
+    whole("people", people, 1, MAX_SYNTHETIC_PEOPLE)
     return np.random.Generator(np.random.PCG64(whole("seed", seed, 0, 1 << 128)))
 
 
@@ -47,9 +47,7 @@ def _places(rising: Floats, points: Floats) -> Integers:
 
 
 def conditionals_of(table: Floats, otherwise: Floats) -> Floats:
-    """The last attribute given the others, a row for each of their cells; ``otherwise`` for a cell
-    without people.
-    """
+    """The last attribute given the others, a row per cell of theirs; ``otherwise`` if empty."""
     rows = np.maximum(table.reshape(-1, table.shape[-1]), 0.0)
     totals = rows.sum(axis=1, keepdims=True)
     return np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), otherwise)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.analysis.pairs import Source, estimate_of, repaired
+from sottovoce.analysis.pairs import Source, estimate_of
 from sottovoce.analysis.records import (
     Integers,
     checked_names,
@@ -21,6 +21,7 @@ from sottovoce.analysis.records import (
 from sottovoce.analysis.trees import Tree, dependency_tree
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.estimate import Floats
 from sottovoce.results.joint import JointEstimate
 
@@ -42,7 +43,8 @@ def synthesize(
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=10_000)
-    >>> heard = sv.Aggregate(plan).add(sv.simulate(plan, {"smoker": [True] * 900, "region": ["N"] * 900}, seed=1))
+    >>> people = {"smoker": [True] * 900, "region": ["N"] * 900}
+    >>> heard = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1))
     >>> records = sv.synthesize(heard, people=5, seed=2)
     >>> list(records.columns), len(records)
     (['smoker', 'region'], 5)
@@ -69,13 +71,13 @@ def draw_records(
     ):  # no pair was asked: each attribute by itself
         singles = estimate.values_of([[name] for name in names])
         return {
-            name: draw_cells(repaired(own), people, draws)
+            name: draw_cells(norm_sub(own), people, draws)
             for name, own in zip(names, singles, strict=True)
         }
     if cells > MOST_DIRECT:
         return _along(dependency_tree(estimate), estimate, names, people, draws)
     (table,) = estimate.values_of([names])
-    drawn = draw_cells(repaired(table), people, draws)
+    drawn = draw_cells(norm_sub(table), people, draws)
     shape = [estimate.schema[name].size for name in names]
     return dict(
         zip(
@@ -102,7 +104,7 @@ def _along(
             continue
         (table,) = estimate.values_of([[*parents, name]])
         rows = conditionals_of(
-            repaired(table).reshape(-1, estimate.schema[name].size), tree.singles[name]
+            norm_sub(table).reshape(-1, estimate.schema[name].size), tree.singles[name]
         )
         shape = [estimate.schema[parent].size for parent in parents]
         given = np.ravel_multi_index([drawn[parent] for parent in parents], shape)

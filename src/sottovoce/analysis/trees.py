@@ -1,6 +1,4 @@
-"""Which attributes tell most about each other: mutual information, and the tree that holds most of
-it.
-"""
+"""Which attributes tell most about each other: mutual information, and the tree of most of it."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from sottovoce.analysis.pairs import (
+    MAX_DRAWN_CELLS,
     PairLaw,
     Source,
     estimate_of,
     mutual_information,
     pair_laws,
-    repaired,
     repaired_tables,
 )
 from sottovoce.analysis.records import (
@@ -33,23 +31,21 @@ from sottovoce.analysis.records import (
 )
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
-from sottovoce.questions.marginals.estimate import MOST_CELLS, labels_of
+from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, labels_of
 from sottovoce.questions.marginals.method import BOOTSTRAP
 from sottovoce.questions.marginals.models.bounds import Ends, allowed_variances, interval_ends
 from sottovoce.results.estimate import Floats, Table
 from sottovoce.schema import Schema
 
-DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
-MOST_DRAWN = 1 << 23  # cells of all draws together; larger tables are drawn less often
-SEED = 2  # of these draws: they only integrate, and give the same figures every time
+TABLE_DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
+NOISE_SEED = 2  # of these draws: they only integrate, and give the same figures every time
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Tie:
-    """What two attributes tell about each other, in nats, without what noise alone would seem to
-    tell.
-    """
+    """What two attributes tell about each other, in nats, less what noise alone seems to tell."""
 
     information: float
     plain: float  # of the table as it is, noise included
@@ -106,20 +102,19 @@ def informations(laws: Sequence[PairLaw]) -> list[Tie]:
         count = _affordable(law.table.size)
         plain = float(mutual_information(law.table))
         noise = mutual_information(
-            law.independent + law.errors(count, np.random.default_rng([SEED, 0, number]))
+            law.independent + law.errors(count, np.random.default_rng([NOISE_SEED, 0, number]))
         )
         ties.append(Tie(plain - float(noise.mean()), plain, plain > float(noise.max())))
     return ties
 
 
 def _affordable(cells: int) -> int:
-    return max(20, min(DRAWS, MOST_DRAWN // cells))
+    return max(20, min(TABLE_DRAWS, MAX_DRAWN_CELLS // cells))
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree over attributes, each told by one other: the best such approximation of all of them
-    together.
+    """A tree over attributes, each told by one other: the best such approximation of them all.
 
     ``edges`` lead away from the root, the most telling first. Figures are in nats, of the people
     asked.
@@ -148,9 +143,7 @@ class Tree:
         return self.ties[(one, two) if (one, two) in self.ties else (two, one)]
 
     def information(self, one: str, two: str) -> float:
-        """What two attributes tell about each other, neighbours or not; NaN if they were never
-        asked together.
-        """
+        """What two attributes tell about each other, neighbours or not; NaN if never asked."""
         tie = self.tie(one, two)
         return tie.information if tie.is_asked else nan
 
@@ -190,8 +183,8 @@ class Tree:
         """
         names = checked_names(self.attributes, attributes)
         shape = tuple(self.schema[name].size for name in names)
-        if prod(shape) > MOST_CELLS:
-            raise InvalidInput(f"joint: {prod(shape):,} cells are more than {MOST_CELLS:,}")
+        if prod(shape) > MAX_TABLE_CELLS:
+            raise InvalidInput(f"joint: {prod(shape):,} cells are more than {MAX_TABLE_CELLS:,}")
         values = self._multiplied(names, self._conditionals, self.singles[self.root])
         variances = self._variances(names, values)
         unasked = tuple(pair for pair in self.never_asked if set(pair) <= set(names))
@@ -214,9 +207,7 @@ class Tree:
         )
 
     def _margin_ends(self, names: Sequence[str]) -> dict[tuple[int, ...], Ends]:
-        """The ends of the intervals of what was asked of some attributes, by their positions: each,
-        and edges.
-        """
+        """The ends of the intervals of what was asked of attributes, by place: each, and edges."""
         edges = [(edge.parent, edge.child) for edge in self.edges if edge.is_asked]
         inside = [tuple(sorted(edge, key=names.index)) for edge in edges if set(edge) <= set(names)]
         parts = [*((name,) for name in names), *inside]
@@ -229,7 +220,7 @@ class Tree:
 
     def _variances(self, names: Sequence[str], values: Floats) -> Floats:
         """Of the joint, by drawing every edge's table anew."""
-        draws = np.random.default_rng([SEED, 2])
+        draws = np.random.default_rng([NOISE_SEED, 2])
         count = _affordable(values.size)
         errors = {pair: law.errors(count, draws) for pair, law in self.laws.items()}
         squares = np.zeros_like(values)
@@ -238,7 +229,7 @@ class Tree:
             root = next(
                 (table.sum(1) for pair, table in tables.items() if pair[0] == self.root), None
             )
-            single = self.singles[self.root] if root is None else repaired(root)
+            single = self.singles[self.root] if root is None else norm_sub(root)
             squares += (
                 self._multiplied(names, self._conditionals_of(tables), single) - values
             ) ** 2
@@ -248,8 +239,7 @@ class Tree:
         self, names: Sequence[str], conditionals: Mapping[Pair, Floats], root: Floats
     ) -> Floats:
         """The product of the conditionals, summed over the attributes not asked for."""
-        # what lies below an attribute, given it: its own value in front, then the attributes asked
-        # for
+        # what lies below an attribute, given it: its own value in front, then those asked for
         below = {name: (np.ones(self.schema[name].size), list[str]()) for name in self.attributes}
         for edge in reversed(self.edges):
             factor, axes = below[edge.child]
@@ -295,9 +285,7 @@ class Tree:
         )
 
     def plot(self, path: str | None = None) -> Any:
-        """An Altair chart of the tree, edges as wide as they are telling; written to ``path`` if
-        given.
-        """
+        """An Altair chart of the tree, edges as wide as they tell; written to ``path`` if given."""
         from sottovoce.results.plots import network
 
         depth, height = self._layout()
@@ -325,9 +313,7 @@ class Tree:
         )
 
     def _layout(self) -> tuple[dict[str, int], dict[str, float]]:
-        """Where attributes stand: as far right as they are from the root, parents amid their
-        children.
-        """
+        """Where attributes stand: right by their distance from the root, parents amid children."""
         depth, height = {self.root: 0}, dict[str, float]()
         for edge in self.edges:
             depth[edge.child] = depth[edge.parent] + 1
@@ -379,8 +365,7 @@ class Tree:
 
 
 def dependency_tree(source: Source, root: str | None = None) -> Tree:
-    """The tree over a plan's attributes that holds the most mutual information
-    (cormode2018marginal, section 6.2).
+    """The tree over a plan's attributes of most mutual information (cormode2018marginal, sec. 6.2).
 
     ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would
     seem to tell is taken off each pair before they are compared. ``root``: by default the attribute
@@ -390,7 +375,8 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=20_000)
-    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000, "c": [True, True, False, False] * 5_000}
+    >>> people = {"a": [True, False] * 10_000, "b": [True, False] * 10_000}
+    >>> people["c"] = [True, True, False, False] * 5_000
     >>> tree = sv.dependency_tree(sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)))
     >>> len(tree.edges), tree.sample(3, seed=1).shape
     (2, (3, 3))
@@ -418,13 +404,12 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     edges = [
         _edge(pair, towards[pair], ties[pair if pair in ties else pair[::-1]]) for pair in directed
     ]
-    alone = {name: repaired(values) for name, values in zip(names, singles, strict=True)}
+    alone = {name: norm_sub(values) for name, values in zip(names, singles, strict=True)}
     return Tree(root, tuple(edges), estimate.people, estimate.schema, ties, alone, towards)
 
 
 def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The spanning tree of most information, by Kruskal; of equal pairs the first in the
-    attributes' order.
+    """The spanning tree of most information, by Kruskal; of equals the first in order.
 
     Pairs that were never asked come last.
     """
@@ -447,9 +432,7 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
 
 
 def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list[Pair]:
-    """The edges as (parent, child), in an order in which each parent comes first and the most
-    telling next.
-    """
+    """The edges as (parent, child): parents before their children, the most telling first."""
     reached, waiting, out = {root}, list(kept), list[Pair]()
     while waiting:
         ready = [pair for pair in waiting if pair[0] in reached or pair[1] in reached]
@@ -466,7 +449,7 @@ def _turned(law: PairLaw) -> PairLaw:
 
 
 def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
-    draws = np.random.default_rng([SEED, 1, *pair[1].encode()])
+    draws = np.random.default_rng([NOISE_SEED, 1, *pair[1].encode()])
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))
     return Edge(

@@ -40,7 +40,8 @@ def plan(
     that are asked about, given these.
 
     >>> import sottovoce as sv
-    >>> made = plan(Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> schema = Schema(smoker=sv.Boolean())
+    >>> made = plan(schema, sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
     >>> Plan.from_json(made.to_json()) == made
     True
     """
@@ -61,8 +62,7 @@ def plan(
 
 
 def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
-    """The plan of the next round, for other people of the same crowd; None if the estimate is the
-    last word.
+    """The plan of the next round, for other people; None if the estimate is the last word.
 
     >>> import sottovoce as sv
     >>> schema = Schema(basket=sv.Items(range(100)))
@@ -88,8 +88,7 @@ def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
 
 
 def simulate_rounds(first: Plan, table: Any, seed: int) -> Estimate:
-    """The last estimate of a plan and of all rounds that follow it, from a crowd of simulated
-    devices.
+    """The last estimate of a plan and of all rounds after it, from a crowd of simulated devices.
 
     >>> import sottovoce as sv
     >>> schema = Schema(basket=sv.Items(range(100)))

@@ -16,7 +16,7 @@ from sottovoce.protocol.question_forms import QUESTIONS
 from sottovoce.questions.base import Question, are_names
 from sottovoce.schema import Schema
 
-PARTS = ("epsilon", "people", "schema", "question")
+SURVEY_PARTS = ("epsilon", "people", "schema", "question")
 MORE_PARTS = ("title", "coin", "public")  # that may be left out
 LONGEST_TITLE = 200
 
@@ -41,16 +41,17 @@ class Survey:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any], where: str = "survey") -> Survey:
-        """Read ``epsilon``, ``people``, ``schema``, ``question`` and perhaps ``title``, ``coin``
-        and ``public``.
+        """Read ``epsilon``, ``people``, ``schema`` and ``question``.
+
+        ``title``, ``coin`` and ``public`` may be there too.
         """
-        for part in PARTS:
+        for part in SURVEY_PARTS:
             if part not in body:
                 raise InvalidInput(f"{where}: {part} is missing")
-        unknown = [part for part in body if part not in PARTS + MORE_PARTS]
+        unknown = [part for part in body if part not in SURVEY_PARTS + MORE_PARTS]
         if unknown:
             raise InvalidInput(
-                f"{where}: {unknown[0]} is not one of {', '.join(PARTS + MORE_PARTS)}"
+                f"{where}: {unknown[0]} is not one of {', '.join(SURVEY_PARTS + MORE_PARTS)}"
             )
         if not isinstance(body["question"], dict):
             raise InvalidInput(f"{where}: question must be a table, written [question]")

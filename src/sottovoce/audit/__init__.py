@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sottovoce.audit.oracles import (
+    AUDIT_DRAWS,
     CONFIDENCE,
-    DRAWS,
     ExactAudit,
     SampledAudit,
     audit,
@@ -15,6 +15,14 @@ from sottovoce.audit.oracles import (
 from sottovoce.audit.plans import PlanAudit, audit_plan
 
 __all__ = [
-    "CONFIDENCE", "DRAWS", "ExactAudit", "PlanAudit", "SampledAudit", "audit", "audit_plan", "exact", "sample",
+    "AUDIT_DRAWS",
+    "CONFIDENCE",
+    "ExactAudit",
+    "PlanAudit",
+    "SampledAudit",
+    "audit",
+    "audit_plan",
+    "exact",
+    "sample",
     "worst_ratio",
 ]  # fmt: skip

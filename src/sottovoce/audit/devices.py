@@ -1,6 +1,4 @@
-"""What a device that is audited sends: reports as they leave it, one after another, restarts
-between them.
-"""
+"""What a device that is audited sends: its reports one after another, restarts between them."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ Outcome = tuple[Told | None, ...]  # None where no report leaves
 
 
 def new_state() -> ClientState:
-    """A state whose account takes any plan: what is audited is what a report costs, not who stops
-    it.
-    """
+    """A state whose account takes any plan: audits look at what a report costs."""
     return ClientState(cap=LARGEST_EPSILON, delta_cap=1)
 
 
@@ -74,9 +70,7 @@ def tell(
     assigning: Assigning,
     state: ClientState | None,
 ) -> Outcome:
-    """What one person's device sends. Each session but the first is a new device on the state as it
-    was written.
-    """
+    """What one person's device sends. Later sessions are new devices on the state as written."""
     told: list[Told | None] = []
     for place, records in enumerate(sessions):
         if place and state is not None:

@@ -1,6 +1,4 @@
-"""The draws that a device is made of, checked over the bits they read: a threshold's chance, a
-uniform integer.
-"""
+"""The draws that a device is made of, checked over the bits they read: coins, uniform numbers."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ def faults_of_draws(draws: Draws) -> Iterator[str]:
     """What is wrong with the draws that devices made, in words."""
     for threshold in sorted(draws.coins):
         law = law_of(lambda path, t=threshold: BranchingBits(path).coin(t), 4)  # type: ignore[misc]
-        if _chance(law, True) != _stated(threshold):
-            yield f"a coin of threshold {threshold} lands heads with chance {float(_chance(law, True)):.6g}"
+        chance = _chance(law, True)
+        if chance != _stated(threshold):
+            yield f"a coin of threshold {threshold} lands heads with chance {float(chance):.6g}"
     for limit in sorted(draws.limits):
         if limit > 0 and not _is_uniform(limit):
             yield f"a draw below {limit} is not uniform"
@@ -61,9 +60,7 @@ class _OneWord(System):
 
 
 def _is_uniform(limit: int) -> bool:
-    """Whether a draw is a uniform word, kept if it lies in range(limit), or else drawn anew in the
-    same way.
-    """
+    """Whether a draw is a uniform word, kept if in range(limit), or else drawn anew that way."""
     path = Path()
     kept = False
     while True:
@@ -105,9 +102,7 @@ class _LazyBits:
 
 
 class _TwoLanes(System):
-    """Draws of two bits each: one lane reads a given word from its highest bit on, the other
-    branches.
-    """
+    """Draws of two bits: one lane reads a given word from its highest bit on, one branches."""
 
     def __init__(self, path: Path, lane: int, word: int) -> None:
         self._path, self._lane, self._word = path, lane, word
@@ -119,9 +114,7 @@ class _TwoLanes(System):
 
 
 def _are_independent(threshold: int) -> bool:
-    """Two coins at once: whatever word one of them reads, it lands as that word says, and the other
-    by its chance.
-    """
+    """Two coins at once: each lands as the word it reads says, the other one by its chance."""
     words = (0, WHOLE // 3, max(threshold - 1, 0), min(threshold, WHOLE - 1), WHOLE - 1)
     return all(_lands(threshold, lane, word) for lane in (0, 1) for word in words)
 

@@ -43,7 +43,7 @@ DELTA_SAMPLES = 400  # the same where a delta is their mean: many of them, of fe
 DELTA_RECORDS = 8
 MIN_SAMPLES = 4
 MIN_RECORDS = 4
-ROUNDING = 1e-12  # of a stated epsilon, which is a double
+EPSILON_ROUNDING = 1e-12  # of a stated epsilon, which is a double
 
 
 # what a device goes through, of an answer and another
@@ -62,9 +62,7 @@ def _short(record: Record, other: Record) -> list[Sequence[Session]]:
 
 @dataclass
 class Enumeration:
-    """What the enumerated reports showed. Ratios are exact; ``None`` is a report that some record
-    cannot send.
-    """
+    """What the enumerated reports showed, exactly; ``None``: some record cannot send the report."""
 
     public_samples: int = 0  # 0 if public coins were all enumerated
     scope: str = "all"
@@ -109,8 +107,7 @@ def enumerate_reports(
     limit: int,
     progress: Callable[[int], None] | None = None,
 ) -> Enumeration:
-    """The exact law of whole reports for all pairs of records; ``NotEnumerable`` if there are too
-    many ways.
+    """The exact law of reports for all pairs of records; ``NotEnumerable`` if too many ways.
 
     Args:
         plan: the plan whose devices are audited.
@@ -266,9 +263,7 @@ class _Enumerator:
     def _outside(
         self, cohort: int, public: PublicCoins, assigning: Assigning
     ) -> list[Law[Outcome]]:
-        """The reports of people without a valid value of what is asked: silence, or any other law,
-        would tell that.
-        """
+        """Reports of people without a valid value: silence, or any other law, would tell that."""
         laws = []
         for record in self.records.outside(cohort):
             with suppress(NotEnumerable):
@@ -278,8 +273,7 @@ class _Enumerator:
     def _compare_lifetimes(
         self, people: list[Record], outside: list[Record], public: PublicCoins, assigning: Assigning
     ) -> None:
-        """Several reports of one device: on the same answer and on another one, valid or not,
-        restarted or not.
+        """Several reports of a device: on the same and on another answer, restarted or not.
 
         Whoever hands out assignments chooses them, so laws are compared under the same ones.
         """
@@ -353,9 +347,7 @@ class _Enumerator:
     # -- verdicts
 
     def _check_reports(self, outcomes: set[Outcome]) -> None:
-        """A report that its own plan refuses, or that writes more than it says, carries what no
-        oracle put there.
-        """
+        """A report that its plan refuses, or that says too much, carries more than it may."""
         if outcomes == {(None,)}:
             self.found.accuse("a device never sends a report")
         for (told,) in outcomes:
@@ -427,7 +419,7 @@ class _Enumerator:
                 self.found.accuse(
                     f"{what} costs {log_ratio(ratio):.12g}, more than epsilon {self.plan.epsilon}"
                 )
-            elif log_ratio(ratio) > claimed * (1 + ROUNDING) + ROUNDING:
+            elif log_ratio(ratio) > claimed * (1 + EPSILON_ROUNDING) + EPSILON_ROUNDING:
                 self.found.accuse(
                     f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated"
                 )
@@ -440,9 +432,7 @@ def _common(laws: list[Law[Outcome]]) -> list[dict[Outcome, int]]:
 
 
 def worst_ratio(laws: list[dict[Outcome, int]]) -> Fraction | None:
-    """The largest ratio of an outcome's chances under two laws of one total; None if one rules it
-    out.
-    """
+    """The largest ratio of an outcome's chances under two laws; None if one rules it out."""
     most, least = 1, 1
     for outcome in set().union(*laws):
         chances = [law.get(outcome, 0) for law in laws]
@@ -457,11 +447,12 @@ def worst_ratio(laws: list[dict[Outcome, int]]) -> Fraction | None:
 def mean_exceeds(
     mean: float, stated: float, samples: int, comparisons: int, doubt: float = 1e-3
 ) -> bool:
-    """Whether a mean of values in [0, 1] is too large for the expectation stated, all comparisons
-    together.
+    """Whether a mean of values in [0, 1] is too large for what is stated, over all comparisons.
 
-    >>> mean_exceeds(0.02, 0.001, samples=400, comparisons=100), mean_exceeds(0.002, 0.001, 400, 100)
-    (True, False)
+    >>> mean_exceeds(0.02, 0.001, samples=400, comparisons=100)
+    True
+    >>> mean_exceeds(0.002, 0.001, samples=400, comparisons=100)
+    False
     """
     if mean <= stated:
         return False

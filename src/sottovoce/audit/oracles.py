@@ -14,7 +14,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 
-DRAWS = 200_000
+AUDIT_DRAWS = 200_000
 CONFIDENCE = 0.999
 _BATCH = 5_000
 
@@ -67,9 +67,7 @@ class SampledAudit:
 
 
 def worst_ratio(oracle: Oracle) -> Fraction | None:
-    """The largest ratio in the enumerated channel; None if an output is possible for one input
-    only.
-    """
+    """The largest ratio in the enumerated channel; None if an output needs a certain input."""
     laws = oracle.exact_channel()
     worst = Fraction(1)
     for output in oracle.outputs():
@@ -81,8 +79,7 @@ def worst_ratio(oracle: Oracle) -> Fraction | None:
 
 
 def exact(oracle: Oracle) -> ExactAudit:
-    """Enumerate the channel of the randomizer as it is coded and compare it with what the oracle
-    claims.
+    """Enumerate the channel of the randomizer as coded; compare it with what the oracle claims.
 
     >>> from sottovoce.oracles import oracle
     >>> exact(oracle("grr", size=4, epsilon=1.0)).passed
@@ -105,8 +102,7 @@ def sample(
     entropy: Entropy,
     progress: Callable[[int], None] | None = None,
 ) -> SampledAudit:
-    """Bound epsilon from below: events that tell two values apart, their rates bounded by
-    Clopper-Pearson.
+    """Bound epsilon from below: events that tell two values apart, by Clopper-Pearson.
 
     The events say which of the two values a report supports. For each, ln(TPR/FPR) with the true
     rate bounded from below and the false rate from above is a lower bound on epsilon; the error is
@@ -151,13 +147,11 @@ def clopper_pearson(hits: int, draws: int, alpha: float) -> tuple[float, float]:
 
 def audit(
     oracle: Oracle,
-    draws: int = DRAWS,
+    draws: int = AUDIT_DRAWS,
     confidence: float = CONFIDENCE,
     progress: Callable[[int], None] | None = None,
 ) -> ExactAudit | SampledAudit:
-    """Exact where the outputs can be enumerated, by sampling from the system's entropy where they
-    cannot.
-    """
+    """Exact where the outputs can be enumerated, else sampled from the system's entropy."""
     try:
         return exact(oracle)
     except NotEnumerable:

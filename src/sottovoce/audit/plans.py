@@ -11,7 +11,7 @@ from typing import Any
 from sottovoce.audit.devices import Device
 from sottovoce.audit.draws import faults_of_draws
 from sottovoce.audit.enumeration import MAX_WAYS, Enumeration, enumerate_reports
-from sottovoce.audit.oracles import CONFIDENCE, DRAWS
+from sottovoce.audit.oracles import AUDIT_DRAWS, CONFIDENCE
 from sottovoce.audit.sampling import ReportSample, sample_reports
 from sottovoce.device.client import Client
 from sottovoce.ground.entropy import Entropy
@@ -137,7 +137,7 @@ def _finite(value: float | None) -> float | None:
 
 def audit_plan(
     plan: Plan,
-    draws: int = DRAWS,
+    draws: int = AUDIT_DRAWS,
     confidence: float = CONFIDENCE,
     device: Device = Client,
     entropy: Entropy | None = None,
@@ -145,8 +145,7 @@ def audit_plan(
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PlanAudit:
-    """Audit a plan by the reports of its devices: cohort, encoding, all asks together, one report
-    and several.
+    """Audit a plan by its devices' reports: cohort, encoding, all asks together, one and several.
 
     Every way that the coins can fall is gone for many pairs of records, if there are at most about
     ``limit``; draws with real coins follow, more of them where nothing could be enumerated.

@@ -1,6 +1,4 @@
-"""The records that an audit compares: all of them, or the extremes and a spread of each attribute's
-values.
-"""
+"""The records that an audit compares: all, or the extremes and a spread of each attribute's."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ class Records:
         return found
 
     def _compared(self, index: int) -> list[str]:
-        """The attributes whose values are gone through together: all of them, all that are read, or
-        one cohort's.
-        """
+        """The attributes gone through together: all of them, all that are read, or one cohort's."""
         read = self._plan.cohorts.attributes
         for names in (self._sizes, read):
             if self._is_whole(names):
@@ -96,9 +92,7 @@ class Records:
         return _distinct(chain((low, high), islice(moved, self._most // 2), spread), self._most)
 
     def outside(self, index: int) -> list[Record]:
-        """Records without a valid value of what a cohort reads; of attributes for which few values
-        may stand in.
-        """
+        """Records without a valid value of what a cohort reads, if few values may stand in."""
         names = [
             name
             for name in self._plan.cohorts[index].attributes
@@ -172,8 +166,7 @@ def _count(attribute: Attribute, form: str) -> int:
 
 
 def _unlisted(attribute: Attribute, valid: Any) -> list[Any]:
-    """Values that a schema refuses: for a set also one that holds what the schema lists beside what
-    it does not.
+    """Values that a schema refuses: of sets also one that holds listed items beside unlisted ones.
 
     >>> _unlisted(Ordinal(18, 97), 97), _unlisted(Items("abc"), ["a", "b", "c"])
     ([98], [['a', 'b', 'c', '?'], ['?'], 0.5])
@@ -235,9 +228,7 @@ def _spread(size: int, most: int) -> list[int]:
 
 
 def _sets(labels: list[Any], most: int) -> list[list[Any]]:
-    """Sets from the empty one to the full one; of many the first and last items, by sizes that
-    double.
-    """
+    """Sets from the empty to the full one; of many the first and last items, in doubling sizes."""
     count = len(labels)
     if 1 << min(count, 64) <= most:
         return [list(some) for size in range(count + 1) for some in combinations(labels, size)]

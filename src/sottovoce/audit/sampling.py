@@ -1,6 +1,4 @@
-"""Whole reports sampled: events that tell two records apart, their rates bounded. It can convict,
-never acquit.
-"""
+"""Whole reports sampled: events that tell two records apart. It can convict, never acquit."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ Feature = Hashable
 
 @dataclass
 class ReportSample:
-    """Lower bounds, of one report and of two of a device's three; beyond what is stated, the plan
-    is convicted.
-    """
+    """Lower bounds, of one report and of two of three; beyond what is stated, it is convicted."""
 
     draws: int
     confidence: float
@@ -111,9 +107,7 @@ class _SampledDevices:
         self._made = 0
 
     def tell(self, record: Record, other: Record) -> Outcome:
-        """One report of a new device, or three of one that keeps its state: on another answer, and
-        after a restart.
-        """
+        """One report of a new device, or three of one: on another answer, and after a restart."""
         self._made += 1
         if self._progress is not None and self._made % _BATCH == 0:
             self._progress(self._made)
@@ -147,9 +141,7 @@ class _Looks:
         self._telling: dict[int, list[tuple[list[int], list[int]]]] = {}
 
     def pattern(self, told: Told | None) -> Feature:
-        """For each ask, whether the report supports a value that only the one or only the other
-        record has.
-        """
+        """For each ask, whether the report supports a value of only one of the two records."""
         if told is None:
             return None
         if not told.is_plain(self._plan) or not 0 <= told.cohort < len(self._plan.cohorts):
@@ -226,9 +218,7 @@ def _compare(
 def _features(
     devices: _SampledDevices, looks: _Looks, pair: tuple[Record, Record], side: int, count: int
 ) -> list[Counter[Feature]]:
-    """How often each look was seen: the cohort, the pattern, both; and the pattern beside that of
-    each later report.
-    """
+    """How often each look was seen: cohort, pattern, both; and the pattern beside later ones."""
     seen: list[Counter[Feature]] = [Counter() for _ in range(3 + LATER)]
     for _ in range(count):
         outcome = devices.tell(pair[side], pair[1 - side])
@@ -244,9 +234,7 @@ def _features(
 
 
 def _events(mine: Counter[Feature], theirs: Counter[Feature]) -> list[set[Feature]]:
-    """Events that speak for the first: all features seen more often there, and those seen far more
-    often.
-    """
+    """Events that speak for the first: features seen more often there, and far more often."""
     odds = {feature: (count + 1) / (theirs[feature] + 1) for feature, count in mine.items()}
     frequent = {feature: ratio for feature, ratio in odds.items() if mine[feature] >= 50}
     best = max(frequent.values(), default=1.0)

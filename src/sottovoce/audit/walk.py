@@ -104,9 +104,7 @@ class Word:
 
 
 class BranchingBits(System):
-    """A device's generator with nothing replaced but its bits: all that is drawn from them is the
-    device's code.
-    """
+    """A device's generator with only its bits replaced: all draws are the device's own code."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -241,8 +239,7 @@ class Law(Generic[T]):
 def law_of(
     draw: Callable[[Path], T], limit: int, count: Callable[[], None] | None = None
 ) -> Law[T]:
-    """The law of ``draw`` from every way it can go, at most ``limit`` of them; ``count`` is told of
-    each.
+    """The law of ``draw`` from every way it can go, at most ``limit``; ``count`` is told of each.
 
     >>> law = law_of(lambda path: BranchingBits(path).coin(1 << 62), limit=10)
     >>> law.chances[True] / law.total

@@ -52,7 +52,6 @@ def _explained(wrong: Exception) -> str | None:
     if isinstance(wrong, OSError):
         named = f"{wrong.filename}: " if wrong.filename else ""
         return f"{named}{wrong.strerror or 'the file cannot be read; it was cut or damaged'}"
-    # A wrong option: typer carries its own click or uses the installed one, by version; both
-    # explain themselves.
+    # A wrong option: typer carries its own click or uses the installed one; both explain.
     explain = getattr(wrong, "format_message", None)
     return str(explain()) if explain else None

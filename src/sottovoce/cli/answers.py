@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> list[Table]:
-    """The tables named ``a,b``, then all of ``k`` attributes; those that the plan asked for if
-    nobody names any.
-    """
+    """The tables named ``a,b``, then all of ``k`` attributes; the plan's own if none is named."""
     tables = [found.marginal(*(name.strip() for name in names.split(","))) for names in marginals]
     if k is not None:
         tables += found.marginals(k).values()

@@ -37,9 +37,11 @@ compare_app = typer.Typer(
 
     Example:  sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
 
-    Example:  sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32 --epsilon 2 --methods windows,pem
+    Example:  sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32
+    --epsilon 2 --methods windows,pem
 
-    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2 --methods svim,ldpminer
+    Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
+    --methods svim,ldpminer
     """,
     rich_markup_mode=None,
 )
@@ -354,7 +356,7 @@ def audit(
     from sottovoce.console.surveys import audited_plan, suspects
 
     plan, suspect = audited_plan(plan_file, oracle, size, epsilon)
-    total = auditing.DRAWS if draws is None else draws
+    total = auditing.AUDIT_DRAWS if draws is None else draws
     whole = None
     if plan is not None:
         with progress("auditing reports", None, quiet) as advance:

@@ -1,13 +1,11 @@
-"""What is popular, for a person's eyes: values with their marks, the prefixes on the way, methods
-compared.
-"""
+"""What is popular, for a person's eyes: values with marks, prefixes, methods compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sottovoce.console.tables import MOST_SHOWN, grid, interval_text, spread
+from sottovoce.console.tables import MAX_PRINTED_VALUES, grid, interval_text, spread
 from sottovoce.ground.labels import written
 
 if TYPE_CHECKING:
@@ -17,13 +15,11 @@ if TYPE_CHECKING:
     from sottovoce.results.estimate import Estimate
     from sottovoce.results.findings import PrefixStep
 
-MOST_STEPS = 400  # prefixes that are printed; JSON holds all
+MAX_PRINTED_PREFIXES = 400  # prefixes that are printed; JSON holds all
 
 
 def findings_table(found: Estimate, level: float) -> RichTable:
-    """Values with intervals, a star for what noise alone does not explain, and how much noise alone
-    would show.
-    """
+    """Values with intervals, a star for what noise does not explain, and what noise would show."""
     from rich.markup import escape
 
     table = found.table
@@ -34,7 +30,7 @@ def findings_table(found: Estimate, level: float) -> RichTable:
         words=["value", ""],
     )
     marks = found.marks or ()
-    for place, mark in enumerate(marks[:MOST_SHOWN]):
+    for place, mark in enumerate(marks[:MAX_PRINTED_VALUES]):
         out.add_row(
             escape(written(table.labels[place])),
             "*" if mark.significant else "",
@@ -48,8 +44,10 @@ def findings_table(found: Estimate, level: float) -> RichTable:
         "* significant; expected false: values that nobody holds and that would look as frequent, "
         "by noise alone"
     ]
-    if len(marks) > MOST_SHOWN:
-        notes.append(f"the {MOST_SHOWN} most frequent of {len(marks):,}; --json has them all")
+    if len(marks) > MAX_PRINTED_VALUES:
+        notes.append(
+            f"the {MAX_PRINTED_VALUES} most frequent of {len(marks):,}; --json has them all"
+        )
     if not table.is_unbiased:
         notes.append(table.origin)
     out.caption = "; ".join(notes)
@@ -57,9 +55,7 @@ def findings_table(found: Estimate, level: float) -> RichTable:
 
 
 def tree_lines(found: Estimate) -> list[str]:
-    """The prefixes that led to what was found, the longer ones below what they extend,
-    with counts.
-    """
+    """The prefixes that led to what was found, with counts, the longer below what they extend."""
     steps = found.prefixes()
     below: dict[int | None, list[int]] = {}
     for place, step in enumerate(steps):
@@ -78,9 +74,11 @@ def tree_lines(found: Estimate) -> list[str]:
 
     for root in below.get(None, []):
         add(root, "", True, True)
-    more = len(lines) - MOST_STEPS
+    more = len(lines) - MAX_PRINTED_PREFIXES
     return (
-        lines if more <= 0 else [*lines[:MOST_STEPS], f"... and {more:,} more; --json has them all"]
+        lines
+        if more <= 0
+        else [*lines[:MAX_PRINTED_PREFIXES], f"... and {more:,} more; --json has them all"]
     )
 
 

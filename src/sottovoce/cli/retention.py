@@ -151,9 +151,7 @@ def rebuild(
 
 
 def _rebuilt(opened: Store, plan: Plan, advance: Callable[[int], None]) -> tuple[int, str]:
-    """How many reports there are, and what was done with them: without the analysis libraries they
-    are only checked.
-    """
+    """How many reports there are, and what was done: without the analysis extra only checked."""
     try:
         return opened.rebuild(plan, advance).people, "added up"
     except MissingLibrary:

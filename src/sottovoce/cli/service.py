@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sottovoce.service.settings import Settings
     from sottovoce.store import Token
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 StoreUrl = Annotated[
     str,
     typer.Argument(
@@ -51,7 +51,8 @@ RateLimit = Annotated[
     typer.Option(
         metavar="N",
         envvar="SOTTOVOCE_RATE_LIMIT",
-        help="At most so many requests a second from one address; probes of /healthz are not counted.",
+        help="At most so many requests a second from one address; "
+        "probes of /healthz are not counted.",
     ),
 ]
 Origins = Annotated[
@@ -69,7 +70,8 @@ Proxies = Annotated[
         "--proxy",
         metavar="ADDRESS",
         envvar="SOTTOVOCE_PROXY",
-        help="A proxy, or a network of them, that is believed about its clients' addresses; may be given again.",
+        help="A proxy, or a network of them, that is believed about its clients' addresses; "
+        "may be given again.",
     ),
 ]
 Address = Annotated[
@@ -77,7 +79,8 @@ Address = Annotated[
     typer.Option(
         metavar="URL",
         envvar="SOTTOVOCE_ADDRESS",
-        help="The one address of participants' pages, such as https://survey.example.org; others lead there.",
+        help="The one address of participants' pages, such as https://survey.example.org; "
+        "others lead there.",
     ),
 ]
 Metrics = Annotated[
@@ -210,7 +213,7 @@ def _run(
         if has_pages:
             access = add_studio(served, service, settings.address)
             start = "/studio"
-            if host in LOCAL and not settings.proxies:
+            if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()
 
         def listening(bound: int) -> None:

@@ -11,9 +11,7 @@ Advance = Callable[[int], None]  # takes how much is done so far
 
 @contextmanager
 def progress(label: str, total: int | None, quiet: bool) -> Iterator[Advance]:
-    """A bar that the block moves by saying how much is done; nothing if ``quiet`` or not on a
-    terminal.
-    """
+    """A bar that the block moves by saying how much is done; none if ``quiet`` or no terminal."""
     if quiet or not sys.stderr.isatty():
         yield lambda done: None
         return

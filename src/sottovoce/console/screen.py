@@ -1,6 +1,4 @@
-"""What reaches the screen: titles, names and labels come from files and from strangers, so nothing
-hidden passes.
-"""
+"""What reaches the screen: names and labels come from strangers, so nothing hidden passes."""
 
 from __future__ import annotations
 

@@ -59,9 +59,7 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_plan(path: Path, id: str | None = None) -> Plan:
-    """A plan as stored; its thresholds, its guarantee and, where one is expected, its id are
-    checked.
-    """
+    """A plan as stored; its thresholds, guarantee and, where one is expected, id are checked."""
     from sottovoce.protocol.plan import Plan
 
     made = Plan.from_json(path.read_bytes(), id)
@@ -70,9 +68,7 @@ def read_plan(path: Path, id: str | None = None) -> Plan:
 
 
 def asks(plan: Plan) -> list[tuple[int, Ask]]:
-    """(people expected, ask) for all that a plan asks; of a family by a rule, for cohorts that
-    stand for all.
-    """
+    """(people expected, ask) for all that a plan asks; of a rule, for a sample of cohorts."""
     cohorts = plan.cohorts
     shares = [
         (max(1, plan.round_people * each.weight // cohorts.weight), each) for each in cohorts.kinds
@@ -141,8 +137,7 @@ def _cost(ask: Ask) -> float | None:
 
 
 def planner_ranking(plan: Plan) -> tuple[Rank, ...]:
-    """Every method's predicted error for a plan, baselines too, the best first and those that do
-    not fit last.
+    """Every method's predicted error for a plan, baselines too; those that do not fit are last.
 
     Empty where a question leaves no choice of methods.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.ground.labels import visible, written
 from sottovoce.protocol.guarantee import at_most
+from sottovoce.results.estimate import CLOSED_FORM
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from sottovoce.questions.prediction import Rank
     from sottovoce.results.estimate import Floats, Table
 
-MOST_SHOWN = 64  # values of one table that are printed; JSON and files hold all
+MAX_PRINTED_VALUES = 64  # values of one table that are printed; JSON and files hold all
 NARROWEST = 110  # columns to assume where nobody says how wide the screen is
-CLOSED_FORM = "closed form"
 # columns that are not numbers
 WORDS = (
     "value",
@@ -47,11 +47,11 @@ def console() -> Console:
 
 def shown(values: Floats) -> list[int]:
     """The places of the values to print, in order: all, or the largest if there are too many."""
-    if len(values) <= MOST_SHOWN:
+    if len(values) <= MAX_PRINTED_VALUES:
         return list(range(len(values)))
     import numpy as np
 
-    return sorted(np.argsort(-values, kind="stable")[:MOST_SHOWN].tolist())
+    return sorted(np.argsort(-values, kind="stable")[:MAX_PRINTED_VALUES].tolist())
 
 
 def estimate_table(table: Table, level: float) -> RichTable:
@@ -77,8 +77,10 @@ def estimate_table(table: Table, level: float) -> RichTable:
             interval_text(low[place], high[place]),
         )
     notes = []
-    if len(table.values) > MOST_SHOWN:
-        notes.append(f"the {MOST_SHOWN} largest of {len(table.values):,}; --json has them all")
+    if len(table.values) > MAX_PRINTED_VALUES:
+        notes.append(
+            f"the {MAX_PRINTED_VALUES} largest of {len(table.values):,}; --json has them all"
+        )
     if table.unasked:
         notes.append(escape(table.unasked))
     if table.partly:

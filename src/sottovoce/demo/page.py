@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 SINGLE = ("attribute", "value")
 STYLE = """
-:root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2a33; --soft: #5d6b75;
-  --line: #e3e0d8; --grid: #ecebe6; --bar: #8fb3c9; --accent: #22627f; --truth: #c8374d; --code: #f3f1ea; }
+:root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2a33;
+  --soft: #5d6b75; --line: #e3e0d8; --grid: #ecebe6; --bar: #8fb3c9; --accent: #22627f;
+  --truth: #c8374d; --code: #f3f1ea; }
 @media (prefers-color-scheme: dark) { :root { --paper: #12181c; --card: #1a2228; --ink: #e6ebee;
-  --soft: #98a6b0; --line: #2a353d; --grid: #27323a; --bar: #44708a; --accent: #8cc4df; --truth: #ff7d8d;
-  --code: #141b20; } }
+  --soft: #98a6b0; --line: #2a353d; --grid: #27323a; --bar: #44708a; --accent: #8cc4df;
+  --truth: #ff7d8d; --code: #141b20; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
@@ -39,7 +40,8 @@ h1 { font: 600 2.3rem/1.15 Georgia, "Times New Roman", serif; margin: 0 0 .3rem;
 h2 { font: 600 1.35rem/1.3 Georgia, "Times New Roman", serif; margin: 2.6rem 0 .8rem; }
 p { max-width: 70ch; margin: .5rem 0; }
 .lede { color: var(--soft); font-size: 1.1rem; }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 1.8rem 0; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
+  margin: 1.8rem 0; }
 .fact, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .fact { padding: 14px 16px; color: var(--soft); font-size: .85rem; line-height: 1.35; }
 .fact b { display: block; color: var(--ink); font: 600 1.55rem/1.25 Georgia, serif; }
@@ -62,21 +64,27 @@ p { max-width: 70ch; margin: .5rem 0; }
 .narrow table { width: auto; }
 .narrow th, .narrow td { padding-right: 28px; }
 summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
-.key { display: inline-block; width: .75em; height: .75em; border-radius: 2px; margin: 0 .3em 0 .8em; }
+.key { display: inline-block; width: .75em; height: .75em; border-radius: 2px;
+  margin: 0 .3em 0 .8em; }
 .key:first-child { margin-left: 0; }
 .key.bar { background: var(--bar); }
 .key.line { background: var(--ink); width: 2px; height: 1em; vertical-align: -.15em; }
 .key.truth { background: var(--truth); height: .22em; vertical-align: .25em; }
-table { border-collapse: collapse; width: 100%; font-size: .84rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 6px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+table { border-collapse: collapse; width: 100%; font-size: .84rem;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 6px; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
 th { color: var(--soft); font-weight: 500; }
 th.word, td.word { text-align: left; }
 tr.missed td { color: var(--truth); }
 tr.chosen td { font-weight: 600; }
-pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; margin: .5rem 0;
-  font: .84rem/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px;
+  padding: 12px 14px; margin: .5rem 0;
+  font: .84rem/1.5 ui-monospace, Menlo, Consolas, monospace;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
 code { font: .92em ui-monospace, Menlo, Consolas, monospace; }
-.steps { display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: 6px 22px; }
+.steps { display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr));
+  gap: 6px 22px; }
 .steps > * { min-width: 0; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 """
@@ -92,30 +100,32 @@ PAGE = Template("""<!doctype html>
 <body>
 <main>
 <h1>Everyone whispers; the crowd is heard</h1>
-<p class="lede">$people made-up people answered a survey. Their true answers stayed with them; what is below was learnt
-from noisy whispers alone.</p>
+<p class="lede">$people made-up people answered a survey.
+Their true answers stayed with them; what is below was learnt from noisy whispers alone.</p>
 <div class="facts">$facts</div>
 <h2>What each person was promised</h2>
 $promise
 <h2>How the planner chose</h2>
-<p>Before anybody was asked, every method's error was predicted for this survey: its attributes, people and epsilon. The
-best is in the plan.</p>
+<p>Before anybody was asked, every method's error was predicted for this survey:
+its attributes, people and epsilon. The best is in the plan.</p>
 <div class="card wide">$ranking</div>
 <h2>What the crowd said</h2>
 <p>$coverage</p>
 <p>$method</p>
 $findings
 <h2>What tells about what</h2>
-<p>The tree that holds the most mutual information: each attribute beside the one that tells most about it. Figures are
-in nats, with what noise alone would seem to tell taken off; dashed edges may be noise.</p>
+<p>The tree that holds the most mutual information: each attribute beside the one that tells most
+about it. Figures are in nats, with what noise alone would seem to tell taken off;
+dashed edges may be noise.</p>
 <div class="card"><div class="plot tree">$tree</div><div class="wide narrow">$edges</div></div>
 <h2>The strongest pairs</h2>
-<p>Cramer's V: 0 for independent attributes, 1 where one decides the other. A method that pulls estimates towards a
-model makes strong ties look weaker than they are.</p>
+<p>Cramer's V: 0 for independent attributes, 1 where one decides the other.
+A method that pulls estimates towards a model makes strong ties look weaker than they are.</p>
 <div class="card wide narrow">$pairs</div>
 <h2>What is popular</h2>
-<p>Another survey, of $crowd simulated devices at epsilon $liking: answers that nobody listed beforehand, and baskets.
-The values themselves come out of the noise; a pale bar is a value that noise alone may have put there.</p>
+<p>Another survey, of $crowd simulated devices at epsilon $liking: answers that nobody listed
+beforehand, and baskets. The values themselves come out of the noise;
+a pale bar is a value that noise alone may have put there.</p>
 $popular
 <h2>Three methods, measured</h2>
 <p>$comparison</p>
@@ -124,10 +134,12 @@ $popular
 <p>$posted</p>
 $heard
 <h2>The plan</h2>
-<p>Public and frozen before the first answer. Its id is the SHA-256 of its bytes, and every report names it.</p>
+<p>Public and frozen before the first answer.
+Its id is the SHA-256 of its bytes, and every report names it.</p>
 <pre>$plan</pre>
 <h2>What one report looks like</h2>
-<p>The first person of the file. The record never left the device; this is all that anybody received.</p>
+<p>The first person of the file.
+The record never left the device; this is all that anybody received.</p>
 <div class="card steps">$report</div>
 <footer>sottovoce $version &middot; plan <code>$id</code></footer>
 </main>
@@ -151,7 +163,7 @@ def write_page(path: Path, story: Story) -> None:
         tree=pictures.inline(pictures.tree(story.tree)),
         edges=_edges(story),
         pairs=_pairs(story.pairs),
-        crowd=f"{popularity.PEOPLE:,}",
+        crowd=f"{popularity.CROWD_PEOPLE:,}",
         liking=popularity.EPSILON,
         popular=popularity.section(story.popular),
         comparison=_comparison(story.compared),
@@ -221,9 +233,7 @@ def _table(
     words: int = 1,
     marks: Mapping[int, str] | None = None,
 ) -> str:
-    """An HTML table. The first ``words`` columns are words, others figures; ``marks`` are classes
-    of some rows.
-    """
+    """An HTML table: ``words`` columns of words, then figures; ``marks`` are classes of rows."""
 
     def line(cells: Sequence[str], tag: str, mark: str = "") -> str:
         inside = "".join(
@@ -273,7 +283,7 @@ def _method(finding: Finding) -> str:
     )
 
 
-KEY = (
+CHART_KEY = (
     '<span class="key bar"></span>estimate<span class="key line"></span>95% interval'
     '<span class="key truth"></span>truth'
 )
@@ -308,8 +318,9 @@ def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Fin
             )
     head = (*columns, "truth", "estimate", "std error", "95% interval")
     return (
-        f'<section class="card"><h3>{escape(title)}</h3><p class="note">{KEY}</p>'
-        f'<div class="plot">{pictures.inline(chart)}</div><details><summary>all {len(rows)} figures</summary>'
+        f'<section class="card"><h3>{escape(title)}</h3><p class="note">{CHART_KEY}</p>'
+        f'<div class="plot">{pictures.inline(chart)}</div>'
+        f"<details><summary>all {len(rows)} figures</summary>"
         f'<div class="wide">{_table(head, rows, len(columns), missed)}</div></details></section>'
     )
 

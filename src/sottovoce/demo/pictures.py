@@ -13,21 +13,23 @@ if TYPE_CHECKING:
     from sottovoce.analysis import Tree
     from sottovoce.demo.survey import Finding
 
-BAR, INK, TRUTH = "#8fb3c9", "#1d2a33", "#c8374d"  # as the page has them in the light
-HEIGHT = 210
-STEP = 46  # from bar to bar, at most
+LIGHT_BAR, LIGHT_INK, LIGHT_TRUTH = (
+    "#8fb3c9",
+    "#1d2a33",
+    "#c8374d",
+)  # as the page has them in the light
+CHART_HEIGHT = 210
+CHART_STEP = 46  # from bar to bar, at most
 MOST_WIDE = 640  # of all bars together
 
 
 def marginal(finding: Finding) -> Any:
-    """An Altair chart of one table: bars with intervals, red ticks for the truth; all but the last
-    value by panels.
-    """
+    """An Altair chart of one table: bars, intervals, red ticks for the truth; a panel a prefix."""
     alt = imported("altair")
 
     names = finding.table.attributes
     data = _rows(finding)
-    step = min(STEP, MOST_WIDE // len(data))
+    step = min(CHART_STEP, MOST_WIDE // len(data))
     chart = _bars(data, names[-1], step)
     if len(names) > 1:
         panels = list(dict.fromkeys(row["panel"] for row in data))
@@ -41,7 +43,7 @@ def singles(findings: Sequence[Finding]) -> Any:
     """An Altair chart of several attributes, side by side on one scale."""
     alt = imported("altair")
 
-    step = min(STEP, MOST_WIDE // sum(len(finding.truth) for finding in findings))
+    step = min(CHART_STEP, MOST_WIDE // sum(len(finding.truth) for finding in findings))
     panels = [
         _bars(_rows(finding), finding.table.attributes[0], step, has_scale=place == 0)
         for place, finding in enumerate(findings)
@@ -77,16 +79,16 @@ def _bars(data: Sequence[dict[str, Any]], name: str, step: int, has_scale: bool 
     )
     axis = alt.Axis(format="%", tickCount=5, labels=has_scale, ticks=has_scale, domain=has_scale)
     layers = (
-        base.mark_bar(color=BAR, width=0.72 * step).encode(
+        base.mark_bar(color=LIGHT_BAR, width=0.72 * step).encode(
             y=alt.Y("estimate:Q", title=None, axis=axis)
         ),
-        base.mark_rule(color=INK, strokeWidth=1.6).encode(y="low:Q", y2="high:Q"),
-        base.mark_tick(color=TRUTH, thickness=2.5, width=0.55 * step, opacity=1).encode(
+        base.mark_rule(color=LIGHT_INK, strokeWidth=1.6).encode(y="low:Q", y2="high:Q"),
+        base.mark_tick(color=LIGHT_TRUTH, thickness=2.5, width=0.55 * step, opacity=1).encode(
             y="truth:Q"
         ),
     )
     return alt.layer(*layers, data=alt.Data(values=list(data))).properties(
-        width=step * len(values), height=HEIGHT
+        width=step * len(values), height=CHART_HEIGHT
     )
 
 
@@ -95,7 +97,8 @@ def titled(chart: Any, finding: Finding, epsilon: float) -> Any:
     names = " and ".join(finding.table.attributes)
     title = {
         "text": f"{names}, as {finding.table.people:,} people whispered it at epsilon {epsilon:g}",
-        "subtitle": "blue: what the reports say; lines: 95% intervals; red: the truth, which nobody was told",
+        "subtitle": "blue: what the reports say; lines: 95% intervals; "
+        "red: the truth, which nobody was told",
         "anchor": "start",
         "offset": 12,
         "fontSize": 15,

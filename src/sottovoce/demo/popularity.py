@@ -1,6 +1,4 @@
-"""The demo's second survey: what is popular among made-up people, of words that nobody listed and
-of baskets.
-"""
+"""The demo's second survey: what is popular among made-up people, of words and of baskets."""
 
 from __future__ import annotations
 
@@ -22,21 +20,23 @@ if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.results.estimate import Estimate
 
-PEOPLE = 100_000
+CROWD_PEOPLE = 100_000
 EPSILON = "2"
 CROWD_SEED = 1618
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-LONGEST = 8
+MAX_WORD_LETTERS = 8
 DISHES = (
-    "pizza", "ramen", "curry", "pasta", "tacos", "salad", "burger", "sushi", "pho", "falafel", "dumpling", "goulash",
-    "paella", "risotto", "lasagna", "stew", "dosa", "pierogi", "kimchi", "couscous",
+    "pizza", "ramen", "curry", "pasta", "tacos", "salad", "burger", "sushi", "pho", "falafel",
+    "dumpling", "goulash", "paella", "risotto", "lasagna", "stew", "dosa", "pierogi", "kimchi",
+    "couscous",
 )  # fmt: skip
 RARE_WORDS = 20_000  # that hardly anybody else says
 RARE_SHARE = 0.3  # of the people say one of those
 ITEMS = (
-    "bread", "milk", "eggs", "apples", "coffee", "butter", "tea", "rice", "bananas", "cheese", "onions", "tomatoes",
-    "yoghurt", "chocolate", "salt", "sugar", "flour", "oil", "lentils", "oats", "honey", "garlic", "lemons", "carrots",
-    "beer", "wine", "soap", "candles", "pepper", "vinegar", "ginger", "mustard", "almonds", "raisins", "olives",
+    "bread", "milk", "eggs", "apples", "coffee", "butter", "tea", "rice", "bananas", "cheese",
+    "onions", "tomatoes", "yoghurt", "chocolate", "salt", "sugar", "flour", "oil", "lentils",
+    "oats", "honey", "garlic", "lemons", "carrots", "beer", "wine", "soap", "candles", "pepper",
+    "vinegar", "ginger", "mustard", "almonds", "raisins", "olives",
 )  # fmt: skip
 TOP_WORDS, TOP_ITEMS = 12, 10
 
@@ -53,15 +53,13 @@ class Liking:
 
 
 def learnt(seed: int | None) -> list[Liking]:
-    """Both questions asked, planned, whispered by simulated devices in as many rounds as they need,
-    and estimated.
-    """
+    """Both questions, planned, answered by simulated devices in all their rounds, estimated."""
     from sottovoce.api.surveys import asked
     from sottovoce.schema import Items, Text
 
     drawn = secrets.randbits(63) if seed is None else seed
     words, baskets = dishes(), shopping()
-    text = Text(bytes=LONGEST, alphabet=LETTERS)
+    text = Text(bytes=MAX_WORD_LETTERS, alphabet=LETTERS)
     shares = {item: float(share) for item, share in zip(ITEMS, baskets.mean(axis=0), strict=True)}
     words_asked = asked("heavy-hitters", attribute="dish", top=TOP_WORDS)
     items_asked = asked("top-items", attribute="basket", top=TOP_ITEMS)
@@ -79,18 +77,18 @@ def dishes() -> NDArray[Any]:
     letters = np.array(list(LETTERS))
     rare = [
         "".join(letters[draws.integers(0, 26, size)])
-        for size in draws.integers(4, LONGEST + 1, RARE_WORDS)
+        for size in draws.integers(4, MAX_WORD_LETTERS + 1, RARE_WORDS)
     ]
     weights = 1 / np.arange(2, len(DISHES) + 2)
-    common = draws.choice(np.array(DISHES, object), PEOPLE, p=weights / weights.sum())
-    odd = draws.choice(np.array(rare, object), PEOPLE)
-    return np.asarray(np.where(draws.random(PEOPLE) < RARE_SHARE, odd, common))
+    common = draws.choice(np.array(DISHES, object), CROWD_PEOPLE, p=weights / weights.sum())
+    odd = draws.choice(np.array(rare, object), CROWD_PEOPLE)
+    return np.asarray(np.where(draws.random(CROWD_PEOPLE) < RARE_SHARE, odd, common))
 
 
 def shopping() -> NDArray[np.bool_]:
     """What is in everybody's basket, a column for each item."""
     draws = np.random.Generator(np.random.PCG64(CROWD_SEED + 1))
-    return np.asarray(draws.random((PEOPLE, len(ITEMS))) < 0.9 / np.arange(2, len(ITEMS) + 2))
+    return np.asarray(draws.random((CROWD_PEOPLE, len(ITEMS))) < 0.9 / np.arange(2, len(ITEMS) + 2))
 
 
 def _lists(held: NDArray[np.bool_]) -> Any:
@@ -120,7 +118,7 @@ def _asked(
     from sottovoce.schema import Schema
 
     (name,) = table
-    made = plan(Schema(**{name: attribute}), question, epsilon=EPSILON, people=PEOPLE)
+    made = plan(Schema(**{name: attribute}), question, epsilon=EPSILON, people=CROWD_PEOPLE)
     found: Any = simulate_rounds(made, table, seed)
     labels = list(found.table.labels)
     best = sorted(shares, key=lambda value: -shares[value])[: question.top]
@@ -129,9 +127,7 @@ def _asked(
 
 
 def _rows(liking: Liking) -> list[tuple[str, ...]]:
-    """Value, mark, truth, estimate, standard error, expected false: one of each for every value
-    found.
-    """
+    """Value, mark, truth, estimate, standard error, expected false, for every value found."""
     table, marks = liking.found.table, liking.found.marks or ()
     return [
         (
@@ -156,7 +152,7 @@ def likings_table(liking: Liking) -> RichTable:
     from sottovoce.console.tables import grid
 
     out = grid(
-        f"What is popular: {liking.title} ({PEOPLE:,} people, epsilon {EPSILON})",
+        f"What is popular: {liking.title} ({CROWD_PEOPLE:,} people, epsilon {EPSILON})",
         HEADS,
         words=("value", ""),
     )
@@ -182,13 +178,18 @@ def section(likings: Sequence[Liking]) -> str:
     from sottovoce.demo.pictures import inline
     from sottovoce.results.plots import popular
 
-    return "".join(
-        f'<section class="card"><h3>{escape(liking.title)}</h3><p class="note">{escape(summary(liking))}.</p>'
-        f'<div class="plot popular">{inline(popular(liking.found, truth=liking.truth).properties(title=""))}</div>'
-        f"<details><summary>all {len(liking.truth)} figures, and the plan</summary>"
-        f'<div class="wide">{_html(_rows(liking))}</div><pre>{escape(str(liking.plan))}</pre></details></section>'
-        for liking in likings
-    )
+    sections = []
+    for liking in likings:
+        chart = popular(liking.found, truth=liking.truth).properties(title="")
+        sections.append(
+            f'<section class="card"><h3>{escape(liking.title)}</h3>'
+            f'<p class="note">{escape(summary(liking))}.</p>'
+            f'<div class="plot popular">{inline(chart)}</div>'
+            f"<details><summary>all {len(liking.truth)} figures, and the plan</summary>"
+            f'<div class="wide">{_html(_rows(liking))}</div>'
+            f"<pre>{escape(str(liking.plan))}</pre></details></section>"
+        )
+    return "".join(sections)
 
 
 def _html(rows: Sequence[Sequence[str]]) -> str:

@@ -1,6 +1,4 @@
-"""A whole private survey among people who do not exist, so that the truth can stand beside the
-estimates.
-"""
+"""A whole private survey among made-up people: the truth can stand beside the estimates."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.results.estimate import Floats, Table
     from sottovoce.results.joint import JointEstimate
 
-PEOPLE = 60_000
+SURVEY_PEOPLE = 60_000
 POSTING = 20_000  # of them post over HTTP as well
 POPULATION_SEED = 2718
 HOMES = ("city", "suburb", "country")
@@ -40,13 +38,13 @@ TWO = ("age", "drinks")  # the tables that are shown
 THREE = ("smoker", "drinks", "sleepless")
 PAIRS_SHOWN = 6
 COMPARED = ("auto", "calm", "inp-ht")
-QUERIES = 20
+COMPARED_TABLES = 20
 COMPARISON_SEED = 1  # if the coins are real
 
 SURVEY = f"""\
-# {PEOPLE:,} made-up people. Any {ORDER} of the 8 attributes can be asked for together.
+# {SURVEY_PEOPLE:,} made-up people. Any {ORDER} of the 8 attributes can be asked for together.
 epsilon = 1.0
-people = {PEOPLE}
+people = {SURVEY_PEOPLE}
 
 [schema.age]
 kind = "ordinal"
@@ -145,18 +143,18 @@ def population() -> dict[str, list[Any]]:
     who drinks daily sleeps badly, and who sleeps badly is sad.
     """
     draws = np.random.Generator(np.random.PCG64(POPULATION_SEED))
-    age = (18 + 80 * draws.beta(1.5, 1.9, PEOPLE)).astype(np.int64)
+    age = (18 + 80 * draws.beta(1.5, 1.9, SURVEY_PEOPLE)).astype(np.int64)
     old = np.interp(age, [25, 75], [0, 1])[:, None]
     home = _chosen(draws, (1 - old) * [0.70, 0.20, 0.10] + old * [0.20, 0.40, 0.40])
-    car = draws.random(PEOPLE) < np.array([0.20, 0.80, 0.92])[home]
-    smoker = draws.random(PEOPLE) < np.interp(age, [20, 80], [0.52, 0.06])
+    car = draws.random(SURVEY_PEOPLE) < np.array([0.20, 0.80, 0.92])[home]
+    smoker = draws.random(SURVEY_PEOPLE) < np.interp(age, [20, 80], [0.52, 0.06])
     sober = (1 - old) * [0.40, 0.52, 0.08] + old * [0.56, 0.22, 0.22]
     drinks = _chosen(draws, np.where(smoker[:, None], [0.10, 0.30, 0.60], sober))
-    medicine = draws.random(PEOPLE) < np.interp(age, [30, 70], [0.08, 0.85])
-    sleepless = draws.random(PEOPLE) < np.where(
+    medicine = draws.random(SURVEY_PEOPLE) < np.interp(age, [30, 70], [0.08, 0.85])
+    sleepless = draws.random(SURVEY_PEOPLE) < np.where(
         drinks == HABITS.index("daily"), 0.66, np.where(medicine, 0.34, 0.14)
     )
-    depressed = draws.random(PEOPLE) < np.where(sleepless, 0.48, 0.12)
+    depressed = draws.random(SURVEY_PEOPLE) < np.where(sleepless, 0.48, 0.12)
     return {
         "age": age.tolist(),
         "home": [HOMES[place] for place in home],
@@ -176,9 +174,7 @@ def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 
 
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
-    """Survey, plan, people, whispers, tables, tree, comparison, collector and page, all in the
-    folder ``output``.
-    """
+    """Survey, plan, people, whispers, tables, tree, comparison, collector, page, in ``output``."""
     from sottovoce.console.reading import heard
     from sottovoce.console.surveys import planner_ranking, read_survey
     from sottovoce.console.tables import console
@@ -230,9 +226,7 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
 def _posted(
     plan: Plan, people: Mapping[str, Sequence[Any]], output: Path, url: str, quiet: bool
 ) -> tuple[Posted, list[Finding]]:
-    """The first people post to the collector; what its store says of each attribute, beside the
-    truth about them.
-    """
+    """The first people post to the collector; what its store says of them, beside the truth."""
     from sottovoce.console.progress import progress
     from sottovoce.console.reading import heard
     from sottovoce.demo.posting import STORE, post
@@ -331,7 +325,15 @@ def _compared(
     with progress("comparing", len(COMPARED), quiet) as advance:
         return list(
             compare_marginals(
-                crowd, ORDER, plan.people, [plan.epsilon], COMPARED, QUERIES, 1, drawn, advance
+                crowd,
+                ORDER,
+                plan.people,
+                [plan.epsilon],
+                COMPARED,
+                COMPARED_TABLES,
+                1,
+                drawn,
+                advance,
             )
         )
 

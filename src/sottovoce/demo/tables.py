@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def truth_table(title: str, columns: Sequence[str], findings: Sequence[Finding]) -> RichTable:
-    """Estimates beside the truth, with 95% intervals; a mark where one misses. ``columns`` name a
-    cell's parts.
-    """
+    """Estimates beside the truth, with 95% intervals; a mark where one misses."""
     from rich.markup import escape
 
     heads = [escape(name) for name in columns]

@@ -41,9 +41,7 @@ class Spent:
 
 
 def cost_of(cohorts: Family) -> Spent:
-    """The most that answering costs: of the cohorts that a device may be in, the one whose asks
-    cost most together.
-    """
+    """The most that answering costs: of the cohorts that a device may be in, the dearest one."""
     costs = [_cost(cohort) for cohort in cohorts.kinds]
     return Spent(max(cost.epsilon for cost in costs), max(cost.delta for cost in costs))
 
@@ -72,10 +70,11 @@ class Account:
 
     >>> account = Account.capped(cap=2, delta_cap=0)
     >>> account.charge(["id"], Spent(1_500_000_000))
-    >>> account.charge(["age", "id"], Spent(1_500_000_000))
-    Traceback (most recent call last):
-    ...
-    sottovoce.ground.errors.BudgetExceeded: attribute 'id': epsilon 1.5 was spent and 1.5 more would pass the cap of 2
+    >>> try:
+    ...     account.charge(["age", "id"], Spent(1_500_000_000))
+    ... except BudgetExceeded as refused:
+    ...     print(refused)
+    attribute 'id': epsilon 1.5 was spent and 1.5 more would pass the cap of 2
     """
 
     cap: Spent

@@ -1,6 +1,4 @@
-"""Assigned coins: the collector hands out cohort and hashes, signed, so that nobody can choose
-them.
-"""
+"""Assigned coins: the collector hands out cohort and hashes, signed, so nobody chooses them."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ LATEST = 1 << 53  # seconds
 
 
 def new_id(now: float | None = None) -> bytes:
-    """A report's id: the minute (milliseconds without their low 16 bits, so that ids sort by time),
-    then chance.
+    """A report's id: the minute (milliseconds without 16 bits, so that ids sort), then chance.
 
     >>> new_id(1.7e9)[:6].hex()
     '018bcfe50000'

@@ -1,6 +1,4 @@
-"""The device: a record goes in, a whisper comes out. And a crowd of simulated devices, with the
-same law.
-"""
+"""The device: a record goes in, a whisper comes out. And a simulated crowd, of the same law."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ INVALID = ("draw", "raise")  # what becomes of a value that the schema does not 
 
 @dataclass
 class Membership:
-    """A device's place in a series: the shares it drew its round from, that round, and the plan it
-    answered.
-    """
+    """A device's place in a series: the rounds' shares, its round, and the plan it answered."""
 
     shares: tuple[int, ...]
     number: int
@@ -47,8 +43,7 @@ class InvalidValueWarning(UserWarning):
 
 
 class ClientState:
-    """What a device keeps between reports: its round in each series, its memo for each plan, and
-    its account.
+    """What a device keeps between reports: its rounds, a memo for each plan, and its account.
 
     It never holds an answer. Threads may share it, and then answer one after the other; two
     processes may not, since each would draw for itself. The account says what was spent on each
@@ -138,8 +133,7 @@ class Client:
         self._fresh = 0
 
     def report(self, record: Mapping[str, Any]) -> Report:
-        """The whisper for a record. The record stays here; missing attributes that no ask reads are
-        fine.
+        """The whisper for a record, which stays here; attributes that no ask reads may be missing.
 
         The plan's public columns leave in clear beside it. A record without a valid value of one of
         them raises :class:`sottovoce.InvalidInput`, whatever ``invalid`` says, before any coin is
@@ -254,8 +248,7 @@ class Client:
 
 
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:
-    """The reports of a crowd: one simulated device per row of a dict of columns, pandas or Arrow
-    table.
+    """The reports of a crowd: a simulated device per row of a dict, pandas or Arrow table.
 
     The plan's public columns are those of the table. In a series of rounds only the rows whose
     round this is report; with one seed a row has one round in all plans.

@@ -1,6 +1,4 @@
-"""What a sender writes: reports with their ids and assignments, as JSON or in the compact binary
-form.
-"""
+"""What a sender writes: reports with their ids and assignments, as JSON or in binary."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Sending reports to a collector: again with the same id until they are acknowledged, so that each
-counts once.
-"""
+"""Sending reports to a collector: with the same id until acknowledged, so each counts once."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from sottovoce.device.messages import BINARY, JSON, PROBLEM, write_binary, write
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.reports import Report
 
-FIRST_WAIT, LONGEST_WAIT, PATIENCE = 0.05, 1.0, 300.0  # seconds
+FIRST_RETRY_WAIT, MAX_RETRY_WAIT, RETRY_PATIENCE = 0.05, 1.0, 300.0  # seconds
 TIMEOUT = 60.0  # of one attempt
 _AGAIN = (408, 425, 429, 500, 502, 503, 504, 507)
 _PORTS = {"http": 80, "https": 443}
@@ -49,9 +47,7 @@ class _Answer:
 
 
 class Sender:
-    """One connection to a collector, kept open. Once ``stop`` is set it does not wait for the
-    collector any more.
-    """
+    """One connection to a collector, kept open. Once ``stop`` is set it does not wait any more."""
 
     def __init__(
         self, url: str, patience: float | None = None, stop: threading.Event | None = None
@@ -72,7 +68,7 @@ class Sender:
         port = "" if self._port in (None, _PORTS[parts.scheme]) else f":{self._port}"
         # one for all spellings of a URL
         self.address = f"{parts.scheme}://{host}{port}{self._path}"
-        self._patience = PATIENCE if patience is None else patience
+        self._patience = RETRY_PATIENCE if patience is None else patience
         self._stop = stop or threading.Event()
         self._connection: http.client.HTTPConnection | None = None
 
@@ -105,7 +101,7 @@ class Sender:
     def _insist(self, attempt: Callable[[], _Answer], read: Callable[[Any], T]) -> T:
         """Attempt until an answer can be read, is a refusal for good, or patience ends."""
         end = time.monotonic() + self._patience
-        wait = FIRST_WAIT
+        wait = FIRST_RETRY_WAIT
         while True:
             try:
                 answer = attempt()
@@ -130,7 +126,7 @@ class Sender:
             # at random, so that many senders do not come back at once
             if self._stop.wait(wait * random.uniform(0.5, 1.0)):
                 raise NotSent(f"the collector has not taken it: {why}")
-            wait = min(2 * wait, LONGEST_WAIT)
+            wait = min(2 * wait, MAX_RETRY_WAIT)
 
     def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> _Answer:
         if self._connection is None:

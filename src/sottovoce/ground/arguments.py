@@ -29,9 +29,7 @@ _AS_GIVEN = (
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number in a range; a decimal string of one will do, since plans hold no large
-    integers.
-    """
+    """A whole number in a range, or a decimal string of one: plans hold no large integers."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -60,11 +58,12 @@ def number_in(text: str) -> Fraction | None:
 
 
 def written(number: Fraction) -> int | str:
-    """The one way in which a question writes a number: whole, as a decimal if that ends, else as a
-    fraction.
+    """How a question writes a number: whole, as a decimal if that ends, else as a fraction.
 
-    >>> written(Fraction(2, 200)), written(Fraction(4, 2)), written(Fraction(2, 6)), written(Fraction(1, 10**8))
-    ('0.01', 2, '1/3', '1E-8')
+    >>> written(Fraction(2, 200)), written(Fraction(4, 2)), written(Fraction(2, 6))
+    ('0.01', 2, '1/3')
+    >>> written(Fraction(1, 10**8))
+    '1E-8'
     """
     if number.denominator == 1:
         whole_number = int(number)
@@ -95,8 +94,7 @@ def plain_option(option: Any) -> Any:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """A question's options as a plan can hold them. Salts and chances are text, also if they are
-    small whole numbers.
+    """A question's options as a plan can hold them. Salts and chances are text, even whole ones.
 
     >>> plain_options({"hash_bits": "2", "theta": 0.25, "salt": 7, "instantaneous": (1, 0)})
     {'hash_bits': 2, 'theta': '0.25', 'salt': '7', 'instantaneous': ['1', '0']}
@@ -145,6 +143,7 @@ def fraction(name: str, text: Any) -> Fraction:
     parts = [int(part) for part in found.groups()] if found else []
     if not parts or max(parts) > LARGEST_INTEGER or gcd(*parts) > 1:
         raise InvalidInput(
-            f'{name} ({text}) must be a fraction of two whole numbers of at most 2^53 in lowest terms, such as "1/1000"'
+            f"{name} ({text}) must be a fraction of two whole numbers of at most 2^53 "
+            'in lowest terms, such as "1/1000"'
         )
     return Fraction(*parts)

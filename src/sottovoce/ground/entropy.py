@@ -1,5 +1,4 @@
-"""Where coins come from. One interface: the operating system, a seed, a tape of bytes, or *every*
-outcome.
+"""Where coins come from: the operating system, a seed, a tape of bytes, or *every* outcome.
 
 A coin lands heads when a uniform 64-bit integer is below an integer threshold, so its chance is
 exactly ``threshold / 2**64``. No float takes part.
@@ -34,9 +33,7 @@ class Entropy(ABC):
 
     @property
     def public(self) -> Entropy:
-        """Where coins come from that tell nothing of a value: the same source, unless somebody
-        assigns them.
-        """
+        """Where coins come from that tell nothing of a value: the same source, unless assigned."""
         return self
 
     def coin(self, threshold: int) -> bool:
@@ -74,9 +71,7 @@ class Entropy(ABC):
         return heads
 
     def subset(self, total: int, chosen: int) -> int:
-        """A uniform subset of ``chosen`` elements of ``range(total)``, as the bits of an integer
-        (Floyd).
-        """
+        """A uniform subset of ``chosen`` of ``range(total)``, as an integer's bits (Floyd)."""
         picked = 0
         for last in range(total - chosen, total):
             candidate = 1 << self.below(last + 1)
@@ -85,9 +80,7 @@ class Entropy(ABC):
 
 
 class System(Entropy):
-    """The operating system's generator: what a device uses. Nothing is buffered, so a fork shares
-    no coins.
-    """
+    """The operating system's generator, for devices. No buffer: a fork shares no coins."""
 
     def bits(self, count: int) -> int:
         width = (count + 7) // 8
@@ -123,9 +116,7 @@ class Tape(Entropy):
 
 
 class Stream(Entropy):
-    """Bytes that a seed determines and nobody can foresee without it: SHA-256 of the seed and a
-    counter.
-    """
+    """Bytes that a seed determines and nobody else foresees: SHA-256 of the seed and a counter."""
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed

@@ -1,6 +1,4 @@
-"""Every error a caller can meet. Messages name the parameter, the value and the rule, never a
-person's data.
-"""
+"""Every error a caller can meet: the parameter, the value and the rule, never a person's data."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ class InvalidInput(SottovoceError, ValueError):
 
 
 class CorruptReport(SottovoceError, ValueError):
-    """Bytes that cannot be a report: truncated, damaged, of an unknown version or with an
-    impossible payload.
-    """
+    """Bytes that cannot be a report: truncated, damaged, of an unknown version or payload."""
 
 
 class PlanMismatch(SottovoceError, ValueError):
@@ -24,9 +20,7 @@ class PlanMismatch(SottovoceError, ValueError):
 
 
 class BadAssignment(SottovoceError):
-    """Assigned coins that the collector did not sign, that have expired, or that a report does not
-    use.
-    """
+    """Assigned coins unsigned by the collector, expired, or not those that a report uses."""
 
 
 class NotEnumerable(SottovoceError):
@@ -38,21 +32,15 @@ class NotInThisRound(SottovoceError):
 
 
 class BudgetExceeded(SottovoceError):
-    """The plan asks about an attribute on which this device would spend more than its cap. Nothing
-    was drawn.
-    """
+    """The plan would spend more than this device's cap on an attribute; nothing was drawn."""
 
 
 class StoreError(SottovoceError):
-    """A store cannot be used now: it is busy, out of reach or closed. What was being written is not
-    there.
-    """
+    """A store cannot be used now: busy, out of reach or closed. Nothing of this write is there."""
 
 
 class StoreFull(StoreError):
-    """There is no room on the store's disk. Nothing of what was being written is there; all that
-    was before is.
-    """
+    """No room on the store's disk. Nothing of this write is there; all that was before is."""
 
 
 class SurveyClosed(SottovoceError):

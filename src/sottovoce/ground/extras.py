@@ -1,6 +1,4 @@
-"""Libraries that only some installs have: the extra each belongs to, and one clear error where it
-is missing.
-"""
+"""Libraries that only some installs have: the extra of each, and one clear error without it."""
 
 from __future__ import annotations
 

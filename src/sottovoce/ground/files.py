@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import csv_cell
 
+PARQUET_ENDINGS = (".parquet", ".pq")  # of the names of such files
 ORDINARY, PRIVATE = 0o666, 0o600  # the first is less what the umask takes away
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
-    """Write to a temporary neighbour; it takes the name ``path``, durably, only if the block ends
-    well.
+    """Write to a temporary neighbour, which takes the name ``path`` only if the block ends well.
 
     The file has the permissions of the one it replaces, or those that the umask leaves to a new
     one. A ``private`` one is for its owner alone.
@@ -41,6 +42,23 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
         draft.unlink(missing_ok=True)
 
 
+@contextmanager
+def reading_table(name: str, path: Path) -> Iterator[None]:
+    """One clear error for a table that Arrow cannot read, without its words: they quote the row."""
+    pa = imported("pyarrow")
+    try:
+        yield
+    except (pa.ArrowException, OSError) as wrong:
+        if isinstance(wrong, OSError) and wrong.errno:
+            raise
+        kind = (
+            "a whole Parquet file"
+            if path.suffix.lower() in PARQUET_ENDINGS
+            else "a CSV in UTF-8 with a header and rows of equal length"
+        )
+        raise InvalidInput(f"{name} ({path}) must be {kind}") from None
+
+
 def _sync(path: Path) -> None:
     """Wait until the disk has a file, or the names in a folder."""
     handle = os.open(path, os.O_RDONLY)
@@ -51,7 +69,5 @@ def _sync(path: Path) -> None:
 
 
 def write_csv(file: TextIO, rows: Iterable[Iterable[Any]]) -> None:
-    """Rows as CSV; text is quoted, and what a spreadsheet would take for a formula is not one any
-    more.
-    """
+    """Rows as CSV; text is quoted, and nothing in it is a formula to a spreadsheet."""
     csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(map(csv_cell, row) for row in rows)

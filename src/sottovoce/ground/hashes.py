@@ -1,6 +1,4 @@
-"""The integer hashes of a device, in plain Python: the same bits as ``kernels.hashing``, nothing to
-compile.
-"""
+"""The integer hashes of a device, in plain Python: the bits of ``kernels.hashing``, uncompiled."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ def bucket(word: int, buckets: int) -> int:
 
 
 def scramble(value: int, width: int) -> int:
-    """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line
-    of the space.
-    """
+    """A fixed public permutation of words of ``width`` bits: neighbours share no line."""
     mask = (1 << width) - 1
     for factor in SCRAMBLES:
         value = (value * factor) & mask
@@ -39,9 +35,7 @@ def scramble(value: int, width: int) -> int:
 
 
 def permuted(number: int, bits: int) -> int:
-    """A fixed public permutation of numbers of up to 128 bits (a Feistel network of keyed
-    hashes).
-    """
+    """A fixed public permutation of numbers of up to 128 bits (a Feistel network)."""
     low = bits - bits // 2
     halves = [number >> low, number & (1 << low) - 1]
     widths = (bits // 2, low)

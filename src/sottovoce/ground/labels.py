@@ -24,8 +24,7 @@ _PLAIN = re.compile(r"[ -~]*")
 
 
 def written(label: Any) -> str:
-    r"""A label with every character that cannot be seen written out; the parts of a tuple with
-    commas between.
+    r"""A label, invisible characters written out; the parts of a tuple with commas between.
 
     >>> written("tea\x1b[2J\u202e"), written(("milk", 7)), written("")
     ('tea\\x1b[2J\\u202e', 'milk, 7', "''")
@@ -71,8 +70,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: text that could be one has an apostrophe
-    before it.
+    """A cell that no spreadsheet takes for a formula: text like one has an apostrophe before it.
 
     Numbers, and text that is one, stay as they are.
 

@@ -1,6 +1,4 @@
-"""The search over coded windows: decode a window's table, and find the best ways in which
-candidates go on.
-"""
+"""The search over coded windows: decode a window's table, find how candidates best go on."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ def _gather(cells, width, people, start, out):  # type: ignore[no-untyped-def]
 
 
 def decode_scrambled(table: NDArray[Any], people: int) -> NDArray[Any]:
-    """The score of each value at its scrambled place: 2^b times the reports that support it, less
-    ``people``.
-    """
+    """The score of each value at its scrambled place: 2^b times its support, less ``people``."""
     cells = narrow_transform(table)
     cells -= cells.dtype.type(people)
     return cells
@@ -79,9 +75,7 @@ def _in_threads(work: Any, parts: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _extend(scores, words, key, tag, fresh, best, suffixes):  # type: ignore[no-untyped-def]
-    """For each candidate the largest scores of the block that its tag points to, and where they
-    stand in it.
-    """
+    """For each candidate the largest scores of the block of its tag, and where they stand in it."""
     block = 1 << fresh
     most = best.shape[1]
     for row in range(words.shape[0]):
@@ -110,9 +104,7 @@ def _extend(scores, words, key, tag, fresh, best, suffixes):  # type: ignore[no-
 def extend(
     scores: NDArray[Any], words: Words, key: int, tag: int, fresh: int, most: int
 ) -> tuple[Integers, Integers]:
-    """(scores, suffixes): the ``most`` best ways in which each candidate goes on by
-    ``fresh`` bits.
-    """
+    """(scores, suffixes): the ``most`` best ways each candidate goes on by ``fresh`` bits."""
     most = min(most, 1 << fresh)
     best = np.full((len(words), most), -(1 << 62), np.int64)
     suffixes = np.zeros((len(words), most), np.int64)

@@ -14,9 +14,7 @@ _ROWS = 1 << 14  # rows that are widened to words at once
 
 @njit(cache=True, nogil=True)
 def _add_columns(words, counts):  # type: ignore[no-untyped-def]
-    """Add the number of ones in each bit column of rows of 64-bit words: vertical counters, eight
-    planes deep.
-    """
+    """Add the number of ones in each bit column of rows of 64-bit words: eight vertical planes."""
     rows, width = words.shape
     planes = np.zeros((8, width), np.uint64)
     start = 0
@@ -42,9 +40,7 @@ def _add_columns(words, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _grouped_columns(words, ends, counts):  # type: ignore[no-untyped-def]
-    """The same for groups of rows that stand one after another, group g ending before row
-    ``ends[g]``.
-    """
+    """The same for groups of rows one after another, group g ending before row ``ends[g]``."""
     start = 0
     for group in range(ends.size):
         if ends[group] > start:
@@ -53,9 +49,7 @@ def _grouped_columns(words, ends, counts):  # type: ignore[no-untyped-def]
 
 
 def add_columns(payload: Payload, counts: NDArray[np.int64]) -> None:
-    """Add to ``counts`` how many rows have each of its bits set (bits beyond it are not
-    looked at).
-    """
+    """Add to ``counts`` how many rows have each of its bits set (bits beyond it do not count)."""
     for start in range(0, len(payload), _ROWS):
         words = words_of(payload[start : start + _ROWS])
         found = np.zeros(words.shape[1] * 64, np.int64)
@@ -90,9 +84,7 @@ def _weigh_columns(words, weights, groups, counts):  # type: ignore[no-untyped-d
 
 
 def weigh_columns(payload: Payload, weights: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    """Add to ``counts`` the weight of the rows that have each of its bits set: :func:`add_columns`,
-    weighted.
-    """
+    """Add to ``counts`` the weight of the rows with each of its bits set: weighted columns."""
     groups = np.zeros(len(payload), np.int64)
     weigh_grouped_columns(payload, weights, groups, counts[None, :])
 

@@ -24,14 +24,12 @@ def _tables() -> NDArray[np.uint32]:
     return np.array(tables, np.uint32)
 
 
-TABLES = _tables()
+CRC_TABLES = _tables()
 
 
 @njit(cache=True, nogil=True)
 def crc32_rows(rows, start, tables):  # type: ignore[no-untyped-def]
-    """The checksum of each row of bytes, going on from those in ``start``, as ``zlib.crc32(row,
-    start)`` does.
-    """
+    """The checksum of each row, going on from those in ``start``, as ``zlib.crc32(row, start)``."""
     out = np.empty(rows.shape[0], np.uint32)
     width = rows.shape[1]
     whole = width - width % 4

@@ -1,6 +1,4 @@
-"""The seeded generator of simulations (xoshiro256++) and exact draws from it, for use inside other
-kernels.
-"""
+"""The seeded generator of simulations (xoshiro256++) and exact draws, for use in kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from sottovoce.kernels.compiled import njit
 
 # people simulated by one generator; fixed, so that a seed means the same on every machine
-CHUNK = 1 << 15
+PEOPLE_CHUNK = 1 << 15
 
 
 @njit(inline="always", nogil=True)
@@ -34,9 +32,7 @@ def next_word(state):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def below(state, limit):  # type: ignore[no-untyped-def]
-    """A uniform integer of ``range(limit)``, by rejection from the smallest enclosing
-    power of two.
-    """
+    """A uniform integer of ``range(limit)``, by rejection from the next power of two."""
     mask = np.uint64(limit - np.uint64(1))
     mask |= mask >> np.uint64(1)
     mask |= mask >> np.uint64(2)
@@ -52,9 +48,7 @@ def below(state, limit):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def below32(state, limit):  # type: ignore[no-untyped-def]
-    """A uniform integer of ``range(limit)`` for limits below 2^32, by Lemire's exact
-    multiply-and-reject.
-    """
+    """A uniform integer of ``range(limit)``, limits below 2^32, by Lemire's multiply-and-reject."""
     product = (next_word(state) >> np.uint64(32)) * limit
     low = product & np.uint64(0xFFFFFFFF)
     if low < limit:
@@ -85,15 +79,13 @@ def coin_word(state, threshold):  # type: ignore[no-untyped-def]
 
 
 def in_chunks(count: int, seed: int, work: Callable[[slice, NDArray[np.uint64]], None]) -> None:
-    """Call ``work(rows, generator state)`` for each chunk of people, on all cores; the result
-    ignores the order.
-    """
+    """Call ``work(rows, generator state)`` for each chunk of people, on all cores, in any order."""
 
     def one(start: int) -> None:
         state = np.random.SeedSequence([seed, start]).generate_state(4, np.uint64).astype(np.uint64)
-        work(slice(start, min(start + CHUNK, count)), state)
+        work(slice(start, min(start + PEOPLE_CHUNK, count)), state)
 
-    starts = range(0, count, CHUNK)
+    starts = range(0, count, PEOPLE_CHUNK)
     if len(starts) <= 1:
         for start in starts:
             one(start)

@@ -1,6 +1,4 @@
-"""Bit fields in rows of bytes, least significant bit first. With numpy alone: a collector checks
-reports with them.
-"""
+"""Bit fields in rows of bytes, least significant bit first; numpy alone, for collectors too."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Keyed 64-bit mixing, and local hashing on it. Its twins in ``mixing`` give the same bits on a
-device.
-"""
+"""Keyed 64-bit mixing, and local hashing on it. ``ground.hashes`` gives the same bits."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ from sottovoce.kernels.transform import narrow_transform
 
 @njit(inline="always", nogil=True)
 def _mix(word):  # type: ignore[no-untyped-def]
-    """A bijection of 64-bit words in which every input bit moves half of the output bits
-    (Stafford's mix 13).
-    """
+    """A bijection of 64-bit words: every input bit moves half of the output (Stafford's mix 13)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -24,9 +20,7 @@ def _mix(word):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def keyed_hash(key, value):  # type: ignore[no-untyped-def]
-    """64 bits that look random and independent for different (key, value): three mixes, keyed in
-    between.
-    """
+    """64 bits that look random for different (key, value): three mixes, keyed in between."""
     inner = _mix(value + np.uint64(0x9E3779B97F4A7C15)) ^ _mix(key ^ np.uint64(0xD1B54A32D192ED03))
     return _mix(_mix(inner) + key)
 
@@ -57,9 +51,7 @@ def hash_words(key, values):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def whisper_seeded(values, seeds, answers, buckets, truth, state):  # type: ignore[no-untyped-def]
-    """Local hashing: a uniform 64-bit seed, and generalized randomized response on the bucket it
-    gives.
-    """
+    """Local hashing: a uniform 64-bit seed, and randomized response on the bucket it gives."""
     for row in range(values.size):
         seed = next_word(state)
         answer = bucket(keyed_hash(seed, values[row]), np.uint64(buckets))
@@ -84,9 +76,7 @@ def count_seeded(seeds, answers, values, buckets):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def weigh_seeded(seeds, answers, weights, values, buckets):  # type: ignore[no-untyped-def]
-    """The weight of the reports that support each value: :func:`count_seeded` with a weight beside
-    each report.
-    """
+    """The weight of the reports that support each value: :func:`count_seeded` with weights."""
     out = np.zeros(values.size, np.int64)
     for place in range(values.size):
         value = values[place]
@@ -109,9 +99,7 @@ def _parity(word):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", nogil=True)
 def _scrambled(word, width):  # type: ignore[no-untyped-def]
-    """A fixed public permutation of the words of ``width`` bits, so that neighbours share no line
-    of the space.
-    """
+    """A fixed public permutation of words of ``width`` bits: neighbours share no line."""
     mask = (np.uint64(1) << width) - np.uint64(1)
     half = (width + np.uint64(1)) >> np.uint64(1)
     word = (word * np.uint64(0x9E3779B1)) & mask
@@ -133,9 +121,7 @@ def scramble(values, width):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def whisper_linear(values, rows, answers, width, truth, state):  # type: ignore[no-untyped-def]
-    """Local hashing on parities: ``rows[i]`` gets uniform words of ``width`` bits, the answer their
-    parities.
-    """
+    """Local hashing on parities: ``rows[i]`` are words of ``width`` bits, answers parities."""
     count = rows.shape[1]
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     for person in range(values.size):
@@ -174,9 +160,7 @@ def unpack_linear(payload, person, width, count, rows):  # type: ignore[no-untyp
 
 @njit(inline="always", nogil=True)
 def scatter_signs(rows, answer, weight, table):  # type: ignore[no-untyped-def]
-    """For each non-empty subset of a report's rows: table[xor of them] += weight (-1)^<subset,
-    answer>.
-    """
+    """For each non-empty subset of a report's rows: table[xor] += weight (-1)^<subset, answer>."""
     where = np.uint64(0)
     sign = weight
     for step in range(1, 1 << rows.size):
@@ -200,8 +184,7 @@ def scatter_linear(payload, width, count, table):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def weigh_linear(payload, weights, width, count, table):  # type: ignore[no-untyped-def]
-    """Every report's signs into the table, times its weight: :func:`scatter_linear` of reports that
-    have one.
+    """Every report's signs into the table, times its weight: :func:`scatter_linear`, weighted.
 
     The weights themselves are added to the first cell, as the number of reports is there.
     """
@@ -224,8 +207,7 @@ def _gather_scrambled(cells, width, shift, out):  # type: ignore[no-untyped-def]
 
 
 def decode_linear(table: NDArray[np.int64], size: int, width: int, count: int) -> NDArray[np.int64]:
-    """How many reports support each value of ``range(size)``, from what :func:`scatter_linear`
-    added up.
+    """How many reports support each value of ``range(size)``, from :func:`scatter_linear`'s table.
 
     One transform and one pass over it: at 2^24 values every temporary column would cost 128 MiB of
     fresh pages.

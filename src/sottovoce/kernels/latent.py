@@ -57,9 +57,7 @@ def _logits(x, classes, nu, ends, contrast_ends, contrasts):  # type: ignore[no-
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _misfit(means, w, data, heat, t2, d_single, d_pairs):  # type: ignore[no-untyped-def]
-    """The data's part of the potential and its slope in ln t; fills the slopes in the means of
-    signs and pairs.
-    """
+    """The data's part of the potential and its slope in ln t; fills slopes in means and pairs."""
     mean1, info1, scale1, mean2, info2, scale2 = data
     weighted = means * w.reshape(-1, 1)
     pairs = means.T @ weighted
@@ -129,9 +127,7 @@ def _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient):  # 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _priors(x, classes, free, is_binary, priors, gradient):  # type: ignore[no-untyped-def]
-    """The priors' part of the potential; adds their slopes. z and u are standard normal, b ~
-    N(beta, s^2).
-    """
+    """The priors' part of the potential and its slopes. z, u are normal, b ~ N(beta, s^2)."""
     o = free + classes * free
     energy = 0.0
     for i in range(free, o + classes):
@@ -210,9 +206,7 @@ def _leapfrog(x, gradient, energy, length, leaps, metric, classes, layout, data,
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sample(start, classes, layout, data, heat, warm_up, iterations, steps, keep, seed):  # type: ignore[no-untyped-def]
-    """Hamiltonian Monte Carlo with dual averaging of the step and a diagonal metric; returns
-    ``keep`` draws.
-    """
+    """Hamiltonian Monte Carlo: dual averaging of the step, a diagonal metric; ``keep`` draws."""
     np.random.seed(seed)
     x = start.copy()
     gradient = np.empty(x.size)

@@ -14,9 +14,7 @@ from sottovoce.kernels.hashing import _parity, scramble, unpack_linear
 
 @njit(cache=True, nogil=True)
 def _supported(payload, width, count, points, out):  # type: ignore[no-untyped-def]
-    """out[pattern]: a bit for each report of a linear hash, set if it supports the (scrambled)
-    pattern.
-    """
+    """out[pattern]: a bit per report of a linear hash, set if it supports the scrambled pattern."""
     rows = np.zeros(count, np.uint64)
     for person in range(payload.shape[0]):
         told = unpack_linear(payload, person, width, count, rows)
@@ -44,8 +42,7 @@ def count_pairs(
     shapes: Sequence[tuple[int, int]],
     patterns: Sequence[NDArray[np.uint64]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(both, first, second): how many people's reports support a pattern of each ask, and how many
-    support either.
+    """(both, first, second): how many people support a pattern of each ask, or of either.
 
     ``shapes``: bits of a value and of a hash, for each of the two asks.
     """

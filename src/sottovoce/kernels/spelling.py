@@ -1,6 +1,4 @@
-"""Spellings by the column: rows of two 64-bit words, the high one first. The same bits as
-``mixing`` gives one.
-"""
+"""Spellings by the column: rows of two 64-bit words, the high one first; the bits of one by one."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ def unpermute_words(words: Words, bits: int) -> Words:
 
 @njit(cache=True, nogil=True)
 def window_words(words, bits, start, fresh, tag, tagged):  # type: ignore[no-untyped-def]
-    """``fresh`` bits from bit ``start`` on, after a tag: so many bits of a hash of the first
-    ``tagged`` bits.
-    """
+    """``fresh`` bits from bit ``start`` on, after a tag: bits of a hash of the first ``tagged``."""
     out = np.empty_like(words)
     for row in range(words.shape[0]):
         high, low = right(words[row, 0], words[row, 1], bits - start - fresh)

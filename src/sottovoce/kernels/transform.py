@@ -53,9 +53,7 @@ def _transform(cells, block):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _fits(cells, limit):  # type: ignore[no-untyped-def]
-    """Whether the absolute values of the cells add up to less than ``limit``;
-    nothing is allocated.
-    """
+    """Whether the cells' absolute values add up to less than ``limit``; nothing is allocated."""
     total = np.int64(0)
     for cell in cells:
         total += abs(cell)
@@ -65,17 +63,14 @@ def _fits(cells, limit):  # type: ignore[no-untyped-def]
 
 
 def narrow_transform(cells: NDArray[np.int64]) -> NDArray[np.int32] | NDArray[np.int64]:
-    """The transform in the narrowest integers that surely hold it, for a caller that reads each
-    cell once.
-    """
+    """The transform in the narrowest integers that hold it, for a caller that reads cells once."""
     work: Any = cells.astype(np.int32 if _fits(cells, np.int64(1 << 31)) else np.int64)
     _transform(work, _BLOCK)
     return work
 
 
 def walsh_hadamard(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The transform of ``cells`` (a power of two of them): out[v] = sum over u of (-1)^<u,v>
-    cells[u].
+    """The transform of ``cells`` (a power of two): out[v] = sum over u of (-1)^<u,v> cells[u].
 
     Exact: 32-bit integers are used where no partial sum can leave them, 64-bit ones otherwise.
     """

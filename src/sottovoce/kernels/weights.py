@@ -9,9 +9,7 @@ from sottovoce.kernels.compiled import njit
 
 @njit(cache=True, nogil=True, fastmath={"reassoc"})
 def weight_sums(weights):  # type: ignore[no-untyped-def]
-    """(the sum of weights, the sum of their absolute values as a float: exact below 2^53), in one
-    pass.
-    """
+    """(sum of weights, sum of their absolute values as a float: exact below 2^53), in one pass."""
     total = np.int64(0)
     absolute = 0.0
     for row in range(weights.size):

@@ -1,6 +1,4 @@
-"""Simulated devices, a column of values at a time, against the same integer thresholds as a real
-one.
-"""
+"""Simulated devices, a column of values at a time, against the thresholds of a real one."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
 
 @njit(cache=True, nogil=True)
 def whisper_subset(values, payload, size, chosen, include, state):  # type: ignore[no-untyped-def]
-    """Subsets of fixed size: the value joins by a coin, the rest is uniform among the others
-    (Floyd).
-    """
+    """Subsets of fixed size: the value joins by a coin, the rest is uniform (Floyd)."""
     for row in range(values.size):
         value = np.int64(values[row])
         others = chosen
@@ -69,9 +65,7 @@ def whisper_subset(values, payload, size, chosen, include, state):  # type: igno
 
 @njit(cache=True, nogil=True)
 def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-untyped-def]
-    """Hadamard response: a uniform column among those where the row has the sign that a
-    coin chose.
-    """
+    """Hadamard response: a uniform column among those where the row has the coin's sign."""
     for person in range(rows.size):
         row = rows[person]
         column = next_word(state) & np.uint64(order - 1)
@@ -88,9 +82,7 @@ def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def whisper_signs(buckets, columns, signs, order, truth, state):  # type: ignore[no-untyped-def]
-    """One Hadamard coefficient of a one-hot vector: a uniform index and its sign through randomized
-    response.
-    """
+    """One Hadamard coefficient of a one-hot vector: a uniform index, its sign by a coin."""
     for person in range(buckets.size):
         column = next_word(state) & np.uint64(order - 1)
         crossed = buckets[person] & column
@@ -124,9 +116,7 @@ def whisper_coefficients(values, coefficients, signs, order, truth, state):  # t
 
 @njit(inline="always", nogil=True)
 def _survives(state, numerator, denominator):  # type: ignore[no-untyped-def]
-    """Heads with probability exp(-numerator/denominator), for a ratio of at most 1, in integers
-    alone.
-    """
+    """Heads with probability exp(-numerator/denominator), a ratio of at most 1, in integers."""
     rounds = np.uint64(1)
     while below(state, denominator * rounds) < numerator:
         rounds += np.uint64(1)

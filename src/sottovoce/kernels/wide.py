@@ -99,8 +99,7 @@ def split_rows(seeds, count, fresh, highs, lows):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def scatter_wide(highs, lows, answers, weights, high, low, table):  # type: ignore[no-untyped-def]
-    """What the reports say of every way in which the prefix (high, low) goes on, before the
-    transform.
+    """What the reports say of every way the prefix (high, low) goes on, before the transform.
 
     For each report and each non-empty subset of its rows: table[xor of their low bits] += weight
     (-1)^<subset, answer>, where the prefix's share of the hash is taken off the answer.

@@ -19,17 +19,15 @@ from sottovoce.questions.prediction import DoesNotFit
 from sottovoce.schema import Schema
 
 LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
-LEAST_PEOPLE, MOST_PEOPLE = 10, 10**9
+MIN_ADVISED_PEOPLE, MAX_ADVISED_PEOPLE = 10, 10**9
 CLOSE = Decimal("1.01")  # a search ends when what is enough and what is not are so close
 GUESSES = 3  # before a search looks at the end of its range
-MOST_STEPS = 32  # of one search; it takes about six
+MAX_SEARCH_STEPS = 32  # of one search; it takes about six
 PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
 class PredictedError(NamedTuple):
-    """The root mean squared error of a cell that is expected, and the method or oracle that makes
-    it.
-    """
+    """The root mean squared error of a cell that is expected, and the method that makes it."""
 
     error: float
     method: str
@@ -37,8 +35,7 @@ class PredictedError(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """How much of one thing is needed while the other stays as it is; ``needed`` is None if nothing
-    in range does.
+    """How much of one thing is needed while the other stays; None if nothing in range does.
 
     ``error`` and ``method`` are those at the amount needed, or at ``most`` where that is not
     enough.
@@ -73,9 +70,7 @@ class Advice:
     is_share: bool = False  # whether it is about a value to be found
 
     def to_json(self) -> dict[str, Any]:
-        """The advice as JSON; of a value to be found every ``error`` is the share that is found
-        with even chances.
-        """
+        """The advice as JSON; of heavy hitters ``error`` is the share found with an even chance."""
         return {
             "share" if self.is_share else "error": self.error,
             "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
@@ -162,12 +157,13 @@ def advise(
     ``PREDICTIONS``.
 
     >>> import sottovoce as sv
-    >>> advice = advise(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
+    >>> schema = sv.Schema(x=sv.Boolean())
+    >>> advice = advise(schema, sv.Frequencies("x"), epsilon=1.0, people=10_000, error=0.005)
     >>> round(advice.epsilon_needed.needed, 1), round(advice.people_needed.needed, -3)
     (1.8, 37000)
     """
     exact = parse_epsilon(epsilon)
-    people = whole("people", people, 1, MOST_PEOPLE)
+    people = whole("people", people, 1, MAX_ADVISED_PEOPLE)
     if not (isfinite(error) and 0 < error < 1):
         raise InvalidInput(f"error ({error}) must lie between 0 and 1")
     made = 0
@@ -192,8 +188,8 @@ def advise(
         _Search(
             lambda at: counted(exact, int(at)),
             error,
-            Decimal(LEAST_PEOPLE),
-            Decimal(MOST_PEOPLE),
+            Decimal(MIN_ADVISED_PEOPLE),
+            Decimal(MAX_ADVISED_PEOPLE),
             2,
             _whole_number,
         ).run(crowd, planned),
@@ -218,7 +214,7 @@ class _Search:
         """From an amount whose prediction is known."""
         at = min(self.most, max(self.least, start))
         known = {start: planned} if at == start else {}
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_SEARCH_STEPS):
             if at not in known:
                 known[at] = self.predict(at)
             enough = [each for each, found in known.items() if found.error <= self.error]
@@ -242,8 +238,8 @@ class _Search:
             assert end is not None
             if len(known) > GUESSES:
                 return self.least if bottom is None else self.most
-            # a little beyond what error ~ amount^(-1/power) says, so that the next two amounts
-            # enclose the answer
+            # a little beyond what error ~ amount^(-1/power) says:
+            # the next two amounts then enclose the answer
             beyond = 0.8 if bottom is None else 1.25
             ratio = (
                 min(max(known[end].error / self.error, 1e-3), 1e3)

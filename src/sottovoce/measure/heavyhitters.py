@@ -1,6 +1,4 @@
-"""Heavy hitters, method against method, and against a genie who tests every value with everybody's
-reports.
-"""
+"""Heavy hitters, method against method, and against a genie who tests every value."""
 
 from __future__ import annotations
 
@@ -25,18 +23,18 @@ from sottovoce.measure.popular import (
     answered,
     checked,
     compare_popular,
-    draws,
     read_columns,
 )
+from sottovoce.measure.runs import seeded
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.questions.base import Question
 from sottovoce.schema import Attribute, Integer, Label, Schema, Text
 
 GENIE = "genie"
-NAME = "value"  # of the attribute in the simulated plans
+VALUE_NAME = "value"  # of the attribute in the simulated plans
 WINDOW = 24  # bits of the domain whose oracle the genie hears through: as large as a window's
 
-MOST_DRAWN = 1 << 16  # Gaussian draws that are made one by one
+MAX_SINGLE_DRAWS = 1 << 16  # Gaussian draws that are made one by one
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -80,7 +78,7 @@ class Holdings:
 
     def sampled(self, people: int, top: int, seed: int, run: int) -> ValueCrowd:
         """People drawn with replacement."""
-        counts = draws(seed, run, 0).multinomial(people, self.counts / self.counts.sum())
+        counts = seeded(seed, run, 0).multinomial(people, self.counts / self.counts.sum())
         return ValueCrowd(self, counts.astype(np.int64), top)
 
 
@@ -121,7 +119,7 @@ class ValueCrowd:
         kind = np.uint64 if isinstance(attribute, Integer) and attribute.bits <= 64 else object
         values = np.empty(len(self.counts), kind)
         values[:] = self.held.values
-        return {NAME: np.repeat(values, self.counts)}
+        return {VALUE_NAME: np.repeat(values, self.counts)}
 
     def few(self, people: int) -> ValueCrowd:
         ends = np.cumsum(self.counts) * min(people, self.people) // self.people
@@ -171,15 +169,14 @@ def largest(random: np.random.Generator, many: int, top: int) -> Floats:
     Their upper tails are nearly a Poisson process of rate ``many``: G_1/many < G_2/many < ..., with
     G the sums of standard exponential draws. Of few draws all are drawn.
     """
-    if many <= MOST_DRAWN:
+    if many <= MAX_SINGLE_DRAWS:
         return np.sort(random.standard_normal(many))[::-1][:top]
     norm = imported("scipy.stats").norm
     return np.asarray(norm.isf(np.cumsum(random.standard_exponential(top)) / many))
 
 
 def genie(held: Holdings, top: int) -> Judge:
-    """Finds what all people's reports tell of every spelling: the largest of as many Gaussian
-    estimates.
+    """What all people's reports tell of every spelling: the largest of as many normal estimates.
 
     Every value that somebody holds gets N(n_v, n sigma^2), with sigma^2 that of optimised local
     hashing; so does every other of the 2^m spellings, of which only the largest matter.
@@ -192,7 +189,7 @@ def genie(held: Holdings, top: int) -> Judge:
         assert isinstance(source, PureOracle)
         people = crowd.people
         spread = people * np.sqrt(source.noise(people).floor)
-        random = draws(seed, 3)
+        random = seeded(seed, 3)
         true = crowd.counts + spread * random.standard_normal(len(crowd.counts))
         false = spread * largest(random, 2**bits - len(true), top)
         limit = np.sort(np.concatenate([true, false]))[::-1][min(top, len(true) + len(false)) - 1]
@@ -232,7 +229,7 @@ def compare_heavyhitters(
     (1.0, 2.0)
     """
     runs, count = checked(runs, people, held.people)
-    schema = Schema(**{NAME: held.attribute})
+    schema = Schema(**{VALUE_NAME: held.attribute})
     judges = []
     for text in methods:
         choice = MethodChoice.parse(text)
@@ -240,7 +237,12 @@ def compare_heavyhitters(
             whole("top", top, 1, 1 << 20)
             judges.append((text, genie(held, top)))
         else:
-            wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
+            wanted = {
+                **choice.options,
+                "attribute": VALUE_NAME,
+                "top": top,
+                "method": choice.method,
+            }
             question = asked("heavy-hitters", **wanted)
             judges.append(
                 (

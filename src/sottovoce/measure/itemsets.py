@@ -26,13 +26,13 @@ from sottovoce.measure.popular import (
     answered,
     checked,
     compare_popular,
-    draws,
     read_columns,
 )
+from sottovoce.measure.runs import seeded
 from sottovoce.questions.base import Question
 from sottovoce.schema import Items, Label, Schema, Sets
 
-NAME = "items"  # of the attribute in the simulated plans
+ITEMS_NAME = "items"  # of the attribute in the simulated plans
 APART = ";"  # between the members of a set in a CSV
 
 Whole = NDArray[np.int64]
@@ -81,9 +81,7 @@ class Baskets:
 
 
 def read_baskets(path: Path, column: str) -> Baskets:
-    """The sets of a file: a Parquet column of lists, or of a CSV text with ``;`` between the
-    members.
-    """
+    """The sets of a file: a Parquet column of lists, or a CSV text with ``;`` between members."""
     pa = imported("pyarrow")
     pc = imported("pyarrow.compute")
 
@@ -127,7 +125,7 @@ class SetCrowd:
         return {item: int(counts[item]) for item in order if counts[item]}
 
     def table(self) -> Mapping[str, Any]:
-        return {NAME: self.sets}
+        return {ITEMS_NAME: self.sets}
 
     def few(self, people: int) -> SetCrowd:
         rows = np.arange(self.people) if self.rows is None else self.rows
@@ -135,8 +133,7 @@ class SetCrowd:
 
 
 def top_itemsets(sets: Sets, top: int) -> list[tuple[tuple[int, ...], int]]:
-    """The ``top`` itemsets of any size that the most people hold, with counts: exact, the most
-    frequent first.
+    """The ``top`` itemsets of any size that most people hold, with counts: exact, in order.
 
     No set is held by more people than a part of it. So the best sets are found by always extending
     the best set known; and every item of a set in the top is at least as frequent as the item of
@@ -211,16 +208,16 @@ def compare_itemsets(
     """
     runs, count = checked(runs, people, held.people)
     whole("top", top, 1, 1 << 15)
-    schema = Schema(**{NAME: Items(range(len(held.items)))})
+    schema = Schema(**{ITEMS_NAME: Items(range(len(held.items)))})
     kind = "top-itemsets" if of_sets else "top-items"
     judges = []
     for text in methods:
         choice = MethodChoice.parse(text)
-        wanted = {**choice.options, "attribute": NAME, "top": top, "method": choice.method}
+        wanted = {**choice.options, "attribute": ITEMS_NAME, "top": top, "method": choice.method}
         judges.append((text, _judge(asked(kind, **wanted), schema)))
     crowds: list[PopularCrowd] = []
     for run in range(runs):
-        rows = None if people is None else draws(seed, run, 0).integers(0, held.people, count)
+        rows = None if people is None else seeded(seed, run, 0).integers(0, held.people, count)
         crowds.append(SetCrowd(held, rows, top, of_sets))
     yield from compare_popular(crowds, judges, top, epsilons, seed, progress)
 

@@ -1,6 +1,4 @@
-"""Marginals, method against method: real people sampled from a table, whispers simulated, tables
-beside the truth.
-"""
+"""Marginals, method against method: people sampled, whispers simulated, tables beside the truth."""
 
 from __future__ import annotations
 
@@ -24,6 +22,7 @@ from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure.populations import Population
+from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.families import Family, Listed
@@ -41,18 +40,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Names = tuple[str, ...]
 
-WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
 # sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
-MOST_LISTED = 100_000
+MAX_LISTED_SETS = 100_000
 # a cell that is exact, and known to be, must not miss the truth by a float's last bit
-ROUNDING = 1e-12
+INTERVAL_ROUNDING = 1e-12
 MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their views
 
 
 @dataclass(frozen=True)
 class MarginalsComparison:
-    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method
-    does not fit.
+    """What ``runs`` simulated crowds measured of a method at one epsilon; None if it does not fit.
 
     ``sse`` and ``tvd`` are means over the tables asked for, then over runs, of the sum of squared
     errors and of the total variation distance; ``sse_std`` and ``tvd_std`` their standard
@@ -126,7 +123,8 @@ def true_table(
 ) -> Floats:
     """The frequencies of a table's cells, the last attribute varying fastest.
 
-    >>> true_table({"a": np.array([0, 1, 1, 1]), "b": np.array([0, 2, 2, 0])}, ("a", "b"), {"a": 2, "b": 3}).tolist()
+    >>> people = {"a": np.array([0, 1, 1, 1]), "b": np.array([0, 2, 2, 0])}
+    >>> true_table(people, ("a", "b"), {"a": 2, "b": 3}).tolist()
     [0.25, 0.0, 0.0, 0.25, 0.0, 0.5]
     """
     shape = tuple(sizes[name] for name in names)
@@ -136,7 +134,7 @@ def true_table(
 
 def sampled(population: Population, people: int, seed: int, run: int) -> Crowd:
     """People drawn with replacement, not asked for anything yet."""
-    rows = _draws(seed, run, 0).integers(0, population.people, people)
+    rows = seeded(seed, run, 0).integers(0, population.people, people)
     columns = {
         name: column.codes.astype(np.min_scalar_type(column.attribute.size - 1))[rows]
         for name, column in population.columns.items()
@@ -147,18 +145,16 @@ def sampled(population: Population, people: int, seed: int, run: int) -> Crowd:
 def random_queries(
     schema: Schema, k: int, count: int, seed: int, run: int, most_cells: int | None = None
 ) -> list[Names]:
-    """``count`` different sets of ``k`` attributes, or all there are; with ``most_cells`` only of
-    tables so small.
-    """
+    """``count`` different sets of ``k`` attributes, or all; only of tables of ``most_cells``."""
     names = tuple(schema)
-    draws = _draws(seed, run, 1, k)
+    draws = seeded(seed, run, 1, k)
 
     def fits(places: Sequence[int]) -> bool:
         return (
             most_cells is None or prod(schema[names[place]].size for place in places) <= most_cells
         )
 
-    if comb(len(names), k) <= max(MOST_LISTED, 4 * count):
+    if comb(len(names), k) <= max(MAX_LISTED_SETS, 4 * count):
         every = [each for each in combinations(range(len(names)), k) if fits(each)]
         chosen = (
             sorted(draws.choice(len(every), min(count, len(every)), replace=False).tolist())
@@ -191,9 +187,7 @@ def heard(made: Plan, crowd: Crowd, seed: int, run: int) -> Aggregate:
 def judged(
     estimate: JointEstimate, crowd: Crowd, coverage: bool
 ) -> tuple[float, float, float | None, float]:
-    """(mean SSE, mean TVD, share of cells inside their interval if asked for, seconds the answers
-    took).
-    """
+    """(mean SSE, mean TVD, share of cells inside their interval if asked, seconds of answers)."""
     start = perf_counter()
     answers = estimate.values_of(crowd.queries)
     seconds = perf_counter() - start
@@ -213,7 +207,7 @@ def _coverage(estimate: JointEstimate, crowd: Crowd, answers: Sequence[Floats]) 
     ):
         table = Table(names, (), values, spread, estimate.people, Noise(float(spread.mean()), 0.0))
         low, high = table.interval(0.95)
-        inside.append((low - ROUNDING <= true) & (true <= high + ROUNDING))
+        inside.append((low - INTERVAL_ROUNDING <= true) & (true <= high + INTERVAL_ROUNDING))
     return float(np.concatenate(inside).mean())
 
 
@@ -288,9 +282,7 @@ def _checked(
     queries: int,
     runs: int,
 ) -> tuple[Schema, list[str]]:
-    """Every bad argument is met before the first long run; the coded schema, and the methods' own
-    names.
-    """
+    """Every bad argument is met before the first long run; the coded schema, and methods' names."""
     for parameter, value in (("people", people), ("queries", queries), ("runs", runs)):
         whole(parameter, value, 1, 1 << 40)
     schema = coded(population.schema)
@@ -301,11 +293,10 @@ def _checked(
     for epsilon in epsilons:
         parse_epsilon(epsilon)
     largest = prod(sorted(attribute.size for attribute in schema.values())[-k:])
-    if largest > MOST_CELLS:
+    if largest > MAX_TABLE_CELLS:
         raise InvalidInput(
-            f"k ({k}) makes tables of up to {largest:,} cells, more than {MOST_CELLS:,}: leave "
-            "attributes out, or "
-            f"merge categories"
+            f"k ({k}) makes tables of up to {largest:,} cells, more than {MAX_TABLE_CELLS:,}: "
+            "leave attributes out, or merge categories"
         )
     if not methods or not epsilons:
         raise InvalidInput("methods and epsilons must each be at least one")
@@ -321,7 +312,7 @@ class _Ready:
     seconds: float  # that planning took
 
     def warm_up(self, crowd: Crowd) -> None:
-        few = {name: column[:WARM_UP] for name, column in crowd.columns.items()}
+        few = {name: column[:WARM_UP_PEOPLE] for name, column in crowd.columns.items()}
         Aggregate(self.plan).add(simulate(self.plan, few, 0))
 
     def summary(
@@ -335,9 +326,9 @@ class _Ready:
             epsilon=float(self.plan.epsilon),
             k=k,
             sse=float(np.mean(sse)),
-            sse_std=_deviation(sse),
+            sse_std=deviation(sse),
             tvd=float(np.mean(tvd)),
-            tvd_std=_deviation(tvd),
+            tvd_std=deviation(tvd),
             seconds=self.seconds + median(each.seconds for each in measurements),
             chosen=self.plan.asked["method"],
             views=len(self.plan.cohorts),
@@ -373,19 +364,9 @@ def _refused(name: str, epsilon: Any, k: int, reason: str) -> MarginalsCompariso
 
 
 def view_size(cohorts: Family) -> int:
-    """How many attributes an ask reads, at most; of a large family some cohorts are looked at, ends
-    included.
-    """
+    """How many attributes an ask reads, at most; of a large family some cohorts, ends included."""
     some = np.unique(
         np.linspace(0, len(cohorts) - 1, min(len(cohorts), MOST_LOOKED_AT)).astype(np.int64)
     )
     listed = cohorts if type(cohorts) is Listed else [cohorts[index] for index in some.tolist()]
     return max(len(ask.encoding.attributes) for cohort in listed for ask in cohort.asks)
-
-
-def _deviation(figures: Sequence[float]) -> float | None:
-    return float(np.std(figures, ddof=1)) if len(figures) > 1 else None
-
-
-def _draws(*seeds: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(list(seeds))))

@@ -1,6 +1,4 @@
-"""Oracle beside oracle: the thesis's formulas, the realised ones, and the error that a simulated
-crowd measures.
-"""
+"""Oracle beside oracle: the thesis's formulas, the realised ones, and a measured error."""
 
 from __future__ import annotations
 
@@ -23,7 +21,6 @@ from sottovoce.questions.frequencies import MOST_SOLVED
 Floats = NDArray[np.float64]
 
 ZIPF_EXPONENT = 1.1
-WARM_UP = 64  # people whose reports are thrown away, so that no clock measures a compiler
 
 # What the thesis calls the communication cost of each oracle it compares
 #     wang2021thesis, table 3.1
@@ -65,9 +62,7 @@ def thesis_variance(name: str, size: int, epsilon: float) -> float | None:
 
 @dataclass(frozen=True)
 class Figures:
-    """One row of ``sottovoce oracles``: the thesis's columns, then the realised ones. None where
-    there is none.
-    """
+    """One row of ``sottovoce oracles``: the thesis's columns, then the realised ones, or None."""
 
     oracle: str
     about: str
@@ -126,9 +121,7 @@ def figures(
 
 
 def _variances_where_known(built: Oracle) -> tuple[float | None, float | None]:
-    """Of a cell and of half the cells; an open alphabet's depend on the candidates, which nobody
-    named here.
-    """
+    """Of a cell and of half the cells; an open alphabet's depend on candidates nobody named."""
     if isinstance(built, CohortOracle) and built.size > MOST_SOLVED:
         return None, None
     try:
@@ -143,8 +136,7 @@ def fitting(size: int) -> list[str]:
 
 
 def zipf_counts(size: int, people: int, exponent: float = ZIPF_EXPONENT) -> NDArray[np.int64]:
-    """How many of ``people`` hold each value if value k has weight 1/(k + 1)^exponent; they sum to
-    ``people``.
+    """How many of ``people`` hold each value if value k has weight 1/(k + 1)^exponent.
 
     >>> zipf_counts(4, 100).tolist()
     [50, 24, 15, 11]
@@ -189,8 +181,7 @@ def compare_oracles(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Comparison]:
-    """One row per epsilon and oracle (by default all that can estimate every value), on a Zipf
-    population.
+    """One row per epsilon and oracle (all that can estimate every value), on a Zipf population.
 
     Every run has its own seed and, where the oracle is salted, its own salt. ``progress`` is called
     with the number of runs done.
@@ -202,9 +193,10 @@ def compare_oracles(
     for parameter, value in (("people", people), ("runs", runs)):
         if value < 1:
             raise InvalidInput(f"{parameter} ({value}) must be at least 1")
-    if size > MOST_LISTED:
+    if size > MAX_LISTED_VALUES:
         raise InvalidInput(
-            f"size ({size}) must be at most {MOST_LISTED}, so that every value can be estimated"
+            f"size ({size}) must be at most {MAX_LISTED_VALUES}, "
+            "so that every value can be estimated"
         )
     chosen = (
         [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
@@ -218,7 +210,7 @@ def compare_oracles(
         for name in chosen or fitting(size):
             crowd = _Crowd(name, size, epsilon, counts)
             try:
-                crowd.run(_subseed(seed, name, 0), WARM_UP)
+                crowd.run(_subseed(seed, name, 0), WARM_UP_PEOPLE)
             except InvalidInput:
                 if chosen:
                     raise
@@ -292,8 +284,7 @@ class _Crowd:
 
 
 def ratio_spread(variances: Floats, runs: int) -> float:
-    """The standard deviation of measured/theory over ``runs``, for normal errors that sum to zero
-    over the values.
+    """The standard deviation of measured/theory over ``runs``, for normal errors that sum to zero.
 
     A mean of squares of independent normal errors has variance 2 sum(s^4)/d^2; errors that sum to
     zero leave d - 1 of d free.

@@ -1,6 +1,4 @@
-"""What is popular, method against method: simulated crowds whose truth is known, judged as the
-thesis judges.
-"""
+"""What is popular, method against method: simulated crowds with known truth, as in the thesis."""
 
 from __future__ import annotations
 
@@ -20,20 +18,22 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.measure.populations import read_arrow
+from sottovoce.measure.runs import deviation
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
 
-MOST_PEOPLE = 100_000_000  # that one run simulates
+MAX_SIMULATED_PEOPLE = 100_000_000  # that one run simulates
 MOST_RUNS = 10_000
-WARM_UP = 2_000  # people whose answers are thrown away, so that no clock measures a compiler
+WARM_UP_ANSWERS = (
+    2_000  # people whose answers are thrown away, so that no clock measures a compiler
+)
 
 
 @dataclass(frozen=True)
 class PopularComparison:
-    """What ``runs`` simulated crowds measured of one method at one epsilon; None where the method
-    does not fit.
+    """What ``runs`` simulated crowds measured of a method at one epsilon; None if it does not fit.
 
     Means over runs, and ``_std`` their standard deviations (None for one run). ``variance`` is the
     mean squared error of the counts of those values that are truly in the top and were found, over
@@ -106,8 +106,7 @@ class Score:
 
 
 def score(truth: Mapping[Any, int], found: Mapping[Any, float]) -> Score:
-    """Judge what was found (a count for each) by the true top (the most frequent first, with
-    counts).
+    """Judge what was found (a count for each) by the true top (most frequent first, with counts).
 
     >>> score({"a": 9, "b": 5, "c": 4}, {"a": 8.0, "c": 6.0, "x": 5.0})
     Score(hits=2, f1=0.6666666666666666, ncr=0.6666666666666666, variance=2.5)
@@ -153,9 +152,7 @@ def answered(
     seed: int,
     given: Mapping[str, Any] | None = None,
 ) -> Mapping[Any, float]:
-    """Plan, simulate all rounds, and give the values found with their counts; ``given`` goes to the
-    estimate.
-    """
+    """Plan, simulate all rounds, give the values found with counts; the estimate gets ``given``."""
     table, people = crowd.table(), crowd.people
     made = plan(schema, question, epsilon=epsilon, people=people)
     if given:  # candidates, which only methods of one round take
@@ -192,7 +189,7 @@ def compare_popular(
             try:
                 if name not in warm:
                     with suppress(InvalidInput):  # too few people for its rounds, say
-                        judge(crowds[0].few(WARM_UP), epsilon, 0)
+                        judge(crowds[0].few(WARM_UP_ANSWERS), epsilon, 0)
                     warm.add(name)
                 for run, crowd in enumerate(crowds):
                     start = perf_counter()
@@ -229,23 +226,14 @@ def _summary(
         ncr=float(np.mean([each.ncr for each in scores])),
         variance=float(np.mean(variances)) if variances else None,
         seconds=float(np.mean(seconds)),
-        f1_std=_deviation([each.f1 for each in scores]),
-        ncr_std=_deviation([each.ncr for each in scores]),
-        variance_std=_deviation(variances),
+        f1_std=deviation([each.f1 for each in scores]),
+        ncr_std=deviation([each.ncr for each in scores]),
+        variance_std=deviation(variances),
         found=float(np.mean([each.hits for each in scores])),
-        found_std=_deviation([each.hits for each in scores]),
+        found_std=deviation([each.hits for each in scores]),
         people=people,
         runs=len(scores),
     )
-
-
-def _deviation(figures: Sequence[float]) -> float | None:
-    return float(np.std(figures, ddof=1)) if len(figures) > 1 else None
-
-
-def draws(*seeds: int) -> np.random.Generator:
-    """A generator of its own for each purpose."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(list(seeds))))
 
 
 def whispers_seed(seed: int, run: int) -> int:
@@ -257,20 +245,17 @@ def checked(runs: int, people: int | None, available: int) -> tuple[int, int]:
     """(runs, people in each): everybody once if nobody says how many are sampled."""
     whole("runs", runs, 1, MOST_RUNS)
     if people is not None:
-        return runs, whole("people", people, 1, MOST_PEOPLE)
-    if available > MOST_PEOPLE:
+        return runs, whole("people", people, 1, MAX_SIMULATED_PEOPLE)
+    if available > MAX_SIMULATED_PEOPLE:
         raise InvalidInput(
-            f"table: it counts {available:,} people, more than the {MOST_PEOPLE:,} that a run "
-            "simulates; "
-            f"sample some with --people"
+            f"table: it counts {available:,} people, more than the {MAX_SIMULATED_PEOPLE:,} "
+            "that a run simulates; sample some with --people"
         )
     return runs, available
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Any:
-    """Some columns of a CSV (as text) or Parquet file, in Arrow; none of them has gaps, a category
-    is its value.
-    """
+    """Columns of a CSV (as text) or Parquet file, in Arrow, without gaps; categories as values."""
     pa = imported("pyarrow")
 
     table = read_arrow(path, as_text=True)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
 from sottovoce.schema import Attribute, Boolean, Categorical, Label, Ordinal, Schema
 
-PARQUET = (".parquet", ".pq")
-MOST_NUMBERS = 64  # different numbers that count as categories
+MAX_NUMBER_CATEGORIES = 64  # different numbers that count as categories
 MOST_TEXTS = 4096  # different texts that do
 REST = "other"  # what the merged categories are called
 
@@ -69,9 +69,7 @@ class Population:
     def of(
         cls, table: Mapping[str, Any], schema: Schema | None = None, bins: int | None = None
     ) -> Population:
-        """The people of a dict of columns; without a schema the domains are those found in the
-        data.
-        """
+        """The people of a dict of columns; without a schema the domains are those in the data."""
         if schema is None:
             return cls(
                 {name: found(name, np.asarray(values), bins) for name, values in table.items()}
@@ -100,9 +98,7 @@ class Population:
 
 
 def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
-    """A column whose domain is what occurs in it: numbers and texts as categories, many numbers as
-    quantile bins.
-    """
+    """A column whose domain is what occurs in it: categories, or quantile bins of many numbers."""
     if values.ndim != 1:
         raise InvalidInput(f"attribute {name!r}: the column must hold one value per person")
     kind = values.dtype.kind
@@ -113,12 +109,12 @@ def found(name: str, values: NDArray[Any], bins: int | None = None) -> Column:
     if kind not in "iuf":
         return _texts(name, values)
     distinct, codes = np.unique(values, return_inverse=True)
-    if len(distinct) <= MOST_NUMBERS:
+    if len(distinct) <= MAX_NUMBER_CATEGORIES:
         return _categories(name, [_label(value) for value in distinct.tolist()], codes)
     if bins is None:
         raise InvalidInput(
             f"attribute {name!r} has {len(distinct):,} different numbers, more than "
-            f"{MOST_NUMBERS}: give a schema, or "
+            f"{MAX_NUMBER_CATEGORIES}: give a schema, or "
             f"--bins N for quantile bins, or leave it out"
         )
     return quantile_bins(name, values, bins)
@@ -160,8 +156,7 @@ def _label(value: float | int) -> Label:
 
 
 def quantile_bins(name: str, values: NDArray[Any], bins: int) -> Column:
-    """Numbers in at most ``bins`` intervals of about equal counts; a value that fills several makes
-    them one.
+    """Numbers in at most ``bins`` intervals of about equal counts; a heavy value makes fewer.
 
     >>> quantile_bins("x", np.array([0, 0, 0, 0, 0, 5, 6, 7]), 4).attribute.labels()
     ('0', '5', '6 to 7')
@@ -259,9 +254,8 @@ def read_arrow(path: Path, as_text: bool) -> Any:
 
     if not path.is_file():
         raise InvalidInput(f"table ({path}) must be a file that exists")
-    is_parquet = path.suffix.lower() in PARQUET
-    try:
-        if is_parquet:
+    with reading_table("table", path):
+        if path.suffix.lower() in PARQUET_ENDINGS:
             table = pq.read_table(path)
         else:
             parse = csv.ParseOptions(newlines_in_values=True)
@@ -272,15 +266,6 @@ def read_arrow(path: Path, as_text: bool) -> Any:
             types = {name: pa.string() for name in names} if as_text else None
             convert = csv.ConvertOptions(column_types=types)
             table = csv.read_csv(path, parse_options=parse, convert_options=convert)
-    except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
-        if isinstance(wrong, OSError) and wrong.errno:
-            raise
-        kind = (
-            "a whole Parquet file"
-            if is_parquet
-            else "a CSV in UTF-8 with a header and rows of equal length"
-        )
-        raise InvalidInput(f"table ({path}) must be {kind}") from None
     if len(set(table.column_names)) < len(table.column_names):
         raise InvalidInput(f"table ({path}): a column name occurs twice")
     return table

@@ -212,9 +212,7 @@ def _error(choice: Oracle, target: str) -> float:
 
 
 def from_json(data: Mapping[str, Any]) -> Oracle:
-    """The oracle that a plan describes; refused unless its thresholds are the ones its epsilon
-    gives.
-    """
+    """The oracle that a plan describes; refused unless its epsilon gives its thresholds."""
     try:
         size, options = int(data["size"]), dict(data["options"])
         built = oracle_with(data["name"], size, data["epsilon"], options)

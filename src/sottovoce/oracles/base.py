@@ -23,7 +23,7 @@ from sottovoce.oracles.weights import Integers
 
 __all__ = [
     "MANY",
-    "MOST_LISTED",
+    "MAX_LISTED_VALUES",
     "Floats",
     "Integers",
     "Noise",
@@ -135,9 +135,7 @@ class SummedOracle(Oracle, Counter):
 
 @dataclass(frozen=True)
 class PureOracle(Oracle):
-    """A report supports the true value with chance p and any other with chance q (wang2021thesis,
-    definition 3.2.1).
-    """
+    """A report supports the true value with chance p, others with q (wang2021thesis, 3.2.1)."""
 
     @property
     @abstractmethod

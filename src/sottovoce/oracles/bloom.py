@@ -51,9 +51,7 @@ class OpenRappor(CohortOracle):
         salt: int | str = 0,
         alphabet: str | None = None,
     ) -> Self:
-        """``buckets``: bits of the filter; ``hashes``: functions per cohort (more than one needs an
-        open alphabet).
-        """
+        """``buckets``: bits of the filter; ``hashes``: per cohort (two need an open alphabet)."""
         shape = cls._shape(size, cohorts, buckets, hashes, salt, alphabet, least=16)
         zero = rounded_up(1 / (exp(Fraction(epsilon) / (2 * shape[2])) + 1))
         if zero >= WHOLE - zero:
@@ -147,8 +145,7 @@ class OpenRappor(CohortOracle):
 
 @dataclass(frozen=True)
 class Rappor(OpenRappor):
-    """RAPPOR: a permanent noisy Bloom filter that the device keeps, and fresh noise on it in every
-    report.
+    """RAPPOR: a permanent noisy Bloom filter on the device, and fresh noise on it in every report.
 
     Guarantee: epsilon-LDP over a lifetime of reports on one answer; less for a single report.
     Assumes:   uniform entropy; value in range(size); the device keeps its memo.
@@ -175,9 +172,7 @@ class Rappor(OpenRappor):
         alphabet: str | None = None,
         instantaneous: tuple[str, str] | list[str] = ("0.75", "0.25"),
     ) -> Self:
-        """``instantaneous``: chances that a kept 1 and a kept 0 are reported as 1; ("1", "0") for
-        none.
-        """
+        """``instantaneous``: chances that a kept 1 and 0 are sent as 1; ("1", "0") for none."""
         plain = OpenRappor.build(size, epsilon, cohorts, buckets, hashes, salt, alphabet)
         shares = tuple(str(part) for part in instantaneous)
         if len(shares) != 2 or not share("instantaneous", shares[1]) < share(

@@ -48,9 +48,7 @@ class OpenRandomizedResponse(CohortOracle):
         salt: int | str = 0,
         alphabet: str | None = None,
     ) -> Self:
-        """``buckets``: near E + 1 by default; ``alphabet``: closed ones are permuted, open ones
-        hashed.
-        """
+        """``buckets``: by default near E + 1; ``alphabet``: closed is permuted, open hashed."""
         if hashes != 1:
             raise InvalidInput(f"hashes ({hashes}) must be 1 for o-rr")
         if buckets is None:
@@ -107,8 +105,7 @@ class OpenRandomizedResponse(CohortOracle):
         return float(chance(self.truth))
 
     def seen(self, state: Integers, people: int) -> Floats:
-        # C/n (count - people of the cohort/k) / (p - q): what is left when the even share is taken
-        # out
+        # C/n (count - people of the cohort/k) / (p - q): the even share is taken out
         even = state.sum(axis=1, keepdims=True) / self.buckets
         out: Floats = self.cohorts / people * (state - even) / self._kept
         return out

@@ -1,6 +1,4 @@
-"""Open alphabets: hashing in cohorts. Each device draws a cohort; the cohort's hash tells where its
-value lies.
-"""
+"""Open alphabets: each device draws a cohort; the cohort's hash tells where its value lies."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ from sottovoce.schema import OPEN
 if TYPE_CHECKING:
     from sottovoce.oracles.decoding import Design
 
-MOST_COHORTS = 8192
-MOST_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
+MAX_HASH_COHORTS = 8192
+MAX_DECODED_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
 MOST_BUCKETS = 1 << 16
 DECODERS = ("least-squares", "nnls", "lasso")
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
@@ -57,7 +55,7 @@ class CohortOracle(SummedOracle):
         buckets = whole("buckets", buckets, 2, MOST_BUCKETS)
         if cohorts is None:  # enough cells, twice over, to tell a closed alphabet's values apart
             cells = 2 * size if size <= LARGEST_CLOSED else 0
-            cohorts = min(max(least, 1 << (cells // (buckets - 1)).bit_length()), MOST_COHORTS)
+            cohorts = min(max(least, 1 << (cells // (buckets - 1)).bit_length()), MAX_HASH_COHORTS)
         hashes = whole("hashes", hashes, 1, min(16, buckets))
         if alphabet is None:
             alphabet = "closed" if size <= LARGEST_CLOSED and hashes == 1 else "open"
@@ -69,7 +67,7 @@ class CohortOracle(SummedOracle):
             raise InvalidInput(
                 f"hashes ({hashes}) must be 1 for a closed alphabet, whose values are permuted"
             )
-        cohorts = power_of_two("cohorts", cohorts, 1, MOST_COHORTS)
+        cohorts = power_of_two("cohorts", cohorts, 1, MAX_HASH_COHORTS)
         return cohorts, buckets, hashes, whole("salt", salt, 0, LARGEST_SALT), alphabet
 
     def options(self) -> dict[str, Any]:
@@ -87,9 +85,7 @@ class CohortOracle(SummedOracle):
 
     @cached_property
     def _permuted(self) -> NDArray[np.int64]:
-        """The bucket of each value of a closed alphabet in each cohort: values ranked by their
-        hash, modulo buckets.
-        """
+        """The bucket of each value in each cohort: values ranked by their hash, modulo buckets."""
         from sottovoce.kernels.hashing import hash_words
 
         values = np.arange(self.size, dtype=np.uint64)
@@ -108,9 +104,7 @@ class CohortOracle(SummedOracle):
         return [bucket(keyed_hash(key, value), self.buckets) for key in own]
 
     def _ranks(self, cohort: int) -> dict[int, int]:
-        """Each value's rank by its hash in a cohort: the permutation, as a device finds it and
-        keeps it.
-        """
+        """Each value's rank by its hash in a cohort: the permutation, which a device keeps."""
         if cohort not in self._ranked:
             key = self._keys[cohort]
             order = sorted(range(self.size), key=lambda value: (keyed_hash(key, value), value))
@@ -149,14 +143,14 @@ class CohortOracle(SummedOracle):
 
     def candidates(self, values: ArrayLike | None) -> NDArray[np.uint64]:
         """The candidate list: ``values``, or the whole alphabet if it is small enough."""
-        if values is None and self.size > MOST_CANDIDATES:
+        if values is None and self.size > MAX_DECODED_CANDIDATES:
             raise InvalidInput(
                 "an open alphabet needs candidates: a list of values that holds the support"
             )
         listed = np.arange(self.size, dtype=np.uint64) if values is None else self._column(values)
-        if not 1 <= listed.size <= MOST_CANDIDATES or np.unique(listed).size < listed.size:
+        if not 1 <= listed.size <= MAX_DECODED_CANDIDATES or np.unique(listed).size < listed.size:
             raise InvalidInput(
-                f"candidates ({listed.size}) must be 1 to {MOST_CANDIDATES} different values"
+                f"candidates ({listed.size}) must be 1 to {MAX_DECODED_CANDIDATES} different values"
             )
         return listed
 
@@ -182,9 +176,7 @@ class CohortOracle(SummedOracle):
 
     @abstractmethod
     def person_variance(self, design: Design, solver: Floats) -> Floats:
-        """V[v, x]: what one person of candidate x adds to n^2 times the variance of ``solver``'s
-        row v.
-        """
+        """V[v, x]: what one person of candidate x adds to n^2 Var of ``solver``'s row v."""
 
     @cached_property
     def _whole(self) -> tuple[Design, Floats]:
@@ -194,7 +186,7 @@ class CohortOracle(SummedOracle):
     def estimate(
         self, state: Integers, people: int, values: ArrayLike | None = None
     ) -> tuple[Floats, Floats]:
-        if values is None and self.size <= MOST_CANDIDATES:
+        if values is None and self.size <= MAX_DECODED_CANDIDATES:
             design, spread = self._whole
         else:
             design = self.design(self.candidates(values))
@@ -229,7 +221,7 @@ class CohortOracle(SummedOracle):
 
     def noise(self, people: int) -> Noise:
         """The law averaged over the alphabet, other values sharing what is left evenly."""
-        if self.size > MOST_CANDIDATES:
+        if self.size > MAX_DECODED_CANDIDATES:
             raise InvalidInput(
                 "the error over an open alphabet depends on the candidates; see the estimate's "
                 "variances"
@@ -244,9 +236,7 @@ class CohortOracle(SummedOracle):
         return np.asarray(self._whole[1] @ frequencies / n)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """Of the first ``count`` values, the others held evenly; estimates sum to one, so cells are
-        not independent.
-        """
+        """Of the first ``count`` values, others held evenly; cells depend, as they sum to one."""
         design = self._whole[0]
         summed = design.solver()[:count].sum(axis=0, keepdims=True)
         person = self.person_variance(design, summed)[0]

@@ -36,16 +36,13 @@ class Counter(Shape):
         """The shape of the integer state."""
 
     def empty(self, people: int = MANY) -> Integers:
-        """The state of nobody, in integers that hold whatever so many people's reports add
-        up to.
-        """
+        """The state of nobody, in integers that hold what so many people's reports add up to."""
         return np.zeros(self.state_shape, np.int64)
 
     def accumulate(
         self, state: Integers, payload: Payload, weights: ArrayLike | None = None
     ) -> Integers:
-        """The state with a batch of reports added, in place where it can be; an impossible report
-        is refused first.
+        """The state with a batch added, in place if it can be; impossible reports are refused.
 
         Args:
             state: what :meth:`empty` or this method gave.
@@ -69,16 +66,12 @@ class Counter(Shape):
         return one + other
 
     def absorb(self, state: Integers, other: Integers) -> Integers:
-        """The state with another one added, in place where it can be; ``state`` must have room, see
-        :meth:`fitted`.
-        """
+        """The state with another one added, in place if it can be; see :meth:`fitted` for room."""
         state += other
         return state
 
     def fitted(self, state: Integers, people: int) -> Integers:
-        """The state in integers that surely hold whatever ``people`` reports add up to; by default
-        as it is.
-        """
+        """The state in integers that hold what ``people`` reports add up to; by default as is."""
         return state
 
 

@@ -1,6 +1,4 @@
-"""Linear decoding over candidates: what cohorts with different hashes saw, solved for the
-candidates' frequencies.
-"""
+"""Linear decoding: what cohorts with different hashes saw, solved for candidates' frequencies."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Design:
-    """Which cell of which cohort each candidate touches: ``touched[cohort, cell, candidate]`` in
-    {0, 1}.
+    """Which cell of which cohort a candidate touches: ``touched[cohort, cell, candidate]``, 0 or 1.
 
     A person of candidate x contributes a vector with mean ``touched[..., x] - offset``; the crowd's
     mean vector z estimates (touched - offset) f, and the frequencies f of a list that holds the
@@ -39,9 +36,7 @@ class Design:
         return self.touched.reshape(-1, self.candidates) - self.offset
 
     def solver(self) -> Floats:
-        """B with f = 1/S + B (z - G/S): least squares of G f = z under sum f = 1
-        (kairouz2016discrete, eq. (18)).
-        """
+        """B with f = 1/S + B (z - G/S): G f = z under sum f = 1 (kairouz2016discrete, eq. (18))."""
         design = self.matrix()
         centred = design - design.mean(axis=1, keepdims=True)
         gram = centred.T @ centred
@@ -69,8 +64,7 @@ class Design:
         return solved
 
     def solve_sparse(self, seen: Floats, sigma: float) -> Floats:
-        """LASSO picks candidates, least squares under f >= 0 weighs them, as RAPPOR decodes:
-        biased, sparse.
+        """LASSO picks candidates, least squares under f >= 0 weighs them: biased, sparse.
 
         ``sigma``: standard error of a cell of ``seen``. The penalty is the universal one, sigma
         sqrt(2 ln S) times the norm of a column, so that a candidate nobody holds is picked seldom.

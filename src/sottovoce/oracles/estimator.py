@@ -1,6 +1,4 @@
-"""The role of an estimator: which values reports support, unbiased frequencies from that, and their
-errors' law.
-"""
+"""The role of an estimator: what reports support, unbiased frequencies, and their errors' law."""
 
 from __future__ import annotations
 
@@ -70,8 +68,7 @@ class Estimator(Shape):
         """The error's law at ``people`` reports, for post-processing and prediction."""
 
     def variance(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
-        """Variance of an estimated frequency whose true value is ``f``, given the ``n`` people
-        asked.
+        """Variance of an estimated frequency whose true value is ``f``, given ``n`` people asked.
 
         ``population=True`` adds f(1 - f)/n: the people asked are themselves a sample.
         """
@@ -84,9 +81,7 @@ class Estimator(Shape):
         return float(total) if total.ndim == 0 else total
 
     def all_variances(self, n: int, frequencies: Floats) -> Floats:
-        """The variance of every value's estimate when the whole distribution is known, as in a
-        simulation.
-        """
+        """The variance of every value's estimate when the distribution is known."""
         return np.asarray(self.variance(n, frequencies))
 
     def std_error(self, n: int, f: ArrayLike = 0.0, *, population: bool = False) -> Any:
@@ -95,11 +90,9 @@ class Estimator(Shape):
         return sqrt(total) if isinstance(total, float) else np.sqrt(total)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated
-        here.
-        """
-        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2: only the
-        # floors add up
+        """The error's law for the summed frequency of ``count`` values; cells are uncorrelated."""
+        # f (p(1 - p) + (|S| - 1) q(1 - q)) + (1 - f) |S| q(1 - q), over n (p - q)^2:
+        # only the floors add up
         cell = self.noise(people)
         return Noise(count * cell.floor, cell.slope)
 
@@ -115,7 +108,7 @@ class Estimator(Shape):
         """The values asked for as codes; None for all, if they are few enough to list."""
         if values is not None:
             return self._column(values)
-        if self.size > MOST_LISTED:
+        if self.size > MAX_LISTED_VALUES:
             raise InvalidInput(
                 f"size ({self.size}) is too large to estimate every value; name the values"
             )
@@ -123,7 +116,5 @@ class Estimator(Shape):
 
 
 def in_order(values: NDArray[np.uint64] | None, everything: Integers) -> Integers:
-    """The entries asked for, of a vector that holds all: a copy, so that a growing state leaves it
-    as it is.
-    """
+    """The entries asked for, of a vector of all: a copy, so that a growing state leaves it."""
     return everything.copy() if values is None else everything[values.astype(np.int64)]

@@ -1,6 +1,4 @@
-"""Hadamard matrices: a column from the half that agrees with the value's row, or the sign of one
-coefficient.
-"""
+"""Hadamard matrices: a column that agrees with the value's row, or one coefficient's sign."""
 
 from __future__ import annotations
 
@@ -205,16 +203,16 @@ class HadamardRandomizedResponse(PureOracle, SummedOracle):
         return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        # a report supports v if its sign is that of v: (n + sum over c of (-1)^<c, v> signs of c) /
-        # 2
+        # a report supports v if its sign is that of v:
+        # (n + sum over c of (-1)^<c, v> signs of c) / 2
         from sottovoce.kernels.transform import walsh_hadamard
 
         return in_order(values, walsh_hadamard(state)[: self.size] >> 1)
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        # T_c = sum over v in S of (-1)^<c, v>. By Parseval the mean of T_c^2 over c > 0 is |S|(K -
-        # |S|)/(K - 1) for every S, and a report's sign times T_c has mean (2p - 1)(K [x in S] -
-        # |S|)/(K - 1)
+        # T_c = sum over v in S of (-1)^<c, v>
+        # by Parseval the mean of T_c^2 over c > 0 is  |S|(K - |S|)/(K - 1)  for every S
+        # a report's sign times T_c has the mean  (2p - 1)(K [x in S] - |S|)/(K - 1)
         rest, truth = self.order - 1, 2 * self.p - 1
         square = count * (self.order - count) / rest
         outside, inside = (truth * (mine - count) / rest for mine in (0, self.order))

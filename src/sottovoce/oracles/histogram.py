@@ -23,12 +23,11 @@ from sottovoce.oracles.unary import UnaryEncoding
 GRID = 1 << 10  # a count of one is this many grid steps
 FINEST = 1 << 47  # the largest scale, so that the sampler's products stay below 2^64
 _ROWS = 1 << 12  # reports that are widened at once
-MOST = 1 << 30  # cells saturate here, at least a hundred scales out
+MAX_NOISY_CELL = 1 << 30  # cells saturate here, at least a hundred scales out
 
 
 def _scale(epsilon: Decimal) -> tuple[int, int]:
-    """(scale, rate) in integers: P(z) is proportional to exp(-|z| rate/scale), with rate/scale <=
-    epsilon/(2 GRID).
+    """(scale, rate) in integers: P(z) ~ exp(-|z| rate/scale), with rate/scale <= epsilon/(2 GRID).
 
     Equal where the fraction is short, and rounded down to 47 bits, the private side, where it is
     not.
@@ -42,9 +41,7 @@ def _scale(epsilon: Decimal) -> tuple[int, int]:
 
 
 def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
-    """Heads with probability exp(-numerator/denominator), a ratio of at most 1,
-    in integers alone.
-    """
+    """Heads with probability exp(-numerator/denominator), a ratio of at most 1, in integers."""
     rounds = 1
     while entropy.below(denominator * rounds) < numerator:
         rounds += 1
@@ -52,9 +49,7 @@ def _survives(entropy: Entropy, numerator: int, denominator: int) -> bool:
 
 
 def discrete_laplace(scale: int, rate: int, entropy: Entropy) -> int:
-    """Noise z with P(z) proportional to exp(-|z| rate/scale), exactly (canonne2020discrete,
-    algorithm 2).
-    """
+    """Noise z with P(z) ~ exp(-|z| rate/scale), exactly (canonne2020discrete, algorithm 2)."""
     while True:
         part = entropy.below(scale)
         if not _survives(entropy, part, scale):
@@ -84,7 +79,9 @@ class SummedHistogramEncoding(SummedOracle):
     about: ClassVar[str] = "histogram encoding, summed"
     is_finite: ClassVar[bool] = False
     largest: ClassVar[int] = 1 << 16
-    most_weight: ClassVar[int] = (1 << 62) // MOST  # a report moves a cell by up to MOST
+    most_weight: ClassVar[int] = (
+        1 << 62
+    ) // MAX_NOISY_CELL  # a report moves a cell by up to MAX_NOISY_CELL
 
     scale: int = field(metadata={"coin": True})
     rate: int = field(metadata={"coin": True})
@@ -109,7 +106,7 @@ class SummedHistogramEncoding(SummedOracle):
         own = self.check(value)
         noise = [discrete_laplace(self.scale, self.rate, entropy) for _ in range(self.size)]
         noise[own] += GRID
-        return tuple(max(-MOST, min(MOST, cell)) for cell in noise)
+        return tuple(max(-MAX_NOISY_CELL, min(MAX_NOISY_CELL, cell)) for cell in noise)
 
     def pack(self, output: Any) -> bytes:
         return np.array(output, "<i4").tobytes()
@@ -124,7 +121,7 @@ class SummedHistogramEncoding(SummedOracle):
     def validate(self, payload: Payload) -> None:
         super().validate(payload)
         cells = np.ascontiguousarray(payload).view("<i4")
-        if cells.size and (int(cells.max()) > MOST or int(cells.min()) < -MOST):
+        if cells.size and (int(cells.max()) > MAX_NOISY_CELL or int(cells.min()) < -MAX_NOISY_CELL):
             raise CorruptReport("payload: a cell must lie within 2^30 grid steps")
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
@@ -138,7 +135,7 @@ class SummedHistogramEncoding(SummedOracle):
                 values[rows],
                 cells[rows],
                 GRID,
-                MOST,
+                MAX_NOISY_CELL,
                 np.uint64(self.scale),
                 np.uint64(self.rate),
                 state,
@@ -161,8 +158,8 @@ class SummedHistogramEncoding(SummedOracle):
         return support / (people * GRID)
 
     def noise(self, people: int) -> Noise:
-        # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale); about 8/epsilon^2
-        # counts
+        # Var[z] = 2 alpha / (1 - alpha)^2 grid steps, alpha = exp(-rate/scale);
+        # about 8/epsilon^2 counts
         alpha = math.exp(-self.rate / self.scale)
         return Noise(
             2 * alpha / (-math.expm1(-self.rate / self.scale)) ** 2 / GRID**2 / people, 0.0

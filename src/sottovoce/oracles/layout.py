@@ -1,6 +1,4 @@
-"""The shape of one report: bit fields of fixed width, least significant bit first, padded with
-zeros to bytes.
-"""
+"""The shape of one report: bit fields of fixed width, low bit first, padded with zeros to bytes."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """Fields one after another. An output is the tuple of their integers, or the integer if there
-    is one field.
+    """Fields one after another. An output is the tuple of their integers, or the integer of one.
 
     >>> Layout((Field("answer", 3, 6),)).pack(5).hex()
     '05'

@@ -1,6 +1,4 @@
-"""The role of a randomizer: what runs on a device, and its column form. It needs neither scipy nor
-numba.
-"""
+"""The role of a randomizer: what runs on a device, and its column form; no scipy, no numba."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ class Randomizer(Shape):
         return {}
 
     def to_json(self) -> dict[str, Any]:
-        """What a plan says of this oracle. Thresholds are decimal strings, so that any language can
-        toss the coins.
-        """
+        """What a plan says of this oracle; thresholds are decimal strings, for any language."""
         coins = {
             field.name: str(getattr(self, field.name))
             for field in fields(self)
@@ -88,9 +84,7 @@ class Randomizer(Shape):
         """One person's report on ``value``: the only place where privacy happens."""
 
     def memorize(self, value: int, entropy: Entropy) -> Any:
-        """What a device keeps, so that answering again reveals nothing new: by default the report
-        itself.
-        """
+        """What a device keeps, so that answering again tells nothing new: here the report."""
         return self.randomize(value, entropy)
 
     def recall(self, memo: Any, entropy: Entropy) -> Any:
@@ -98,9 +92,7 @@ class Randomizer(Shape):
         return memo
 
     def public_coins(self, entropy: Entropy) -> list[int]:
-        """The ``public`` fields of a report, drawn; they tell nothing of a value, so that anybody
-        may draw them.
-        """
+        """The ``public`` fields of a report, which tell nothing of a value: anybody may draw."""
         shapes = {field.name: field for field in self.layout.fields}
         drawn = []
         for name in self.public:
@@ -120,9 +112,7 @@ class Randomizer(Shape):
         return self._law[0]
 
     def channel(self) -> NDArray[np.float64]:
-        """The chance of each output (columns) for each input (rows), from all ways the randomizer
-        can go.
-        """
+        """The chance of each output (columns) for each input (rows), over all ways it can go."""
         outputs, laws = self._law
         return np.array([[float(law.get(output, 0)) for output in outputs] for law in laws])
 

@@ -1,6 +1,4 @@
-"""Rules that choose an oracle: the paper's for the table of a view, and the one that tells most
-about signs.
-"""
+"""Rules that choose an oracle: the paper's for a view's table, and the one best for signs."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ def oracle_by(name: str, size: int, epsilon: Decimal) -> Oracle:
 
 
 def sign_oracle(signs: int, epsilon: Decimal) -> PureOracle:
-    """The oracle that tells most about products of so many signs: a random answer, or a random set
-    of them.
-    """
+    """The oracle that tells most about products of so many signs: one random answer, or a set."""
     size = 1 << signs
     if signs == 1:
         return _pure(oracle("rr", size=2, epsilon=epsilon))

@@ -1,6 +1,4 @@
-"""Local hashing of whole sets: an answer near any of the values that a person holds is likelier
-than others.
-"""
+"""Local hashing of whole sets: an answer near any of a person's values is likelier than others."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 from sottovoce.schema import OPEN, Sets
 
-MOST_LENGTH = MOST_HASH_SIZE // 8
+MAX_SET_LENGTH = MOST_HASH_SIZE // 8
 
 
 def set_hash_size(length: int, odds: float) -> int:
@@ -32,8 +30,8 @@ def set_hash_size(length: int, odds: float) -> int:
     >>> set_hash_size(1, 3.0), set_hash_size(5, 2.718)
     (4, 24)
     """
-    # Var = (g - 1)(g + a)^2 / ((E - 1)^2 (g - l)^2), a = l(E - 1): least where g^2 - (a + 3l) g +
-    # 2l + 2a - al = 0
+    # Var = (g - 1)(g + a)^2 / ((E - 1)^2 (g - l)^2), a = l(E - 1):
+    # least where  g^2 - (a + 3l) g + 2l + 2a - al = 0
     extra = length * (odds - 1)
     half = (extra + 3 * length) / 2
     best = half + sqrt(max(0.0, half * half - 2 * length - 2 * extra + extra * length))
@@ -66,10 +64,8 @@ class SetLocalHashing(SeededLocalHashing):
     def build(
         cls, size: int, epsilon: Decimal, hash_size: int | None = None, length: int = 1
     ) -> Self:
-        """``length``: the most values of a set. ``hash_size``: g, the range of the hash; the best
-        one by default.
-        """
-        most = whole("length", length, 1, MOST_LENGTH)
+        """``length``: the most values of a set. ``hash_size``: g; the best by default."""
+        most = whole("length", length, 1, MAX_SET_LENGTH)
         odds = exp(epsilon)
         best = set_hash_size(most, float(min(odds, Fraction(MOST_HASH_SIZE))))
         count = (
@@ -92,8 +88,8 @@ class SetLocalHashing(SeededLocalHashing):
 
     @property
     def worst_ratio(self) -> Fraction:
-        # (T/l + (1 - T)/g) / ((1 - T)/g): an answer that a value hashes to, against one of a full
-        # set
+        # (T/l + (1 - T)/g) / ((1 - T)/g):
+        # an answer that a value hashes to, against one of a full set
         return self.exact_p * self.buckets / (1 - chance(self.truth))
 
     def randomize(self, value: int | Sequence[int], entropy: Entropy) -> tuple[int, int]:
@@ -142,8 +138,7 @@ class SetLocalHashing(SeededLocalHashing):
 
 
 def least_variance(length: int, odds: float) -> float:
-    """The variance of the frequency of a value that nobody holds, times the people, at the best
-    hash size.
+    """The variance of the frequency of a value that nobody holds, times the people, at the best g.
 
     >>> round(least_variance(1, 2.718281828), 2), round(least_variance(5, 2.718281828), 1)
     (3.69, 22.9)

@@ -15,7 +15,7 @@ from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.layout import Layout, Payload
 from sottovoce.oracles.weights import MOST_WEIGHT
 
-MOST_LISTED = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
+MAX_LISTED_VALUES = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
 
 
 @dataclass(frozen=True)

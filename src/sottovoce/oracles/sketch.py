@@ -1,6 +1,4 @@
-"""Count-mean sketches for very large domains: hash functions that the plan shares, and a table of
-small width.
-"""
+"""Count-mean sketches for very large domains: the plan's hash functions, a table of small width."""
 
 from __future__ import annotations
 
@@ -102,8 +100,7 @@ class _Sketch(PureOracle, SummedOracle):
         population: bool = False,
         spread: ArrayLike | None = None,
     ) -> Any:
-        """As for every oracle, with the collision term; ``spread``: the sum of the others' squared
-        frequencies.
+        """As for every oracle, with collisions; ``spread``: the others' squared frequencies.
 
         By default the others share what is left evenly.
         """
@@ -119,19 +116,16 @@ class _Sketch(PureOracle, SummedOracle):
         return np.asarray(self.variance(n, frequencies, spread=squares.sum() - squares))
 
     def sum_noise(self, people: int, count: int) -> Noise:
-        """Over salts and without the collisions that people share, which :meth:`sum_spread`
-        measures.
-        """
+        """Over salts, without the collisions that people share: see :meth:`sum_spread`."""
         floor = self._person_variance(count, 0)
         scale = people * self.gap**2
         return Noise(floor / scale, (self._person_variance(count - 1, 1) - floor) / scale)
 
     def _person_variance(self, others: int, own: int) -> float:
-        """Variance of how many values of S one report supports: ``others``, and the person's own if
-        it is there.
-        """
-        # N_b: values of S in bucket b, N: in the person's bucket. Given the hash the mean is q0 |S|
-        # + (p - q0) N and the variance q0(1 - q0) sum N_b^2 + (p(1 - p) - q0(1 - q0)) N^2
+        """Variance of how many values of S one report supports: ``others``, and perhaps its own."""
+        # N_b: values of S in bucket b, N: in the person's bucket; given the hash
+        #   the mean is  q0 |S| + (p - q0) N
+        #   the variance  q0(1 - q0) sum N_b^2 + (p(1 - p) - q0(1 - q0)) N^2
         p, q0 = self.p, float(self.exact_q0)
         count = own + others
         squares = count + count * (count - 1) / self.width
@@ -146,8 +140,8 @@ class _Sketch(PureOracle, SummedOracle):
         ``spread``: the sum of all squared frequencies; ``own``: that of the values summed;
         ``sums``: their sum.
         """
-        # people of x and y collide alike if x = y, for every value of S but x, and if x and y are
-        # both in S
+        # people of x and y collide alike if x = y, for every value of S but x,
+        # and if x and y are both in S
         total = (
             count * np.asarray(spread, dtype=float) - 2 * np.asarray(own) + np.asarray(sums) ** 2
         )
@@ -166,13 +160,10 @@ class _Sketch(PureOracle, SummedOracle):
 
     @abstractmethod
     def _pairs(self, state: Integers) -> Floats:
-        """For each function, the debiased number of ordered pairs of its people who share
-        a bucket.
-        """
+        """For each function, the debiased number of ordered pairs of people who share a bucket."""
 
     def spread(self, state: Integers) -> float:
-        """An estimate of the sum of all squared frequencies, whatever values are asked for, cut to
-        [0, 1].
+        """An estimate of the sum of all squared frequencies, for any values, cut to [0, 1].
 
         Two people of one function share a bucket with chance F2 + (1 - F2)/width over salts, so the
         share of pairs that do, debiased report by report, is unbiased for it.
@@ -262,8 +253,8 @@ class CountMeanSketch(_Sketch):
         return state
 
     def _pairs(self, state: Integers) -> Floats:
-        # a report's bit counts (bit - q)/(p - q); pairs of different reports are (sum)^2 - sum of
-        # squares
+        # a report's bit counts (bit - q)/(p - q);
+        # pairs of different reports are (sum)^2 - sum of squares
         gap, q = float(self.exact_p - self.exact_q0), float(self.exact_q0)
         ones, people = state[:, : self.width], state[:, self.width :]
         sums = (ones - people * q) / gap
@@ -281,8 +272,7 @@ class CountMeanSketch(_Sketch):
 
 @dataclass(frozen=True)
 class HadamardCountMeanSketch(_Sketch):
-    """Report the sign of one random Hadamard coefficient of the bucket's one-hot vector: one
-    private bit.
+    """Report the sign of a random Hadamard coefficient of the bucket's one-hot vector: one bit.
 
     Guarantee: epsilon-LDP for one report, for every salt.
     Assumes:   uniform entropy; value in range(size); the keyed hash behaves as a random function of
@@ -361,16 +351,14 @@ class HadamardCountMeanSketch(_Sketch):
         return state
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        # a report supports v if its sign is that of v's coefficient: (n + sum of signed agreements)
-        # / 2
+        # a report supports v if its sign is that of v's coefficient:
+        # (n + sum of signed agreements) / 2
         agreements = _gathered(self, self._agreements(state), values)
         supports: Integers = (agreements + state[:, self.width].sum()) >> 1
         return supports
 
     def _agreements(self, state: Integers) -> Integers:
-        """For each function and bucket, reports that agree with the bucket less those that
-        do not.
-        """
+        """For each function and bucket, reports that agree with the bucket less the others."""
         from sottovoce.kernels.transform import transform_rows
 
         table = np.ascontiguousarray(state[:, : self.width])
@@ -378,8 +366,8 @@ class HadamardCountMeanSketch(_Sketch):
         return table
 
     def _pairs(self, state: Integers) -> Floats:
-        # a report counts +-1/c in every bucket, c = 2p - 1; pairs of different reports are (sum)^2
-        # - sum of squares
+        # a report counts +-1/c in every bucket, c = 2p - 1;
+        # pairs of different reports are (sum)^2 - sum of squares
         scale = 2 * float(self.exact_p) - 1
         sums = (self._agreements(state) / scale) ** 2
         pairs: Floats = sums.sum(axis=1) - state[:, self.width] * self.width / scale**2

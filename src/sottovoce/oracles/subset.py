@@ -129,11 +129,9 @@ class SubsetSelection(PureOracle, SummedOracle):
         return Noise(floor / scale, (self._members_variance(count - 1, 1) - floor) / scale)
 
     def _members_variance(self, others: int, own: int) -> float:
-        """Variance of how many of S a report holds: ``others`` beside the value, and the value
-        itself if ``own``.
-        """
-        # members of S among w drawn from the d - 1 others: hypergeometric, with w - 1 draws if the
-        # value joined
+        """Variance of how many of S a report holds: ``others``, and the value itself if ``own``."""
+        # members of S among w drawn from the d - 1 others:
+        # hypergeometric, with w - 1 draws if the value joined
         rest, p = self.size - 1, self.p
         means = [draws * others / rest for draws in (self.chosen - 1, self.chosen)]
         spreads = [

@@ -1,6 +1,4 @@
-"""From epsilon to integer thresholds: exact fractions after one exponential, always rounded to the
-private side.
-"""
+"""From epsilon to integer thresholds: exact fractions after one exponential, rounded privately."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ def parse_epsilon(epsilon: Any) -> Decimal:
 
 
 def shared(epsilon: Decimal, parts: int) -> Decimal:
-    """An equal part of a budget, rounded down to nine digits, so that the parts never exceed the
-    whole.
-    """
+    """An equal part of a budget, rounded down to nine digits: parts never exceed the whole."""
     return decimal.Context(prec=9, rounding=decimal.ROUND_FLOOR, traps=[]).divide(
         epsilon, Decimal(parts)
     )
@@ -83,9 +79,7 @@ def rounded_up(probability: Fraction) -> int:
 
 
 def truth_threshold(size: int, epsilon: Decimal) -> int:
-    """GRR over ``size`` values: the chance to skip the uniform draw, (E - 1)/(E + size - 1),
-    rounded down.
-    """
+    """GRR over ``size`` values: the chance not to draw, (E - 1)/(E + size - 1), rounded down."""
     odds = exp(epsilon)
     threshold = rounded_down((odds - 1) / (odds + size - 1))
     if threshold == 0:

@@ -1,6 +1,4 @@
-"""Unary encoding: one bit per value, each through its own coin. Thresholded histograms are of this
-form too.
-"""
+"""Unary encoding: one bit per value, each by its own coin. Thresholded histograms too."""
 
 from __future__ import annotations
 
@@ -121,9 +119,7 @@ def with_gap(bits: int, place: int) -> int:
 
 
 def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> int:
-    """A noisy one-hot vector: coins of threshold ``zero`` everywhere but at ``place``, then one of
-    ``one`` there.
-    """
+    """A noisy one-hot vector: coins of threshold ``zero``, then one of ``one`` at ``place``."""
     others = with_gap(entropy.coins(zero, width - 1), place)
     return others | entropy.coin(one) << place
 
@@ -131,9 +127,7 @@ def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> 
 def simulate_bits(
     positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int
 ) -> None:
-    """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row of them per
-    person).
-    """
+    """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row a person)."""
     from sottovoce.kernels.draws import in_chunks
     from sottovoce.kernels.whisper import whisper_bits
 

@@ -7,6 +7,13 @@ among them.
 from __future__ import annotations
 
 from sottovoce.postprocessing.choice import RepairChoice, choose_postprocess
-from sottovoce.postprocessing.methods import ALIASES, METHODS, Repair, postprocess
+from sottovoce.postprocessing.methods import METHODS, REPAIR_ALIASES, Repair, postprocess
 
-__all__ = ["ALIASES", "METHODS", "Repair", "RepairChoice", "choose_postprocess", "postprocess"]
+__all__ = [
+    "METHODS",
+    "REPAIR_ALIASES",
+    "Repair",
+    "RepairChoice",
+    "choose_postprocess",
+    "postprocess",
+]

@@ -9,8 +9,7 @@ from sottovoce.results.estimate import Floats, Table
 
 
 def base_pos(values: Floats) -> Floats:
-    """Set negative estimates to 0: each is nearer the truth, and sums are biased upwards
-    (wang2021thesis, lemma 1).
+    """Set negative estimates to 0: each is nearer the truth, sums rise (wang2021thesis, lemma 1).
 
     >>> base_pos(np.array([0.6, 0.5, -0.1])).tolist()
     [0.6, 0.5, 0.0]

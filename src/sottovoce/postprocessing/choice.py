@@ -1,6 +1,4 @@
-"""Which method suits these queries? Try them all on a synthetic crowd like the one that
-was heard.
-"""
+"""Which method suits these queries? All are tried on a synthetic crowd like the real one."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.methods import METHODS, postprocess
-from sottovoce.postprocessing.simplex import ROUNDING, norm, norm_sub
+from sottovoce.postprocessing.simplex import SUM_ROUNDING, norm, norm_sub
 from sottovoce.results.estimate import Floats, PureLaw, Table
 from sottovoce.schema import Label
 
@@ -52,8 +50,7 @@ def choose_postprocess(
     *,
     seed: int,
 ) -> RepairChoice:
-    """Choose the method by simulation (wang2021thesis, section 8.2.4). It costs no privacy: only
-    estimates are read.
+    """Choose the method by simulation (wang2021thesis, section 8.2.4). Only estimates are read.
 
     The table's values, repaired by norm-sub, are taken for the truth of a synthetic crowd; its
     reports are simulated ``runs`` times, and each method's answers compared with the truth.
@@ -70,16 +67,15 @@ def choose_postprocess(
     names = tuple(methods) if methods is not None else _fitting(table)
     if not names:
         raise InvalidInput("methods must name at least one method")
-    crowd = _crowd(table)
+    crowd = _crowd(table)  # (values,)
     truth = crowd / table.people
     asked = _Queries(_places(table, truth, queries))
-    answers = asked.sums(truth)
-    squares = dict.fromkeys(names, 0.0)
+    true_answers = asked.sums(truth)  # (queries,)
+    squares = dict.fromkeys(names, 0.0)  # mean squared errors, added up over the runs
     for heard in _collections(table, crowd, runs, seed):
         for name in names:
-            squares[name] += float(
-                ((asked.answers(postprocess(heard, name)) - answers) ** 2).mean()
-            )
+            answers = asked.answers(postprocess(heard, name))
+            squares[name] += float(((answers - true_answers) ** 2).mean())
     errors = {name: total / runs for name, total in squares.items()}
     return RepairChoice(min(errors, key=errors.__getitem__), errors)
 
@@ -105,10 +101,12 @@ class _Queries:
     """Sets of places in a table, and their sums."""
 
     def __init__(self, sets: list[list[int]]) -> None:
+        # the places of all sets, one set after another, and where each set begins
         self._members = np.concatenate([np.array(places, np.int64) for places in sets])
         self._starts = np.cumsum([0, *(len(places) for places in sets[:-1])])
 
     def sums(self, values: Floats) -> Floats:
+        """The sum of a table's values, (values,), over each set, (sets,)."""
         return np.asarray(np.add.reduceat(values[self._members], self._starts))
 
     def answers(self, table: Table) -> Floats:
@@ -120,13 +118,15 @@ class _Queries:
 def _places(
     table: Table, truth: Floats, queries: str | Sequence[Sequence[Label]]
 ) -> list[list[int]]:
+    """The places of each query's labels in the table."""
     if isinstance(queries, str):
         if queries == "cells":
             return [[place] for place in range(truth.size)]
         top = re.fullmatch(r"top-([1-9]\d*)", queries)
         if not top:
             raise InvalidInput(f"queries ({queries}) must be lists of labels, 'cells' or 'top-10'")
-        return [[int(place)] for place in np.argsort(-truth, kind="stable")[: int(top.group(1))]]
+        falling = np.argsort(-truth, kind="stable")
+        return [[int(place)] for place in falling[: int(top.group(1))]]
     place_of = {label: place for place, label in enumerate(table.labels)}
     sets = []
     for query in queries:
@@ -142,32 +142,34 @@ def _places(
 
 
 def _crowd(table: Table) -> Integers:
-    """How many of the synthetic people hold each value: norm-sub's shares in whole people, largest
-    remainders first.
-    """
-    shares = norm_sub(table.values) * table.people
-    whole = np.floor(shares).astype(np.int64)
+    """How many synthetic people hold each value: norm-sub's shares, largest remainders first."""
+    people = norm_sub(table.values) * table.people  # with fractions of people
+    whole = np.floor(people).astype(np.int64)
     left = table.people - int(whole.sum())
-    whole[np.argsort(whole - shares, kind="stable")[:left]] += 1
+    largest_remainders = np.argsort(whole - people, kind="stable")[:left]
+    whole[largest_remainders] += 1
     return whole
 
 
 def _collections(table: Table, crowd: Integers, runs: int, seed: int) -> Iterator[Table]:
     """The tables that the synthetic crowd's reports would give."""
     random = np.random.default_rng(seed)
-    is_sum_fixed = abs(float(table.values.sum()) - 1) < ROUNDING
+    truth = crowd / table.people
+    is_sum_fixed = abs(float(table.values.sum()) - 1) < SUM_ROUNDING
     for _ in range(runs):
+        law = None
         if table.law is None:
-            truth = crowd / table.people
-            values, law = random.normal(truth, np.sqrt(table.noise.variance(truth))), None
+            errors = np.sqrt(table.noise.variance(truth))
+            values = random.normal(truth, errors)
         else:
             law = replace(table.law, support=_support(table.law, crowd, random))
+            # f~_v = (T_v/n - q) / (p - q)   wang2021thesis, eq. (3.1)
             values = (law.support / table.people - law.q) / (law.p - law.q)
-        # estimates that sum to one by construction (grr, subset selection) do so again
-        values = norm(values) if is_sum_fixed else values
-        yield replace(
-            table, values=values, variances=table.noise.variance(np.clip(values, 0, 1)), law=law
-        )
+        if is_sum_fixed:
+            # estimates that sum to one by construction (grr, subset selection) do so again
+            values = norm(values)
+        variances = table.noise.variance(np.clip(values, 0, 1))
+        yield replace(table, values=values, variances=variances, law=law)
 
 
 def _support(law: PureLaw, crowd: Integers, random: np.random.Generator) -> Integers:
@@ -176,7 +178,8 @@ def _support(law: PureLaw, crowd: Integers, random: np.random.Generator) -> Inte
     if law.encoding == "direct" and np.isclose(law.p + (size - 1) * law.q, 1):
         # an answer is the truth with chance p - q and uniform over all values otherwise
         truthful = random.binomial(crowd, law.p - law.q)
-        return truthful + random.multinomial(people - int(truthful.sum()), np.full(size, 1 / size))
+        others = people - int(truthful.sum())
+        return truthful + random.multinomial(others, np.full(size, 1 / size))
     # the holders of v support it with chance p, all others with chance q
     #     wang2021thesis, definition 3.2.1
     return random.binomial(crowd, law.p) + random.binomial(people - crowd, law.q)

@@ -1,6 +1,4 @@
-"""Consistency: noisy tables over overlapping attributes are made to agree on all they share, then
-non-negative.
-"""
+"""Consistency: noisy tables are made to agree on what they share, then non-negative."""
 
 from __future__ import annotations
 
@@ -14,16 +12,18 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.estimate import Floats
 
 Places = tuple[int, ...]
-ROUNDS = 5  # of agreement and non-negativity in turn
+CONSISTENCY_ROUNDS = 5  # of agreement and non-negativity in turn
 
 
 @lru_cache(maxsize=256)
 def contrasts(size: int) -> Floats:
-    """Rows: the sum over ``size`` values, then orthonormal contrasts (Helmert's), whose inverse is
-    as simple.
+    """Rows: the sum over ``size`` values, then orthonormal contrasts (Helmert's).
+
+    Row r > 0 sets the mean of the first r values against the next one.
 
     >>> (contrasts(2) * [[1], [2**0.5]]).round(6).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
@@ -47,9 +47,18 @@ def inverse_contrasts(size: int) -> Floats:
 
 
 def transform(tables: Floats, matrices: Sequence[Floats]) -> Floats:
-    """Apply one matrix along each axis of stacked tables (the first axis counts the tables)."""
+    """Apply one matrix along each axis of stacked tables.
+
+    Args:
+        tables: (tables, columns of matrix 0, columns of matrix 1, ...).
+        matrices: Each (rows, columns).
+
+    Returns:
+        (tables, rows of matrix 0, rows of matrix 1, ...).
+    """
     for axis, matrix in enumerate(matrices, start=1):
-        tables = np.moveaxis(np.moveaxis(tables, axis, -1) @ matrix.T, -1, axis)
+        image = np.moveaxis(tables, axis, -1) @ matrix.T
+        tables = np.moveaxis(image, -1, axis)
     return tables
 
 
@@ -67,21 +76,28 @@ def subsets(places: Places) -> list[Places]:
 
 @lru_cache(maxsize=1024)
 def _layout(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each coefficient of a table: which subset of its axes it belongs to, and its number among
-    that subset's.
+    """For each coefficient of a table: its subset of axes, and its number among that subset's.
+
+    A coefficient belongs to the axes along which its row of :func:`contrasts` is not the sum.
+
+    Returns:
+        The subset, as a place in the list of :func:`subsets`, and the number; both flat.
     """
     which = np.zeros(shape, np.int64)
     inner = np.zeros(shape, np.int64)
     for axis, size in enumerate(shape):
-        row = np.arange(size).reshape([-1 if each == axis else 1 for each in range(len(shape))])
-        which += (row > 0) << (len(shape) - 1 - axis)
-        inner = np.where(row > 0, inner * (size - 1) + row - 1, inner)
+        along = [-1 if each == axis else 1 for each in range(len(shape))]
+        row = np.arange(size).reshape(along)  # of the contrasts along this axis
+        is_contrast = row > 0
+        which += is_contrast << (len(shape) - 1 - axis)  # the last axis is the lowest bit
+        inner = np.where(is_contrast, inner * (size - 1) + row - 1, inner)
     return which.ravel(), inner.ravel()
 
 
 class Overlap:
-    """What some views (increasing places of attributes of ``sizes``) share, worked out once and
-    used for many tables.
+    """What some views of attributes share, worked out once and used for many tables.
+
+    A view is given by increasing places of attributes, which have ``sizes`` values.
 
     A view's table is split into one part for each set S of its attributes: the sums over S less
     what smaller sets say of them, as coefficients of orthonormal contrasts. Averaging the sums over
@@ -126,9 +142,8 @@ class Overlap:
 
     def _name_parts(self) -> None:
         """Number the coefficients: those of the same attributes and contrasts are the same one."""
-        self.starts: dict[Places, int] = {
-            (): 0
-        }  # where each set's coefficients begin; the first one is the total
+        # where each set's coefficients begin; the first one is the total
+        self.starts: dict[Places, int] = {(): 0}
         self.parts = 1  # how many coefficients there are
         self.numbers = np.empty(self.cells, np.int64)  # which one stands where a view has a cell
         for number, view in enumerate(self.views):
@@ -141,20 +156,28 @@ class Overlap:
     def numbers_of(self, places: Places) -> NDArray[np.int64]:
         """The coefficients of a table over known places, in the order of its cells."""
         which, inner = _layout(tuple(self.sizes[place] for place in places))
-        return np.asarray(np.array([self.starts[own] for own in subsets(places)])[which] + inner)
+        starts = np.array([self.starts[own] for own in subsets(places)])
+        return np.asarray(starts[which] + inner)
 
     def knows(self, places: Places) -> bool:
         """Whether some view holds these places."""
         return places in self.starts
 
     def table(self, coefficients: Floats, places: Places) -> Floats:
-        """The flat table over known places that all views' coefficients give (rows of them: rows of
-        tables).
+        """The flat table over known places that all views' coefficients give.
+
+        Args:
+            coefficients: As :meth:`averages` gives them, (parts,) or (rows, parts).
+            places: Increasing, inside one of the views.
+
+        Returns:
+            The table, (cells,) or (rows, cells).
         """
         shape = tuple(self.sizes[place] for place in places)
-        own = np.atleast_2d(coefficients)[:, self.numbers_of(places)].reshape(-1, *shape)
-        made = transform(own, [inverse_contrasts(size) for size in shape])
-        return made.reshape(*np.shape(coefficients)[:-1], prod(shape))
+        rows = np.atleast_2d(coefficients)
+        own = rows[:, self.numbers_of(places)].reshape(-1, *shape)
+        tables = transform(own, [inverse_contrasts(size) for size in shape])
+        return tables.reshape(*np.shape(coefficients)[:-1], prod(shape))
 
     def pack(self, tables: Sequence[Floats]) -> Floats:
         """One row of cells from the views' tables."""
@@ -173,76 +196,82 @@ class Overlap:
         return self._each(coefficients, inverse_contrasts)
 
     def _each(self, cells: Floats, matrix: Callable[[int], Floats]) -> Floats:
+        """Every view's table multiplied along each axis by the matrix of its size."""
         rows = np.atleast_2d(cells)
         out = np.empty_like(rows, dtype=float)
         for shape, span, count in self.groups:
-            matrices = [matrix(size) for size in shape]
-            stacked = transform(rows[:, span].reshape(len(rows) * count, *shape), matrices)
-            out[:, span] = stacked.reshape(len(rows), -1)
+            stacked = rows[:, span].reshape(len(rows) * count, *shape)  # tables of one shape
+            images = transform(stacked, [matrix(size) for size in shape])
+            out[:, span] = images.reshape(len(rows), -1)
         return out.reshape(np.shape(cells))
 
     def averager(self, weights: Floats) -> Any:
-        """The matrix from all views' coefficients to their weighted averages; ``weights`` are
-        1/(cell variance).
+        """The matrix from views' coefficients to their averages.
+
+        Args:
+            weights: 1/(variance of a cell) of each view, (views,).
+
+        Returns:
+            A sparse matrix, (parts, cells).
         """
-        # w_i = (1/C_i) / sum of 1/C_i, here with 1/(C_i Var_i)   zhang2018calm, section 4.4
-        shares = (np.asarray(weights, float) / self.lengths)[self.owner]
-        totals = self.weights(weights)
-        shares = shares / np.where(totals > 0, totals, 1.0)[self.numbers]
         csr_matrix = imported("scipy.sparse").csr_matrix
-        return csr_matrix(
-            (shares, (self.numbers, np.arange(self.cells))), shape=(self.parts, self.cells)
-        )
+        # w_i = (1/C_i) / sum of 1/C_i, here with 1/(C_i Var_i)   zhang2018calm, section 4.4
+        own = self._own_weights(weights)
+        totals = self.weights(weights)
+        shares = own / np.where(totals > 0, totals, 1.0)[self.numbers]  # (cells,)
+        places = (self.numbers, np.arange(self.cells))
+        return csr_matrix((shares, places), shape=(self.parts, self.cells))
+
+    def _own_weights(self, weights: Floats) -> Floats:
+        """1/(L Var) of the view that each cell belongs to, (cells,)."""
+        by_view = np.asarray(weights, float) / self.lengths
+        return np.asarray(by_view[self.owner])
 
     def weights(self, weights: Floats) -> Floats:
-        """What each coefficient weighs in all views; its variance is the inverse of (cells of its
-        set) times this.
+        """Each coefficient's weight over all views; its variance is 1/(cells of its set * this).
+
+        Args:
+            weights: 1/(variance of a cell) of each view, (views,).
+
+        Returns:
+            An array of shape (parts,).
         """
-        shares = (np.asarray(weights, float) / self.lengths)[self.owner]
-        return np.asarray(np.bincount(self.numbers, shares, self.parts), dtype=np.float64)
+        sums = np.bincount(self.numbers, self._own_weights(weights), self.parts)
+        return np.asarray(sums, dtype=np.float64)
 
     def averages(self, cells: Floats, averager: Any) -> Floats:
-        """The coefficients of all views together, numbered as in ``starts``; the total is 1."""
-        rows = self.coefficients(np.atleast_2d(cells))
+        """The coefficients of all views together, numbered as in ``starts``; the total is 1.
+
+        Args:
+            cells: The views' tables, (cells,) or (rows, cells).
+            averager: See :meth:`averager`.
+
+        Returns:
+            Coefficients, (parts,) or (rows, parts).
+        """
+        rows = self.coefficients(np.atleast_2d(cells))  # every view's own
         out = np.ascontiguousarray((averager @ rows.T).T)
         out[:, 0] = 1.0
         return np.asarray(out.reshape(*np.shape(cells)[:-1], self.parts))
 
     def agree(self, cells: Floats, weights: Floats) -> Floats:
         """The tables made consistent: equal sums over all shared attributes, and 1 in all."""
-        return self.tables(self.averages(cells, self.averager(weights))[..., self.numbers])
+        averages = self.averages(cells, self.averager(weights))
+        return self.tables(averages[..., self.numbers])
 
     def project(self, cells: Floats) -> Floats:
         """Every table's nearest point of the simplex (norm-sub), table by table."""
         rows = np.atleast_2d(cells)
         out = np.empty_like(rows)
         for shape, span, count in self.groups:
-            out[:, span] = norm_subs(rows[:, span].reshape(len(rows) * count, prod(shape))).reshape(
-                len(rows), -1
-            )
+            tables = rows[:, span].reshape(len(rows) * count, prod(shape))  # of one shape
+            out[:, span] = norm_sub(tables).reshape(len(rows), -1)
         return out.reshape(np.shape(cells))
 
-    def repair(self, cells: Floats, weights: Floats, rounds: int = ROUNDS) -> Floats:
-        """Consistency and non-negativity in turn; in the end the tables are non-negative, and all
-        but consistent.
-        """
+    def repair(self, cells: Floats, weights: Floats, rounds: int = CONSISTENCY_ROUNDS) -> Floats:
+        """Consistency and non-negativity in turn; in the end non-negative, all but consistent."""
         averager = self.averager(weights)
         for _ in range(rounds):
-            cells = self.project(self.tables(self.averages(cells, averager)[..., self.numbers]))
+            averages = self.averages(cells, averager)
+            cells = self.project(self.tables(averages[..., self.numbers]))
         return cells
-
-
-def norm_subs(rows: Floats) -> Floats:
-    """The nearest point of the probability simplex of every row: :func:`simplex.norm_sub` for many
-    at once.
-
-    >>> norm_subs(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(6).tolist()
-    [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]
-    """
-    below = rows - rows.max(1, keepdims=True)
-    falling = -np.sort(-below, axis=1)
-    sums = np.cumsum(falling, axis=1)
-    counts = np.arange(1, rows.shape[1] + 1)
-    kept = np.count_nonzero(counts * falling + (1 - sums) > 0, axis=1)
-    lifts = (1 - np.take_along_axis(sums, kept[:, None] - 1, axis=1)) / kept[:, None]
-    return np.asarray(np.maximum(below + lifts, 0.0))

@@ -1,5 +1,4 @@
-"""Maximum likelihood on the simplex: from the estimates (mle-apx), or from the support counts
-themselves.
+"""Maximum likelihood on the simplex: from estimates (mle-apx), or from support counts.
 
 Each problem is separable and concave, so one multiplier orders all values; sorting or a root finds
 it.
@@ -18,7 +17,8 @@ def noise_floor(table: Table) -> float:
     """The variance of the estimate of a value that nobody holds; refused unless there is noise.
 
     >>> from sottovoce.oracles import Noise
-    >>> noise_floor(Table(("x",), "ab", np.array([0.7, 0.3]), np.full(2, 0.01), 100, Noise(0.01, 0.0)))
+    >>> values, variances = np.array([0.7, 0.3]), np.full(2, 0.01)
+    >>> noise_floor(Table(("x",), "ab", values, variances, 100, Noise(0.01, 0.0)))
     0.01
     """
     if not table.noise.floor > 0:
@@ -27,11 +27,11 @@ def noise_floor(table: Table) -> float:
 
 
 def mle_apx(table: Table) -> Floats:
-    """The likeliest frequencies if errors are independent and normal, with the variances of the
-    table's noise.
+    """The likeliest frequencies if errors are independent and normal, of the noise's variances.
 
     >>> from sottovoce.oracles import Noise
-    >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.1]), np.full(3, 0.01), 100, Noise(0.01, 0.005))
+    >>> values, variances = np.array([0.9, 0.3, -0.1]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.005))
     >>> mle_apx(table).round(4).tolist()
     [0.7885, 0.2115, 0.0]
     """
@@ -39,8 +39,8 @@ def mle_apx(table: Table) -> Floats:
     #   a = q(1 - q) / (n (p - q)^2),  b = (1 - p - q) / (n (p - q))   wang2021thesis, eq. (3.2)
     a, b = noise_floor(table), table.noise.slope
     falling = np.sort(table.values)[::-1]
-    # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps: -q <= (p - q)
-    # f~ <= 1 - q
+    # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps:
+    # -q <= (p - q) f~ <= 1 - q
     if not a + b * falling[0] > 0:
         raise InvalidInput(
             f"the largest estimate ({falling[0]:.4g}) must lie where the noise has a positive "
@@ -59,25 +59,24 @@ def mle_apx(table: Table) -> Floats:
 
 
 def maximum_likelihood(table: Table) -> Floats:
-    """The likeliest frequencies behind direct answers (GRR), exactly, in O(d log d), by filling
-    with water.
+    """The likeliest frequencies behind direct answers (GRR), exactly, in O(d log d).
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
-    >>> table = Table(("x",), "abc", np.array([1.25, 0.125, -0.375]), np.full(3, 0.01), 100, Noise(0.01, 0.0), law=law)
+    >>> values, variances = np.array([1.25, 0.125, -0.375]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0), law=law)
     >>> maximum_likelihood(table).round(6).tolist()
     [0.973684, 0.026316, 0.0]
     """
-    # maximize sum T_j log(q + (p - q) p_j):  p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q
-    # / (p - q)
-    #    kairouz2016discrete, supplement F.1
+    # maximize sum T_j log(q + (p - q) p_j):   kairouz2016discrete, supplement F.1
+    #   p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q / (p - q)
     law = _law(table, "direct")
     level = law.q / (law.p - law.q)
-    falling = np.sort(law.support)[::-1]
+    falling = np.sort(law.support)[::-1]  # T_1 >= T_2 >= ...
     sums = np.cumsum(falling)
-    counts = np.arange(1, falling.size + 1)
-    # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q)); k is the
-    # largest with p_k > 0
+    counts = np.arange(1, falling.size + 1)  # k
+    # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q));
+    # k is the largest with p_k > 0
     lambdas = sums / (1 + counts * level)
     kept = np.count_nonzero(falling > level * lambdas)
     return np.maximum(law.support / float(lambdas[kept - 1]) - level, 0.0)
@@ -93,24 +92,26 @@ def expectation_maximization(
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 25, 5]), 0.6, 0.2, "direct")
-    >>> table = Table(("x",), "abc", np.array([1.25, 0.125, -0.375]), np.full(3, 0.01), 100, Noise(0.01, 0.0), law=law)
+    >>> values, variances = np.array([1.25, 0.125, -0.375]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0), law=law)
     >>> expectation_maximization(table).round(6).tolist()
     [0.973684, 0.026316, 0.0]
     """
     if iterations < 1:
         raise InvalidInput(f"iterations ({iterations}) must be at least 1")
     law = _law(table, "direct")
-    heard = law.support / table.people
+    heard = law.support / table.people  # T_y/n
     gap = law.p - law.q
-    shares = np.full(heard.size, 1 / heard.size)
+    shares = np.full(heard.size, 1 / heard.size)  # f
     for _ in range(iterations):
-        # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,  where P(y|j) = q + (p - q) [y = j] and m = q + (p
-        # - q) f: f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
-        ratios = heard / (law.q + gap * shares)
+        # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,
+        #   where P(y|j) = q + (p - q) [y = j] and m = q + (p - q) f:
+        # f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
+        ratios = heard / (law.q + gap * shares)  # (T_y/n)/m_y
         moved = shares * (gap * ratios + law.q * ratios.sum())
-        still = float(np.abs(moved - shares).max()) < tolerance
+        largest_move = float(np.abs(moved - shares).max())
         shares = moved
-        if still:
+        if largest_move < tolerance:
             break
     return shares
 
@@ -123,7 +124,8 @@ def composite_likelihood(table: Table) -> Floats:
 
     >>> from sottovoce.oracles import Noise
     >>> law = PureLaw(np.array([70, 30, 20]), 0.75, 0.25, "bits")
-    >>> table = Table(("x",), "abc", np.array([0.9, 0.1, -0.1]), np.full(3, 0.01), 100, Noise(0.01, 0.0), law=law)
+    >>> values, variances = np.array([0.9, 0.1, -0.1]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0), law=law)
     >>> composite_likelihood(table).round(4).tolist()
     [0.9, 0.1, 0.0]
     """
@@ -133,13 +135,13 @@ def composite_likelihood(table: Table) -> Floats:
     heard = law.support / table.people
 
     def shares(multiplier: float) -> Floats:
-        return np.maximum((_chances(heard, multiplier) - law.q) / (law.p - law.q), 0.0)
+        chances = _chances(heard, multiplier)  # m_j
+        return np.maximum((chances - law.q) / (law.p - law.q), 0.0)
 
     def excess(multiplier: float) -> float:
         return float(shares(multiplier).sum()) - 1
 
-    # the sum falls with the multiplier, from more than one to zero: double a bracket, then find the
-    # root
+    # the sum falls with the multiplier, from more than one to zero: double a bracket, then solve
     low, high = -1.0, 1.0
     while excess(low) < 0:
         low *= 2
@@ -153,21 +155,24 @@ def composite_likelihood(table: Table) -> Floats:
 def _chances(heard: Floats, multiplier: float) -> Floats:
     """The m in [0, 1] with  t/m - (1 - t)/(1 - m) = mu,  i.e.  mu m^2 - (1 + mu) m + t = 0."""
     half = 1 + multiplier
-    # (1 + mu)^2 - 4 mu t = (1 - mu)^2 + 4 mu (1 - t): of the two, the one that rounding cannot make
-    # negative
+    # (1 + mu)^2 - 4 mu t = (1 - mu)^2 + 4 mu (1 - t):
+    # of the two, the one that rounding cannot make negative
     if multiplier > 0:
         root = np.sqrt((1 - multiplier) ** 2 + 4 * multiplier * (1 - heard))
     else:
         root = np.sqrt(half**2 - 4 * multiplier * heard)
     # two forms of the one solution, each where nothing cancels
-    return np.asarray(2 * heard / (half + root) if half > 0 else (half - root) / (2 * multiplier))
+    if half > 0:
+        return np.asarray(2 * heard / (half + root))
+    return np.asarray((half - root) / (2 * multiplier))
 
 
 def is_complete(table: Table, encoding: str) -> bool:
     """Whether the table carries the counts of such reports, and, for direct answers, of all values.
 
     >>> from sottovoce.oracles import Noise
-    >>> is_complete(Table(("x",), "ab", np.array([0.7, 0.3]), np.full(2, 0.01), 100, Noise(0.01, 0.0)), "direct")
+    >>> values, variances = np.array([0.7, 0.3]), np.full(2, 0.01)
+    >>> is_complete(Table(("x",), "ab", values, variances, 100, Noise(0.01, 0.0)), "direct")
     False
     """
     law = table.law

@@ -13,10 +13,10 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.results.estimate import Floats
 
 Axes = tuple[int, ...]
-ROUNDS = 200
+FIT_ROUNDS = 200
 FEWEST_ROUNDS = 10
 MOST_WORK = 1 << 30  # cells updated in all rounds, unless told otherwise
-TOLERANCE = 1e-6  # how far a sum may be off; the noise of estimated frequencies is far above it
+SUM_TOLERANCE = 1e-6  # how far a sum may be off; the noise of estimated frequencies is far above it
 # stands for a target of 0, so that contradicting zeros cannot leave a table without mass
 FLOOR = 1e-12
 SMALL = 1 << 14  # cells up to which the compiled loop with its index maps is used
@@ -27,16 +27,26 @@ def proportional_fit(
     constraints: Sequence[tuple[Axes, Floats]],
     start: Floats | None = None,
     rounds: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SUM_TOLERANCE,
 ) -> Floats:
     """The table of ``shape`` nearest to ``start`` (in relative entropy) with given sums over axes.
 
-    ``constraints`` are (axes, table over those axes): increasing axes, frequencies. Each is clipped
-    at 0 and scaled to sum to one. From the uniform start, the default, this is the table of maximum
-    entropy. Constraints that contradict one another are met as well as a cycle of them does. Zeros
-    of ``start`` stay.
+    From the uniform start, the default, this is the table of maximum entropy. Constraints that
+    contradict one another are met as well as a cycle of them does. Zeros of ``start`` stay.
 
-    >>> proportional_fit((2, 2), [((0,), np.array([0.3, 0.7])), ((1,), np.array([0.5, 0.5]))]).round(4).tolist()
+    Args:
+        shape: The size of each axis.
+        constraints: Increasing axes, and the table of frequencies over them; it is clipped at 0 and
+            scaled to sum to one.
+        start: A table of ``shape``.
+        rounds: At most so many, through all constraints each.
+        tolerance: How far a sum may be off.
+
+    Returns:
+        A table of ``shape`` that sums to one.
+
+    >>> constraints = [((0,), np.array([0.3, 0.7])), ((1,), np.array([0.5, 0.5]))]
+    >>> proportional_fit((2, 2), constraints).round(4).tolist()
     [[0.15, 0.15], [0.35, 0.35]]
     """
     axes = [tuple(each) for each, _ in constraints]
@@ -51,12 +61,20 @@ def proportional_fits(
     tables: Sequence[Floats],
     start: Floats | None = None,
     rounds: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SUM_TOLERANCE,
 ) -> Floats:
-    """The same for many tables at once that share their axes: ``tables[c][row]`` is constraint c of
-    a row, flat.
+    """The same for many tables of the same axes.
 
-    Returns an array of shape (rows, *shape).
+    Args:
+        shape: The size of each axis.
+        axes: Those of each constraint, increasing.
+        tables: For each constraint the tables of all rows, (rows, cells of its axes).
+        start: (rows, *shape), or one for all.
+        rounds: At most so many, through all constraints each.
+        tolerance: How far a sum may be off.
+
+    Returns:
+        An array of shape (rows, *shape).
 
     >>> both = np.array([[0.5, 0.5], [0.2, 0.8]])
     >>> proportional_fits((2, 2), [(0,), (1,)], [both, both])[1].round(2).tolist()
@@ -79,15 +97,11 @@ def proportional_fits(
     targets = [_target(shape, each, table) for each, table in zip(axes, tables, strict=True)]
     if cells > SMALL:
         for row in range(count):
-            _fit_large(
-                out[row].reshape(shape), axes, [table[row] for table in targets], rounds, tolerance
-            )
+            own = [table[row] for table in targets]
+            _fit_large(out[row].reshape(shape), axes, own, rounds, tolerance)
     else:
-        from sottovoce.kernels.fitting import fit_proportions
-
-        starts = np.cumsum([0, *(table.shape[1] for table in targets)])
-        maps = np.stack([cell_map(shape, each) for each in axes])
-        fit_proportions(out, maps, starts, np.concatenate(targets, axis=1), rounds, tolerance)
+        maps = np.stack([cell_map(shape, each) for each in axes])  # (constraints, cells)
+        _fit_small(out, maps, targets, rounds, tolerance)
     out /= out.sum(1, keepdims=True)
     return out.reshape(count, *shape)
 
@@ -97,12 +111,19 @@ def fit_cells(
     maps: Sequence[NDArray[np.int64]],
     tables: Sequence[Floats],
     rows: int,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SUM_TOLERANCE,
 ) -> Floats:
-    """Maximum entropy over any ``cells``: ``maps[c]`` says which cell of constraint c each of them
-    adds to.
+    """Maximum entropy over any cells. Mass that a constraint gives to no cell is left out.
 
-    ``tables[c]`` holds the constraint's rows. Mass that a constraint gives to no cell is left out.
+    Args:
+        cells: How many there are.
+        maps: For each constraint which cell of it each of the cells adds to, (cells,).
+        tables: For each constraint the tables of all rows, (rows, cells of the constraint).
+        rows: How many tables are fitted.
+        tolerance: How far a sum may be off.
+
+    Returns:
+        An array of shape (rows, cells).
 
     >>> fit_cells(3, [np.array([0, 0, 1])], [np.array([[0.5, 0.5]])], 1).tolist()
     [[0.25, 0.25, 0.5]]
@@ -110,34 +131,45 @@ def fit_cells(
     out = np.full((rows, cells), 1 / cells)
     if not maps:
         return out
-    from sottovoce.kernels.fitting import fit_proportions
-
     targets = []
     for each, table in zip(maps, tables, strict=True):
-        reached = np.bincount(each, minlength=table.shape[1]) > 0
-        flat = np.maximum(table, FLOOR) * reached
-        targets.append(flat / flat.sum(1, keepdims=True))
-    starts = np.cumsum([0, *(table.shape[1] for table in targets)])
-    indices = np.stack(maps).astype(np.int32)
-    fit_proportions(
-        out,
-        indices,
-        starts,
-        np.concatenate(targets, axis=1),
-        _rounds(rows * cells * len(maps)),
-        tolerance,
-    )
+        is_reached = np.bincount(each, minlength=table.shape[1]) > 0
+        kept = np.maximum(table, FLOOR) * is_reached
+        targets.append(kept / kept.sum(1, keepdims=True))
+    rounds = _rounds(rows * cells * len(maps))
+    _fit_small(out, np.stack(maps).astype(np.int32), targets, rounds, tolerance)
     return np.asarray(out / out.sum(1, keepdims=True))
 
 
-def _rounds(work: int) -> int:
-    """How many rounds of so much work each are worth it; tables that need the most are large or
-    contradictory.
+def _fit_small(
+    out: Floats,
+    maps: NDArray[np.int32],
+    targets: Sequence[Floats],
+    rounds: int,
+    tolerance: float,
+) -> None:
+    """Fit rows of cells in place, by the compiled loop.
+
+    Args:
+        out: (rows, cells).
+        maps: Which cell of each constraint a cell adds to, (constraints, cells).
+        targets: For each constraint (rows, cells of the constraint).
+        rounds: At most so many, through all constraints each.
+        tolerance: How far a sum may be off.
     """
-    return max(FEWEST_ROUNDS, min(ROUNDS, MOST_WORK // work))
+    from sottovoce.kernels.fitting import fit_proportions
+
+    starts = np.cumsum([0, *(table.shape[1] for table in targets)])  # of each constraint
+    fit_proportions(out, maps, starts, np.concatenate(targets, axis=1), rounds, tolerance)
+
+
+def _rounds(work: int) -> int:
+    """How many rounds of so much work are worth it; the slowest are large or contradictory."""
+    return max(FEWEST_ROUNDS, min(FIT_ROUNDS, MOST_WORK // work))
 
 
 def _target(shape: tuple[int, ...], axes: Axes, table: Floats) -> Floats:
+    """A constraint's tables as distributions, (rows, cells of its axes)."""
     if list(axes) != sorted(set(axes)) or (axes and not 0 <= axes[0] <= axes[-1] < len(shape)):
         raise InvalidInput(f"axes {axes} must be increasing axes of a table of {len(shape)}")
     flat = np.asarray(table, dtype=float).reshape(len(table), -1)
@@ -152,8 +184,7 @@ def _target(shape: tuple[int, ...], axes: Axes, table: Floats) -> Floats:
 
 @lru_cache(maxsize=2048)
 def cell_map(shape: tuple[int, ...], axes: Axes) -> NDArray[np.int32]:
-    """For each cell of a table of ``shape``, the cell of its sum over all but ``axes`` that it adds
-    to.
+    """For each cell of ``shape``, the cell of the sum over all but ``axes`` that it adds to.
 
     >>> cell_map((2, 3), (0,)).tolist()
     [0, 0, 0, 1, 1, 1]
@@ -177,6 +208,7 @@ def _fit_large(
             sums = table.sum(axis=others, keepdims=True)
             wanted = target.reshape(sums.shape)
             worst = max(worst, float(np.abs(sums - wanted).max()))
+            # t <- t wanted/sums, cells without mass stay so
             table *= np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
         if worst < tolerance or abs(before - worst) < 0.1 * tolerance:
             return

@@ -103,7 +103,7 @@ METHODS: dict[str, Repair] = {
 }
 
 # The decoders of kairouz2016discrete, section 4.4.
-ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
+REPAIR_ALIASES = {"empirical": "base", "normalized": "norm-mul", "projected": "norm-sub"}
 
 
 def find(name: str) -> tuple[str, Repair]:
@@ -112,9 +112,11 @@ def find(name: str) -> tuple[str, Repair]:
     >>> find("projected")[0]
     'norm-sub'
     """
-    known = ALIASES.get(name, name)
+    known = REPAIR_ALIASES.get(name, name)
     if known not in METHODS:
-        raise InvalidInput(f"method ({name}) must be one of {', '.join([*METHODS, *ALIASES])}")
+        raise InvalidInput(
+            f"method ({name}) must be one of {', '.join([*METHODS, *REPAIR_ALIASES])}"
+        )
     return known, METHODS[known]
 
 
@@ -134,7 +136,8 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
 
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise
-    >>> table = Table(("x",), "abc", np.array([0.9, 0.3, -0.2]), np.full(3, 0.01), 100, Noise(0.01, 0.0))
+    >>> values, variances = np.array([0.9, 0.3, -0.2]), np.full(3, 0.01)
+    >>> table = Table(("x",), "abc", values, variances, 100, Noise(0.01, 0.0))
     >>> repaired = postprocess(table, "norm-sub")
     >>> repaired.values.round(6).tolist(), repaired.repair, repaired.is_unbiased
     ([0.8, 0.2, 0.0], 'norm-sub', False)

@@ -29,19 +29,14 @@ from sottovoce.results.estimate import Floats, Table
 EXPONENTS = tuple(1 + float(excess) for excess in np.geomspace(0.2, 20.0, 16))
 NEGLIGIBLE = 72.0  # an integral leaves out what is e^-72 of its largest part
 # below sigma/16, where the noise's density is all but constant; below 2 sigma; above
-NODES = (
-    16,
-    20,
-    64,
-)
+NODES = (16, 20, 64)
 GRAIN = 1 / 16  # standard deviations to which estimates are rounded for the fit, and for it only
 ROWS = 4096  # estimates that are integrated at once
 TINY = 1e-300  # the least weight: an interval too narrow for floats still counts as a point
 
 
 def power(table: Table) -> Floats:
-    """The expected frequency behind each estimate, if frequencies follow a power law and errors a
-    normal one.
+    """The expected frequency behind each estimate: frequencies by a power law, normal errors.
 
     >>> from sottovoce.oracles import Noise
     >>> values = np.array([0.7, 0.2, 0.1, 0.05, -0.05, 0.03, -0.03, 0.0])
@@ -69,30 +64,29 @@ def power_ns(table: Table) -> Floats:
 
 
 def _fit(values: Floats, sigma: float) -> float:
-    """The likeliest exponent. Estimates that a small part of the noise tells apart count as equal,
-    to be quicker.
-    """
-    steps, counts = np.unique(np.rint(values / (GRAIN * sigma)), return_counts=True)
-    rounded = steps * GRAIN * sigma
-    fits = [
-        float(counts @ _posterior(rounded, sigma, s, _span(s, values.size))[1]) for s in EXPONENTS
-    ]
+    """The likeliest exponent. Estimates that differ by little of the noise count as equal."""
+    grains = np.rint(values / (GRAIN * sigma))
+    steps, counts = np.unique(grains, return_counts=True)
+    rounded = steps * GRAIN * sigma  # the different estimates, each with its count
+    fits = []
+    for s in EXPONENTS:
+        _, likelihoods = _posterior(rounded, sigma, s, _span(s, values.size))
+        fits.append(float(counts @ likelihoods))
     return EXPONENTS[int(np.argmax(fits))]
 
 
 @cache
 def _span(s: float, size: int) -> float:
     """L = log(1/x_min) of the power law x^-s on [x_min, 1] whose mean is 1/size."""
-    # with x = x_min e^u:  E[x] = x_min int_0^L e^{(2-s)u} du / int_0^L e^{(1-s)u} du, which falls
-    # from 1 to 0 with L
     brentq = imported("scipy.optimize").brentq
-    return float(
-        brentq(
-            lambda span: exp(-span) * _area(2 - s, span) / _area(1 - s, span) - 1 / size,
-            1e-9,
-            700.0,
-        )
-    )
+
+    def excess(span: float) -> float:
+        # with x = x_min e^u:  E[x] = x_min int_0^L e^{(2-s)u} du / int_0^L e^{(1-s)u} du,
+        # which falls from 1 to 0 with L
+        mean = exp(-span) * _area(2 - s, span) / _area(1 - s, span)
+        return mean - 1 / size
+
+    return float(brentq(excess, 1e-9, 700.0))
 
 
 def _area(rate: float, span: float) -> float:
@@ -101,60 +95,82 @@ def _area(rate: float, span: float) -> float:
 
 
 def _posterior(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    """For each estimate: the posterior mean, and the log-likelihood of the estimate up to one
-    constant.
+    """For each estimate: the posterior mean, and its log-likelihood up to one constant.
+
+    Args:
+        values: Estimates, (values,).
+        sigma: The standard deviation of their errors.
+        s: The exponent of the power law.
+        span: L, the logarithm of 1/x_min.
+
+    Returns:
+        Two arrays of shape (values,).
     """
-    pieces = [_integrals(values[i : i + ROWS], sigma, s, span) for i in range(0, values.size, ROWS)]
-    means, likelihoods = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
-    return means, likelihoods
+    means, likelihoods = [], []
+    for first in range(0, values.size, ROWS):
+        mean, likelihood = _integrals(values[first : first + ROWS], sigma, s, span)
+        means.append(mean)
+        likelihoods.append(likelihood)
+    return np.concatenate(means), np.concatenate(likelihoods)
 
 
 def _integrals(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
+    """:func:`_posterior` of so few estimates that their nodes fit into memory."""
     # f_v = int N(f~_v - x) Pr[x] x dx / int N(f~_v - y) Pr[y] dy   wang2021thesis, eq. (8.7)
-    x, dx = _nodes(values, sigma, s, span)
-    logs = -s * (np.log(x) + span) - ((values[:, None] - x) / sigma) ** 2 / 2
-    largest = logs.max(axis=1, keepdims=True)
+    x, dx = _nodes(values, sigma, s, span)  # (values, nodes)
+    prior = -s * (np.log(x) + span)  # log (x/x_min)^-s
+    noise = ((values[:, None] - x) / sigma) ** 2 / 2  # -log N(f~_v - x), up to one constant
+    logs = prior - noise
+    largest = logs.max(axis=1, keepdims=True)  # taken off, so that no exponential overflows
     mass = np.maximum(dx, TINY) * np.exp(logs - largest)
-    total = mass.sum(axis=1)
+    total = mass.sum(axis=1)  # (values,)
+    means = (mass * x).sum(axis=1) / total
     # int x^-s dx over [x_min, 1] is  x_min^{1-s} int_0^L e^{(1-s)u} du
-    return (mass * x).sum(axis=1) / total, np.log(total) + largest[:, 0] + span - log(
-        _area(1 - s, span)
-    )
+    likelihoods = np.log(total) + largest[:, 0] + span - log(_area(1 - s, span))
+    return means, likelihoods
 
 
 def _nodes(values: Floats, sigma: float, s: float, span: float) -> tuple[Floats, Floats]:
-    """Gauss-Legendre nodes x and weights dx, a row for each estimate, over all that matters of
-    [x_min, 1].
+    """Gauss-Legendre nodes x and weights dx, a row per estimate, where [x_min, 1] matters.
+
+    Returns:
+        Two arrays of shape (values, nodes).
     """
-    centre = np.clip(values, exp(-span), 1.0)
+    least = exp(-span)  # x_min
+    centre = np.clip(values, least, 1.0)
     # towards 0 the prior may gain what the noise loses
-    low = np.maximum(centre - _reach(values - centre, sigma, NEGLIGIBLE + s * span), exp(-span))
-    high = np.minimum(centre + _reach(centre - values, sigma, NEGLIGIBLE), 1.0)
-    edges = low, np.clip(sigma / 16, low, high), np.clip(2 * sigma, low, high), high
+    below = _reach(values - centre, sigma, NEGLIGIBLE + s * span)
+    above = _reach(centre - values, sigma, NEGLIGIBLE)
+    low = np.maximum(centre - below, least)
+    high = np.minimum(centre + above, 1.0)
+    # three panels, each where the integrand is smooth in log x or in x
+    first = np.clip(sigma / 16, low, high)
+    second = np.clip(2 * sigma, low, high)
     panels = [
-        _logarithmic_panel(edges[0], edges[1], NODES[0]),
-        _logarithmic_panel(edges[1], edges[2], NODES[1]),
-        _panel(edges[2], edges[3], NODES[2]),
+        _logarithmic_panel(low, first, NODES[0]),
+        _logarithmic_panel(first, second, NODES[1]),
+        _panel(second, high, NODES[2]),
     ]
-    x, dx = (np.concatenate(columns, axis=1) for columns in zip(*panels, strict=True))
+    x = np.concatenate([nodes for nodes, _ in panels], axis=1)
+    dx = np.concatenate([weights for _, weights in panels], axis=1)
     return x, dx
 
 
 def _panel(start: Floats, end: Floats, count: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of each interval from ``start`` to ``end``, (intervals, count) both."""
     places, weights = _legendre(count)
     width = (end - start)[:, None]
     return start[:, None] + width * (1 + places) / 2, width * weights / 2
 
 
 def _logarithmic_panel(start: Floats, end: Floats, count: int) -> tuple[Floats, Floats]:
+    """The same in u = log x, so that dx = e^u du."""
     u, du = _panel(np.log(start), np.log(end), count)
     return np.exp(u), np.exp(u) * du
 
 
 def _reach(beyond: Floats, sigma: float, loss: float) -> Floats:
-    """How far from its centre the noise's density has lost e^-loss; less if the estimate lies
-    ``beyond`` the centre.
-    """
+    """How far from its centre the noise's density lost e^-loss; less if it lies ``beyond``."""
     # t with  ((beyond + t)^2 - beyond^2) / (2 sigma^2) = loss
     away = np.maximum(beyond, 0.0)
     square = 2 * loss * sigma**2
@@ -163,5 +179,6 @@ def _reach(beyond: Floats, sigma: float, loss: float) -> Floats:
 
 @cache
 def _legendre(count: int) -> tuple[Floats, Floats]:
+    """Nodes and weights on [-1, 1]."""
     places, weights = np.polynomial.legendre.leggauss(count)
     return places, weights

@@ -9,12 +9,11 @@ import numpy as np
 
 from sottovoce.results.estimate import Floats
 
-ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
+SUM_ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
 def norm(values: Floats) -> Floats:
-    """Add one amount to every estimate so that they sum to one; still unbiased (wang2021thesis,
-    lemma 3).
+    """Add one amount to every estimate so that they sum to one; unbiased (wang2021thesis, lemma 3).
 
     >>> norm(np.array([0.8, 0.3, -0.4])).round(6).tolist()
     [0.9, 0.4, -0.3]
@@ -24,8 +23,7 @@ def norm(values: Floats) -> Floats:
 
 
 def norm_mul(values: Floats) -> Floats:
-    """Set negative estimates to 0 and scale the rest to sum to one; uniform if no estimate is
-    positive.
+    """Set negative estimates to 0 and scale the rest to sum to one; uniform if none is positive.
 
     >>> norm_mul(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.75, 0.25, 0.0]
@@ -33,31 +31,37 @@ def norm_mul(values: Floats) -> Floats:
     # f_v = max(gamma f~_v, 0),  sum f_v = 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
-    return positive / total if total > 0 else np.full(values.size, 1 / values.size)
+    if total > 0:
+        return positive / total
+    return np.full(values.size, 1 / values.size)
 
 
 def norm_sub(values: Floats) -> Floats:
-    """The nearest point of the probability simplex (constrained least squares), exactly, in O(d log
-    d).
+    """The nearest point of the probability simplex (constrained least squares), in O(d log d).
+
+    Args:
+        values: Estimates of d values, (..., d); every row of the last axis is one by itself.
 
     >>> norm_sub(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.8, 0.2, 0.0]
+    >>> norm_sub(np.array([[0.9, 0.3, -0.2], [0.2, 0.3, 0.5]])).round(6).tolist()
+    [[0.8, 0.2, 0.0], [0.2, 0.3, 0.5]]
     """
     # f_v = max(f~_v + delta, 0),  delta = (1 - sum over D1 of f~) / |D1|
     #     wang2021thesis, sections 8.1.2, 8.1.3
     # D1 is the largest k of the sorted estimates whose last one stays positive. The shift by the
     # maximum moves delta only, and keeps precision.
-    below = values - values.max()
-    falling = np.sort(below)[::-1]
-    sums = np.cumsum(falling)
-    counts = np.arange(1, values.size + 1)
-    kept = int(np.count_nonzero(counts * falling + (1 - sums) > 0))
-    return np.asarray(np.maximum(below + (1 - sums[kept - 1]) / kept, 0.0))
+    below = values - values.max(axis=-1, keepdims=True)
+    falling = np.sort(below, axis=-1)[..., ::-1]
+    sums = np.cumsum(falling, axis=-1)
+    counts = np.arange(1, values.shape[-1] + 1)
+    kept = np.count_nonzero(counts * falling + (1 - sums) > 0, axis=-1, keepdims=True)  # |D1|
+    delta = (1 - np.take_along_axis(sums, kept - 1, axis=-1)) / kept  # (..., 1)
+    return np.asarray(np.maximum(below + delta, 0.0))
 
 
 def norm_cut(values: Floats) -> Floats:
-    """Set negative and small estimates to 0 until the rest sum to at most one; the rest are
-    untouched.
+    """Set negative and small estimates to 0 until the rest, untouched, sum to at most one.
 
     The sum may be less than one (docs/errata, item 15), and is 0 if the largest estimate exceeds
     one.
@@ -67,9 +71,10 @@ def norm_cut(values: Floats) -> Floats:
     """
     # the smallest theta with  sum over f~_v >= theta of f~_v  <= 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
-    if positive.sum() <= 1 + ROUNDING:
+    if positive.sum() <= 1 + SUM_ROUNDING:
         return positive
     falling = np.sort(positive)[::-1]
-    fitting = np.searchsorted(np.cumsum(falling), 1 + ROUNDING, side="right")
+    sums = np.cumsum(falling)
+    fitting = np.searchsorted(sums, 1 + SUM_ROUNDING, side="right")  # so many fit
     # equal estimates stay or go together, so all that equal the first one too many go
     return np.where(positive > falling[fitting], positive, 0.0)

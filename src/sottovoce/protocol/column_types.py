@@ -44,9 +44,7 @@ Rows = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class PublicColumn:
-    """The stored values of many reports: truths, 64-bit integers (scaled ones with ``decimals``),
-    or text.
-    """
+    """The stored values of many reports: truths, 64-bit integers (perhaps scaled), or text."""
 
     values: NDArray[Any]
     decimals: int | None = None
@@ -96,9 +94,7 @@ class ColumnType(ABC):
 
     @abstractmethod
     def pack(self, value: Label) -> bytes:
-        """The wire's form of a stored value; raises ``ValueError`` or ``TypeError`` if it
-        is none.
-        """
+        """The wire's form of a stored value; ``ValueError`` or ``TypeError`` if it is none."""
 
     @abstractmethod
     def unpack(self, data: bytes, start: int) -> tuple[Label, int]:

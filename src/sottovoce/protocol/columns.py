@@ -1,6 +1,4 @@
-"""Public columns: attributes that are not sensitive and travel in clear beside the whisper, as
-their plan describes.
-"""
+"""Public columns: attributes that are not sensitive and travel in clear beside the whisper."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ class Columns:
     # -- one report
 
     def read(self, record: Mapping[str, Any]) -> Values:
-        """What a record holds of them. A missing or invalid value is refused: public data is
-        public.
-        """
+        """What a record holds of them; as they are public, an invalid value is refused."""
         found: list[Label] = []
         for each in self.types:
             if each.name not in record:

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
-DIGITS = 4  # of a number that is told to people
+TOLD_DIGITS = 4  # of a number that is told to people
 DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound on what reports reveal, in the sense of local differential privacy, pure unless it
-    has a delta.
+    """A bound on what reports reveal: local differential privacy, pure unless it has a delta.
 
     ``per_report`` bounds the log ratio of the chances of any one report under any two records.
     ``lifetime`` bounds it for everything a client that keeps its state will ever send under the
@@ -23,8 +22,8 @@ class Guarantee:
     Guarantee(per_report=1.5, lifetime=3.0, delta=0.0)
     >>> Guarantee(1.0, 1.0).best_guess(0.5)
     0.7310585786300049
-    >>> print(Guarantee(1.0, 1.0, 0.001))
-    (1, 0.001)-LDP per report, (1, 0.001) over a lifetime (a 50% guess about a person rises to at most 73.2%)
+    >>> print(Guarantee(1.0, 1.0, 0.001))  # doctest: +ELLIPSIS
+    (1, 0.001)-LDP per report, (1, 0.001) over a lifetime (... rises to at most 73.2%)
     """
 
     per_report: float
@@ -48,8 +47,7 @@ class Guarantee:
         )
 
     def best_guess(self, prior: float) -> float:
-        """The most that a lifetime of reports can raise a guess that was right with probability
-        ``prior``.
+        """The most that a lifetime of reports can raise a guess of probability ``prior``.
 
         Of two records, reports are at best as if with chance delta they told which it is, and else
         kept epsilon.
@@ -76,7 +74,7 @@ def at_most(value: float) -> str:
     ('0.3', '0.0001235', '1.5e-7')
     """
     exact = Decimal(value * (1 - DOUBLE_ERROR))
-    rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(exact).normalize()
+    rounded = Context(prec=TOLD_DIGITS, rounding=ROUND_CEILING).create_decimal(exact).normalize()
     # as JavaScript writes it
     return f"{rounded:f}" if rounded.adjusted() >= -6 else str(rounded).lower()
 

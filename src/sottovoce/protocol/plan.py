@@ -1,6 +1,4 @@
-"""The plan: public, frozen, named by its hash. Cohorts of people answer asks through frequency
-oracles.
-"""
+"""The plan: public, frozen, named by its hash. Cohorts answer asks through frequency oracles."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from sottovoce.schema import FixedPoint, Schema
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
 
-FORMAT = 1
+PLAN_FORMAT = 1
 COINS = ("device", "assigned")
 MOST_DELTA = Fraction(1, 1000)
 
@@ -39,7 +37,8 @@ class Plan:
     (:attr:`question`), which a device never does.
 
     >>> import sottovoce as sv
-    >>> made = sv.plan(sv.Schema(smoker=sv.Boolean()), sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
+    >>> schema = sv.Schema(smoker=sv.Boolean())
+    >>> made = sv.plan(schema, sv.Frequencies("smoker"), epsilon=1.0, people=10_000)
     >>> Plan.from_json(made.to_json(), id=made.id) == made
     True
     """
@@ -66,9 +65,7 @@ class Plan:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Bytes of a report where all are as long as the longest: the payload, then the public
-        values.
-        """
+        """Bytes of a report where all are as long as the longest: payload, then public values."""
         return self.cohorts.bytes + self.public.width
 
     @property
@@ -115,9 +112,7 @@ class Plan:
 
     @cached_property
     def question(self) -> Question:
-        """The question, if it derives this plan: its cohorts, and the one way in which it is
-        written.
-        """
+        """The question, if it derives this plan: its cohorts, and the one way it is written."""
         loaded = form_of(self.asked["kind"]).load()
         stored = {key: part for key, part in self.asked.items() if key != "kind"}
         question: Question = _read(lambda: loaded.from_json(stored))
@@ -191,7 +186,7 @@ class Plan:
     def _canonical(self) -> str:
         """The one text that a plan of these parts has."""
         body = {
-            "sottovoce": FORMAT,
+            "sottovoce": PLAN_FORMAT,
             "schema": self.schema.to_json(),
             "question": self.asked,
             "epsilon": str(self.epsilon),
@@ -205,9 +200,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str | bytes, id: str | None = None) -> Plan:
-        """Read a plan as stored; refuse it unless it hashes to ``id`` (if given) and its coins are
-        its epsilon's.
-        """
+        """Read a plan; refuse it unless it hashes to ``id`` (if given), with the right coins."""
         try:
             stored = text if isinstance(text, bytes) else text.encode()
             if id is not None and hashlib.sha256(stored).hexdigest() != str(id).lower():
@@ -219,8 +212,8 @@ class Plan:
             if isinstance(wrong, SottovoceError):
                 raise
             raise InvalidInput("plan: the file is not JSON in UTF-8") from None
-        if not isinstance(body, dict) or body.get("sottovoce") != FORMAT:
-            raise InvalidInput(f"plan: the format version must be {FORMAT}")
+        if not isinstance(body, dict) or body.get("sottovoce") != PLAN_FORMAT:
+            raise InvalidInput(f"plan: the format version must be {PLAN_FORMAT}")
         return _read(lambda: cls._from_body(stored.decode(), body))
 
     @classmethod
@@ -284,9 +277,7 @@ def _check_coin(coin: Any) -> None:
 
 
 def _check_cost(cohorts: Family, epsilon: Decimal) -> None:
-    """Refuse cohorts whose asks cost more than a plan promises, in exact sums of what was asked
-    for.
-    """
+    """Refuse cohorts whose asks cost more than a plan promises, in exact sums."""
     cost = cohorts.requested
     if cost > Fraction(epsilon):
         raise InvalidInput(
@@ -295,9 +286,7 @@ def _check_cost(cohorts: Family, epsilon: Decimal) -> None:
 
 
 def _check_delta(delta: Fraction, people: int, coin: str) -> None:
-    """Refuse a delta that is no small chance: too large, or one that whoever assigns the hashes can
-    make certain.
-    """
+    """Refuse a delta that is no small chance: too large, or certain for who assigns the hashes."""
     if not delta:
         return
     if delta > MOST_DELTA or delta * people >= 1:

@@ -18,9 +18,7 @@ from sottovoce.ground.errors import InvalidInput
 
 @dataclass(frozen=True)
 class QuestionForm:
-    """How a question stands in a plan: its ``kind``, its ``keys`` in order; and ``home``, the class
-    behind it.
-    """
+    """How a question stands in a plan: ``kind``, ``keys`` in order, ``home`` the class of it."""
 
     kind: str
     keys: tuple[str, ...]
@@ -68,9 +66,7 @@ def form_of(kind: Any) -> QuestionForm:
 
 
 def check_form(stored: Mapping[str, Any]) -> QuestionForm:
-    """Refuse a stored question with other keys than its kind has, or with numbers spelled as no
-    plan spells them.
-    """
+    """Refuse a stored question with keys its kind has not, or numbers no plan spells so."""
     form = form_of(stored["kind"])
     if tuple(stored) != ("kind", *form.keys):
         raise InvalidInput(f"plan: the keys of its question must be kind, {', '.join(form.keys)}")

@@ -10,7 +10,7 @@ from typing import Any
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import replacing
-from sottovoce.protocol.reports import BATCH, PLAN_KEY, Reports, public_names
+from sottovoce.protocol.reports import PLAN_KEY, STREAM_BATCH, Reports, public_names
 
 
 def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
@@ -37,7 +37,7 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
 
 
 def stream(
-    path: str | os.PathLike[str], batch: int = BATCH, plan_id: str | None = None
+    path: str | os.PathLike[str], batch: int = STREAM_BATCH, plan_id: str | None = None
 ) -> Iterator[Reports]:
     """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files
     in a folder, by name.

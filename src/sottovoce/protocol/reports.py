@@ -22,13 +22,12 @@ WIRE_VERSION = 1
 _ID_BYTES = 8
 PLAN_KEY = b"sottovoce.plan"
 _PUBLIC_KEY = b"sottovoce.public"  # in the metadata of a field: its decimals, or nothing
-BATCH = 1 << 17  # reports that are held at once when a file streams
+STREAM_BATCH = 1 << 17  # reports that are held at once when a file streams
 
 
 @dataclass(frozen=True)
 class Report:
-    """One person's whisper: the plan it answers, the cohort she is in, the packed answers to its
-    asks.
+    """One person's whisper: the plan it answers, her cohort, the packed answers to its asks.
 
     ``public``: the stored values of the plan's public columns, in clear, of which ``columns`` knows
     the form.
@@ -127,8 +126,7 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Many reports of one plan, in columns: the cohort and the packed payload (padded with zeros to
-    the widest).
+    """Many reports of one plan, in columns: cohorts, and packed payloads padded to the widest.
 
     ``public``: the plan's public columns by name, in its order: truth values, whole numbers (scaled
     ones of fixed-point attributes) or text.
@@ -197,9 +195,7 @@ class Reports:
         )
 
     def checked(self, plan: Plan) -> CheckedReports:
-        """These reports, if ``plan`` can have produced them all; those that were checked before are
-        not looked at.
-        """
+        """These reports, if ``plan`` can have produced them all; looked at once only."""
         if self.plan_id != plan.id:
             raise PlanMismatch("reports: they belong to another plan")
         if self.payload.shape[1] != plan.cohorts.bytes:
@@ -255,9 +251,7 @@ class Reports:
             )
 
     def to_arrow(self) -> Any:
-        """An Arrow table with ``cohort``, ``payload`` and the public columns; its metadata name the
-        plan.
-        """
+        """An Arrow table: ``cohort``, ``payload``, public columns; its metadata name the plan."""
         pa = imported("pyarrow")
 
         width = self.payload.shape[1]
@@ -320,14 +314,14 @@ _SEAL = object()  # what only this module has
 
 @dataclass(frozen=True, eq=False)
 class CheckedReports(Reports):
-    """Reports that their plan can have produced, every one of them: what :meth:`Reports.checked`
-    gives.
+    """Reports that their plan can have produced, all of them: what :meth:`Reports.checked` gives.
 
     Whoever takes these need not look at a payload again.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
-    >>> isinstance(sv.simulate(plan, {"x": [True, False]}, seed=1).checked(plan)[:1], CheckedReports)
+    >>> checked = sv.simulate(plan, {"x": [True, False]}, seed=1).checked(plan)
+    >>> isinstance(checked[:1], CheckedReports)
     True
     """
 
@@ -345,9 +339,7 @@ class CheckedReports(Reports):
 
 
 def split_payload(plan: Plan, cohort: int, data: bytes) -> tuple[bytes, Values]:
-    """What follows the cohort in a report's compact form: the payload, and the public values if the
-    plan has any.
-    """
+    """What follows the cohort in compact form: the payload, and public values if there are any."""
     if not plan.columns:
         return data, ()
     if not 0 <= cohort < len(plan.cohorts):

@@ -1,6 +1,4 @@
-"""What a question is: what is to be learnt, how it becomes a plan, and what the crowd's integers
-say of it.
-"""
+"""What a question is: what is to be learnt, its plan, and what the crowd's integers say of it."""
 
 from __future__ import annotations
 
@@ -19,6 +17,9 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.prediction import Prediction, Rank
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
+
+AUTO = "auto"  # the name of no method: the best one for the plan's terms is taken
+SPLITS = ("people", "budget")  # what the parts of a question share out among them
 
 
 class Question(ABC):
@@ -98,9 +99,7 @@ class Question(ABC):
         return ()
 
     def values(self, schema: Schema) -> int:
-        """How many values an answer may hold: those of all its attributes. An open alphabet has
-        none to list.
-        """
+        """How many values an answer may hold: all its attributes'. An open alphabet has none."""
         attributes = [schema[name] for name in self.attributes_in(schema)]
         return sum(attribute.size for attribute in attributes if not attribute.is_open)
 
@@ -109,15 +108,11 @@ class Question(ABC):
         return False
 
     def gaps(self, plan: Plan) -> dict[str, Any]:
-        """What a plan leaves out, as JSON: parts of its tables that nobody is asked about; by
-        default nothing.
-        """
+        """What a plan leaves out, as JSON: parts that nobody is asked about; by default nothing."""
         return {}
 
     def candidates(self, schema: Schema, words: Sequence[str]) -> Any:
-        """Words that may be among the answers, as :meth:`estimate` takes its option
-        ``candidates``.
-        """
+        """Words that may be among the answers, as :meth:`estimate` takes ``candidates``."""
         return words
 
     # -- what is expected of it
@@ -188,9 +183,7 @@ def are_names(part: Any) -> bool:
 
 
 def check_single(options: Mapping[str, Any]) -> None:
-    """Refuse the survey of a question about one attribute that does not name it, or names no
-    method.
-    """
+    """Refuse a survey of one attribute that does not name it, or names no method."""
     if not isinstance(options.get("attribute"), str):
         raise InvalidInput('question: attribute must be a name, such as "word"')
     if not isinstance(options.get("method", ""), str):

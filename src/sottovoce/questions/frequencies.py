@@ -42,7 +42,6 @@ from sottovoce.schema import Items, Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SPLITS = ("people", "budget")
 # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
 MOST_SOLVED = 512
 

@@ -1,6 +1,4 @@
-"""What a question can promise before anybody is asked: figures, and the methods that could have
-been taken.
-"""
+"""What a question promises before anybody is asked: figures, and the methods it could take."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
-MOST_NAMED = 8  # tables that the short name of an estimate lists
+CLOSED_FORM = "closed form"  # where variances come from, unless a table says otherwise
+MAX_NAMED_TABLES = 8  # tables that the short name of an estimate lists
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Table:
     is_complete: bool = True  # whether it lists every value that can occur
     # whether some of it was never asked for, and follows from an assumption
     is_reconstructed: bool = False
-    errors: str = "closed form"  # where the variances come from
+    errors: str = CLOSED_FORM  # where the variances come from
     # attributes, and pairs of them, that no report tells of
     never_asked: tuple[tuple[str, ...], ...] = ()
     # others, and the share told of each
@@ -123,9 +124,7 @@ class Table:
         return f"partly heard: {named}" if named else ""
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
-        """(low, high): a normal interval for each value; ``population`` takes the people asked as a
-        sample.
-        """
+        """(low, high): a normal interval per value; ``population``: the people are a sample."""
         reaching = quantile(level)
         variances = self.variances
         if population:
@@ -135,8 +134,7 @@ class Table:
         return self.values - reach, self.values + reach
 
     def threshold(self, alpha: float = 0.05) -> float:
-        """Estimates above this are significant: of values nobody holds, at most ``alpha`` pass in
-        expectation.
+        """Estimates above this are significant: of unheld values ``alpha`` pass in expectation.
 
         T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq.
         (3.13)
@@ -150,8 +148,7 @@ class Table:
         return self.values > self.threshold(alpha)
 
     def total(self, labels: Sequence[CellLabel]) -> Total:
-        """The summed frequency of some values, each once, with its standard error; never negative
-        after ``post-pos``.
+        """The summed frequency of some values, with its error; not negative after ``post-pos``.
 
         The error is the oracle's for sums. Where that is not known, as of tables of marginals, it
         is the largest that the cells' errors allow (``is_bound``); a smaller table, asked for by
@@ -164,8 +161,7 @@ class Table:
         if self.sum_noise is not None and places:
             variance = float(self.sum_noise(len(places)).variance(min(max(total, 0.0), 1.0)))
             return Total(total, float(np.sqrt(max(variance, 0.0))))
-        # |Cov| <= product of standard errors, so that the standard error of a sum is at most their
-        # sum
+        # |Cov| <= product of standard errors: the standard error of a sum is at most their sum
         return Total(total, float(self.std_error[places].sum()), is_bound=len(places) > 1)
 
     def repaired(self, values: Floats, repair: str, *, is_unbiased: bool = False) -> Table:
@@ -222,9 +218,7 @@ class Table:
         }
 
     def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
-        """A data frame: frequency, std_error, low, high, by value; by a level of the index for each
-        attribute.
-        """
+        """A data frame: frequency, std_error, low, high; an index level for each attribute."""
         pd = imported("pandas")
 
         low, high = self.interval(level, population=population)
@@ -309,16 +303,14 @@ class Table:
             notes.append(self.unasked)
         if self.partly_heard:
             notes.append(self.partly)
-        if self.errors != "closed form":
+        if self.errors != CLOSED_FORM:
             notes.append(f"errors by {self.errors}")
         return notes
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How surely a value was found: the number of values that nobody holds and noise alone would
-    show as frequent.
-    """
+    """How surely a value was found: how many that nobody holds would look as frequent by noise."""
 
     expected_false: float
     significant: bool
@@ -386,9 +378,7 @@ class Estimate:
 
     @property
     def marks(self) -> Sequence[Mark] | None:
-        """For each value of popular ones whether noise alone explains it; None where nothing was
-        looked for.
-        """
+        """For each popular value whether noise alone explains it; None if none was looked for."""
         return None
 
     def prefixes(self) -> Sequence[PrefixStep]:
@@ -398,9 +388,7 @@ class Estimate:
     # -- to be shown
 
     def page(self, table: Table, places: NDArray[np.int64], level: float = 0.95) -> dict[str, Any]:
-        """Some rows of one of its tables, in the order given, with all that marks them, ready for
-        JSON.
-        """
+        """Some rows of one of its tables, in the order given, with their marks, ready for JSON."""
         return {"tables": [table.at(places).to_json(level)]}
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
@@ -445,8 +433,10 @@ class Estimate:
 
     def __repr__(self) -> str:
         names = [" x ".join(each) for each in self.tables]
-        told = ", ".join(names[:MOST_NAMED])
-        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        told = ", ".join(names[:MAX_NAMED_TABLES])
+        more = (
+            f" and {len(names) - MAX_NAMED_TABLES:,} more" if len(names) > MAX_NAMED_TABLES else ""
+        )
         return f"<{type(self).__name__} of {told}{more}: {self.people:,} people>"
 
     def _repr_html_(self) -> str:

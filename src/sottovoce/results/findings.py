@@ -18,9 +18,7 @@ SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 
 @dataclass(frozen=True)
 class PrefixStep:
-    """A prefix on the way to what was found: how long it is, how it reads, how frequent it seemed
-    in its round.
-    """
+    """A prefix on the way to what was found: its length, reading, and frequency in its round."""
 
     length: int  # in bits
     label: str
@@ -38,8 +36,10 @@ class Findings(Estimate):
     alone may have put it there.
 
     >>> import sottovoce as sv
-    >>> plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), sv.HeavyHitters("x", top=3), epsilon=2.0, people=20_000)
-    >>> found = sv.Aggregate(plan).add(sv.simulate(plan, {"x": [7] * 9_000 + [1_000_000] * 11_000}, seed=1)).estimate()
+    >>> schema = sv.Schema(x=sv.Integer(bits=20))
+    >>> plan = sv.plan(schema, sv.HeavyHitters("x", top=3), epsilon=2.0, people=20_000)
+    >>> people = {"x": [7] * 9_000 + [1_000_000] * 11_000}
+    >>> found = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
     >>> found.table.labels[:2], found.significant().tolist()
     ([1000000, 7], [True, True, False])
     """
@@ -55,9 +55,7 @@ class Findings(Estimate):
     notes: Sequence[str] = ()
 
     def significant(self, alpha: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Which values noise alone does not explain: at most ``alpha`` false ones are expected to
-        be as strong.
-        """
+        """Which values noise alone does not explain: at most ``alpha`` false ones are expected."""
         return np.asarray(self.chance <= alpha)
 
     @property

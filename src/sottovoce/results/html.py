@@ -12,16 +12,16 @@ from sottovoce.ground.labels import visible, written
 if TYPE_CHECKING:
     from sottovoce.results.estimate import Estimate, Table
 
-MOST_ROWS = 60
-MOST_TABLES = 12
-WIDTH, HEIGHT = 160, 14  # pixels of the picture of a row
+MAX_HTML_ROWS = 60
+MAX_HTML_TABLES = 12
+ROW_WIDTH, ROW_HEIGHT = 160, 14  # pixels of the picture of a row
 
 
 def table_html(table: Table, level: float = 0.95) -> str:
     """A table with a bar and an interval in each row; of a large table the largest values."""
     places = np.arange(len(table))
-    if len(places) > MOST_ROWS:
-        places = table.largest_first()[:MOST_ROWS]
+    if len(places) > MAX_HTML_ROWS:
+        places = table.largest_first()[:MAX_HTML_ROWS]
     shown = table.at(places)
     rows = shown.rows(level)
     least = min([0.0, *(row["low"] for row in rows)])
@@ -52,7 +52,7 @@ def table_html(table: Table, level: float = 0.95) -> str:
 def estimate_html(estimate: Estimate) -> str:
     """The tables that are listed, one after the other."""
     names = list(estimate.tables)
-    tables = [table_html(estimate.tables[each]) for each in names[:MOST_TABLES]]
+    tables = [table_html(estimate.tables[each]) for each in names[:MAX_HTML_TABLES]]
     more = len(names) - len(tables)
     left_out = [f"<p>and {more:,} more tables</p>"] if more else []
     remarks = [f"<p>{_text(remark)}</p>" for remark in estimate.remarks]
@@ -66,9 +66,18 @@ def _text(words: str) -> str:
 def _interval(value: float, low: float, high: float, least: float, most: float) -> str:
     """A bar from 0 to the value, and a line over its interval."""
     zero, end, left, right = (
-        WIDTH * (at - least) / (most - least) for at in (0.0, value, low, high)
+        ROW_WIDTH * (at - least) / (most - least) for at in (0.0, value, low, high)
     )
-    middle = HEIGHT / 2
-    bar = f'<rect x="{min(zero, end):.1f}" y="2" width="{abs(end - zero):.1f}" height="{HEIGHT - 4}" fill="#7aa6c2"/>'
-    line = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="#1f3b4d" stroke-width="1.5"/>'
-    return f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-hidden="true">{bar}{line}</svg>'
+    middle = ROW_HEIGHT / 2
+    bar = (
+        f'<rect x="{min(zero, end):.1f}" y="2" width="{abs(end - zero):.1f}" '
+        f'height="{ROW_HEIGHT - 4}" fill="#7aa6c2"/>'
+    )
+    line = (
+        f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" '
+        'stroke="#1f3b4d" stroke-width="1.5"/>'
+    )
+    return (
+        f'<svg width="{ROW_WIDTH}" height="{ROW_HEIGHT}" role="img" aria-hidden="true">'
+        f"{bar}{line}</svg>"
+    )

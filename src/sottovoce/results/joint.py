@@ -1,6 +1,4 @@
-"""Estimates that tell how attributes go together: what tests, trees and synthetic records ask of
-them.
-"""
+"""Estimates of how attributes go together: for tests, trees and synthetic records."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ class JointEstimate(Estimate):
 
     @abstractmethod
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
-        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take
-        long.
-        """
+        """Only the frequencies, of many sets at once: quicker than tables with their errors."""
 
     @abstractmethod
     def is_asked(self, *attributes: str) -> bool:
@@ -55,12 +51,8 @@ class JointEstimate(Estimate):
 
     @abstractmethod
     def heard_share(self, *attributes: str) -> float:
-        """Of what is asked of these attributes, and of every two of them, the least share that
-        reports tell of.
-        """
+        """Of what is asked of these attributes, and of pairs of them, the least share told of."""
 
     @abstractmethod
     def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
-        """Those of some attributes (by default all), and the pairs of them, that no report tells
-        of.
-        """
+        """Those of some attributes (by default all), and pairs of them, that no report tells of."""

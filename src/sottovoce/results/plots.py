@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FORMATS = (".svg", ".png", ".html", ".json")
 VEGA_LICENCE = Path(__file__).parent / "vega-license.txt"
-KINDS = ("bars", "heat")
+CHART_KINDS = ("bars", "heat")
 MOST_MAPPED = 2500  # cells of a heat map
-MOST_WRITTEN = 200  # cells of a heat map that have their figures written in
-MOST_BARS = 64  # popular values
+MAX_WRITTEN_CELLS = 200  # cells of a heat map that have their figures written in
+MAX_POPULAR_BARS = 64  # popular values
 MOST_PREFIXES = 120  # of a tree
 LONGEST_PREFIX = 12  # characters of one that are drawn
 
@@ -39,11 +39,9 @@ def picture(
     most: int = 64,
     kind: str | None = None,
 ) -> Any:
-    """A table as it is best seen: two attributes as a heat map, three as several, others and the
-    truth as bars.
-    """
-    if kind is not None and kind not in KINDS:
-        raise InvalidInput(f"kind ({kind}) must be one of {', '.join(KINDS)}")
+    """A table as it is best seen: two attributes as a heat map, three as several, else bars."""
+    if kind is not None and kind not in CHART_KINDS:
+        raise InvalidInput(f"kind ({kind}) must be one of {', '.join(CHART_KINDS)}")
     fits = (
         len(table.attributes) in (2, 3) and table.is_complete and len(table.values) <= MOST_MAPPED
     )
@@ -69,9 +67,7 @@ def bars(
     population: bool = False,
     most: int = 64,
 ) -> Any:
-    """Bars with intervals, the ``most`` largest if there are more; the truth as ticks where it is
-    known.
-    """
+    """Bars with intervals, at most the ``most`` largest; the truth as ticks where it is known."""
     alt = imported("altair")
 
     order = list(range(len(table.values)))
@@ -116,9 +112,7 @@ def _doubt(table: Table) -> str:
 def heat(
     table: Table, path: str | None = None, *, level: float = 0.95, population: bool = False
 ) -> Any:
-    """A heat map of two attributes, or of three one for each value of the first; the intervals
-    where one points.
-    """
+    """A heat map of two attributes, or one for each value of a third; intervals on pointing."""
     alt = imported("altair")
 
     rows = table.rows(level, population=population)
@@ -143,7 +137,7 @@ def heat(
     if prod(len(labels) for labels in sides.values()) != len(data):
         raise InvalidInput("plot: two values of an attribute have the same label; draw bars")
     peak = max(1e-9, float(table.values.max()))
-    angle = 0 if max(map(len, sides["across"])) <= 7 and len(data) <= MOST_WRITTEN else -90
+    angle = 0 if max(map(len, sides["across"])) <= 7 and len(data) <= MAX_WRITTEN_CELLS else -90
     base = alt.Chart().encode(
         x=alt.X("across:N", sort=sides["across"], title=names[-1], axis=alt.Axis(labelAngle=angle)),
         y=alt.Y("down:N", sort=sides["down"], title=names[-2]),
@@ -156,7 +150,7 @@ def heat(
         ],
     )
     shade = alt.Color("frequency:Q", scale=alt.Scale(scheme="blues", domain=[0, peak], clamp=True))
-    is_written = len(data) <= MOST_WRITTEN
+    is_written = len(data) <= MAX_WRITTEN_CELLS
     step = 52 if is_written else 16
     layers = [base.mark_rect().encode(color=shade)]
     if is_written:
@@ -181,9 +175,7 @@ def heat(
 def popular(
     found: Estimate, path: str | None = None, *, truth: NDArray[np.float64] | None = None
 ) -> Any:
-    """Popular values as bars, the most frequent above; pale where noise alone may have put them
-    there.
-    """
+    """Popular values as bars, the most frequent above; pale where it may be noise alone."""
     alt = imported("altair")
 
     table = found.table
@@ -195,7 +187,7 @@ def popular(
             "found": "significant" if mark else "may be noise",
         }
         for place, (row, mark) in enumerate(zip(table.rows(), marks, strict=True))
-    ][:MOST_BARS]
+    ][:MAX_POPULAR_BARS]
     for row, true in zip(data, () if truth is None else truth.tolist(), strict=False):
         row["truth"] = true
     shades = alt.Scale(domain=["significant", "may be noise"], range=["#7aa6c2", "#d5dde2"])
@@ -217,9 +209,7 @@ def popular(
 
 
 def prefixes(found: Findings, path: str | None = None) -> Any:
-    """The prefixes on the way to what was found, as a tree from left to right; wider where more
-    people went.
-    """
+    """The prefixes on the way to what was found, as a tree; wider where more people went."""
     shown = sorted(range(len(found.steps)), key=lambda place: -found.steps[place].frequency)[
         :MOST_PREFIXES
     ]
@@ -268,17 +258,13 @@ def prefixes(found: Findings, path: str | None = None) -> Any:
 
 
 def _shortened(label: str) -> str:
-    """A prefix that fits between two dots: what cannot be read is shown as its bits, and those are
-    many.
-    """
+    """A prefix that fits between two dots: long ones, such as bits, are cut short."""
     name = written(label)
     return name if len(name) <= LONGEST_PREFIX else f"{name[: LONGEST_PREFIX - 1]}…"
 
 
 def _heights(found: Findings, kept: set[int]) -> dict[int, float]:
-    """How far down each prefix stands: leaves one below the other, a prefix at the height of its
-    first extension.
-    """
+    """How far down each prefix stands: leaves in turn, a prefix level with its first extension."""
     below: dict[int | None, list[int]] = {}
     for place in sorted(kept, key=lambda place: -found.steps[place].frequency):
         below.setdefault(found.steps[place].parent, []).append(place)
@@ -321,7 +307,7 @@ def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
         tooltip=["one:N", "two:N", alt.Tooltip("value:Q", format=".4f")],
     )
     chart = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=None))
-    if len(data) <= MOST_WRITTEN * 2:
+    if len(data) <= MAX_WRITTEN_CELLS * 2:
         ink = alt.condition(
             f"abs(datum.value) > {0.6 * peak}", alt.value("white"), alt.value("#1f3b4d")
         )
@@ -341,8 +327,7 @@ def network(
     subtitle: str = "",
     weight: str = "nats",
 ) -> Any:
-    """Named nodes at ``x``, ``y`` and links from ``x``, ``y`` to ``x2``, ``y2``, as wide as their
-    ``weight``.
+    """Named nodes at ``x``, ``y``; links from ``x``, ``y`` to ``x2``, ``y2``, wide by ``weight``.
 
     Links also say ``between`` which nodes, their ``figure`` and whether they are clear
     (``is_clear``) or dashed.

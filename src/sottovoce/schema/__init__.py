@@ -23,6 +23,7 @@ from sottovoce.schema.sets import Items
 from sottovoce.schema.text import Text
 
 __all__ = [
-    "ATTRIBUTES", "CODE", "FORMS", "MEMBERS", "MOST_SPELLED", "OPEN", "SPELLING", "Attribute", "Boolean", "Categorical",
-    "Codes", "FixedPoint", "Integer", "Items", "Label", "Ordinal", "Schema", "Sets", "Text", "Words",
+    "ATTRIBUTES", "CODE", "FORMS", "MEMBERS", "MOST_SPELLED", "OPEN", "SPELLING", "Attribute",
+    "Boolean", "Categorical", "Codes", "FixedPoint", "Integer", "Items", "Label", "Ordinal",
+    "Schema", "Sets", "Text", "Words",
 ]  # fmt: skip

@@ -29,9 +29,7 @@ FORMS = CODE, SPELLING, MEMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """A column of sets: person i has ``codes[starts[i]:starts[i + 1]]``, in increasing order, each
-    once.
-    """
+    """A column of sets: person i has ``codes[starts[i]:starts[i + 1]]``, increasing, each once."""
 
     starts: NDArray[np.int64]
     codes: Codes
@@ -66,9 +64,7 @@ class Sets:
 
 @dataclass(frozen=True)
 class Attribute(ABC):
-    """One column of a record. ``size`` counts its codes; ``sensitive`` attributes only ever leave
-    as whispers.
-    """
+    """One column of a record, of ``size`` codes; ``sensitive`` ones only ever leave as whispers."""
 
     kind: ClassVar[str]
     sensitive: bool = field(default=True, kw_only=True)
@@ -83,9 +79,7 @@ class Attribute(ABC):
 
     @abstractmethod
     def code(self, value: Any) -> int:
-        """The code of one value; raises ``ValueError`` or ``TypeError`` (without a message) if it
-        has none.
-        """
+        """The code of one value; a bare ``ValueError`` or ``TypeError`` if it has none."""
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
@@ -114,9 +108,7 @@ class Attribute(ABC):
         return self.labels()[number] if number < self.size else None
 
     def short_spellings(self, most: int) -> Words:
-        """The spellings of the shortest values that people may write, at most so many; none where
-        none are shorter.
-        """
+        """The spellings of the shortest values people may write; none where none are shorter."""
         return np.zeros((0, 2), np.uint64)
 
     def prefix_label(self, number: int, length: int) -> str:
@@ -134,17 +126,14 @@ class Attribute(ABC):
         return words
 
     def substitute(self, form: str, entropy: Entropy) -> Any:
-        """What is reported of a person who has no valid value, so that nobody's silence tells: a
-        uniform draw.
+        """What is reported without a valid value: a uniform draw, so that silence tells nothing.
 
         ``form`` says what an encoding reads: a code, a spelling, or the members of a set.
         """
         return entropy.below(self.size)
 
     def known_members(self, value: Any) -> list[int]:
-        """The codes of those members of a set that the schema lists; the others nobody is asked
-        about.
-        """
+        """The codes of a set's members that the schema lists; nobody is asked about the others."""
         return self.members(value)
 
     def members(self, value: Any) -> list[int]:
@@ -171,9 +160,7 @@ class Attribute(ABC):
 
 @dataclass(frozen=True)
 class Single(Attribute):
-    """One value of those that the schema has; ``other`` is the one of them that stands for every
-    value it lacks.
-    """
+    """One value of those in the schema; ``other`` is the one that stands for every other value."""
 
     other: Label | None = field(default=None, kw_only=True, repr=False)
 

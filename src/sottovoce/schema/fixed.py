@@ -1,6 +1,4 @@
-"""Numbers of a fixed-point scale, such as amounts of money: exact decimals that only ever travel in
-clear.
-"""
+"""Numbers of a fixed-point scale, such as money: exact decimals that only travel in clear."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ _DECIMAL = re.compile(r"\s*([+-]?)([0-9]{1,40})(?:\.([0-9]{1,40}))?\s*", re.ASCI
 
 @dataclass(frozen=True)
 class FixedPoint(Attribute):
-    """A decimal from ``low`` to ``high``, ends included, of at most ``decimals`` digits after the
-    point.
+    """A decimal from ``low`` to ``high``, ends included, of at most so many ``decimals``.
 
     It is kept as a scaled integer: 12.3 of two decimals is 1230. It may only be public, a column
     that travels in clear beside the whisper (``sv.plan(..., public=...)``): ``sensitive`` must be

@@ -27,8 +27,7 @@ from sottovoce.schema.attribute import (
 
 @dataclass(frozen=True)
 class Ordinal(Single):
-    """A whole number from ``low`` to ``high``, ends included; ``bins`` of equal width, or every
-    integer.
+    """A whole number from ``low`` to ``high``, ends included; in equal ``bins``, or each integer.
 
     >>> Ordinal(18, 97, bins=16).code(23)
     1

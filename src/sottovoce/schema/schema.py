@@ -19,8 +19,8 @@ from sottovoce.schema.numbers import Integer, Ordinal
 from sottovoce.schema.sets import Items
 from sottovoce.schema.text import Text
 
-# Every attribute there is. A new one is a class in a file of this folder, a line here, and its kind
-# in docs/wire.md.
+# Every attribute there is.
+# A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
 ATTRIBUTES: tuple[type[Attribute], ...] = (
     Boolean,
     Categorical,
@@ -38,7 +38,8 @@ _CLASSES = tuple(attribute.__name__ for attribute in ATTRIBUTES)
 _UNSEEN = frozenset((
     0x2800, 0xFFFC, 0x13441, 0x13442, 0x16FE4, 0x1D159,
     0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2065, 0x3164, 0xFFA0,
-    *range(0x13430, 0x13440), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000),
+    *range(0x13430, 0x13440), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9),
+    *range(0xE0000, 0xE1000),
 ))  # fmt: skip
 
 
@@ -83,9 +84,7 @@ class Schema(Mapping[str, Attribute]):
         return code
 
     def read(self, name: str, value: Any, form: str) -> Any:
-        """One value of one attribute in the form that an encoding reads: its code, its spelling, or
-        its members.
-        """
+        """One value as an encoding reads it: its code, its spelling, or its members."""
         attribute = self[name]
         reading = {CODE: attribute.code, SPELLING: attribute.spell, MEMBERS: attribute.members}[
             form
@@ -95,9 +94,7 @@ class Schema(Mapping[str, Attribute]):
     def encode(
         self, record: Mapping[str, Any], names: Iterable[str] | None = None, form: str = CODE
     ) -> dict[str, Any]:
-        """One person's record as codes, for the attributes in ``names`` (all of them by
-        default).
-        """
+        """One person's record as codes, for the attributes in ``names`` (by default all)."""
         unknown = [name for name in record if name not in self._attributes]
         if unknown:
             raise InvalidInput(f"attribute {unknown[0]!r} is not in the schema")
@@ -110,8 +107,7 @@ class Schema(Mapping[str, Attribute]):
     def encode_valid(
         self, record: Mapping[str, Any], names: Iterable[str], form: str = CODE
     ) -> dict[str, Any]:
-        """As :meth:`encode`, of whatever a record holds: attributes without a valid value are left
-        out.
+        """As :meth:`encode`, of whatever a record holds, without what has no valid value.
 
         Of a set, the members that the schema lists are read, and what else it holds is left out.
         """
@@ -134,9 +130,7 @@ class Schema(Mapping[str, Attribute]):
         form: str = CODE,
         rows: NDArray[np.bool_] | None = None,
     ) -> dict[str, Any]:
-        """Columns of a dict, pandas or Arrow table as codes, or in another form; of the marked
-        ``rows`` only.
-        """
+        """Columns of a dict, pandas or Arrow table as codes, or another form; of ``rows`` only."""
         return {name: self._column(name, table, form, rows) for name in names}
 
     def rows_of(self, table: Any, name: str) -> int:
@@ -245,9 +239,7 @@ def _without_missing(name: str, column: Any) -> Any:
 
 
 def _array(name: str, column: Any) -> NDArray[Any]:
-    """A column as numpy has it; text stays as objects, since numpy's own strings lose trailing zero
-    characters.
-    """
+    """A column as numpy has it; text as objects, since numpy's strings lose trailing zeros."""
     missing = InvalidInput(f"attribute {name!r}: the column must have no missing values")
     column = _without_missing(name, column)
     if type(column).__module__.startswith("pyarrow"):

@@ -16,8 +16,7 @@ from sottovoce.schema.lists import Categorical
 
 @dataclass(frozen=True)
 class Items(Attribute):
-    """A set of known values, such as a basket. Questions about sets sample from it; none reads it
-    whole.
+    """A set of known values, such as a basket. Questions sample from it; none reads it whole.
 
     >>> Items(["milk", "bread"]).size
     2

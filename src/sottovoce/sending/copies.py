@@ -58,9 +58,7 @@ def _equal(places: NDArray[np.int64], drawn: NDArray[Any], here: NDArray[Any]) -
 
 
 def _is_more(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
-    """A sign test: of the rows that are equal in one comparison alone, too many are so in the
-    first.
-    """
+    """A sign test: of the rows equal in one comparison alone, too many are in the first."""
     ones = int(np.count_nonzero(one & ~other))
     others = int(np.count_nonzero(other & ~one))
     both = ones + others

@@ -24,7 +24,7 @@ from sottovoce.protocol.reports import Report
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
 
-FORMAT = 1
+JOURNAL_FORMAT = 1
 DIGEST_BYTES = 16
 _LINE = re.compile(rb"[0-9a-f]{8} \{.*\}")
 _HEAD = re.compile(rb'[0-9a-f]{8} \{"journal":')
@@ -80,9 +80,7 @@ def journal_beside(people: Path, plan: Plan) -> Path:
 
 
 class Record:
-    """What a journal says: its people's file, its key, which rows were drawn, and which of them the
-    collector has.
-    """
+    """What a journal says: its people's file, its key, rows drawn, and rows the collector has."""
 
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path, self._plan = path, plan
@@ -128,7 +126,7 @@ class Record:
             self.acknowledged |= rows
 
     def _check_head(self, body: Mapping[str, Any]) -> None:
-        if body["journal"] != FORMAT:
+        if body["journal"] != JOURNAL_FORMAT:
             raise ValueError
         if body["plan"] != self._plan.id:
             raise PlanMismatch(
@@ -143,9 +141,7 @@ class Record:
         return hmac.digest(self._key, text.encode(), "sha256")[:DIGEST_BYTES]
 
     def is_of(self, people: Path) -> bool:
-        """Whether it was made for this file, under this name or another one that still
-        leads to it.
-        """
+        """Whether it was made for this file, under this name or another that leads to it."""
         if self.people is None:
             return False
         try:
@@ -195,8 +191,7 @@ def _read_unlocked(record: Record) -> None:
 
 
 class Journal(Record):
-    """Lines of JSON, each with its checksum, that only its owner may read: a head, then draws and
-    acknowledgements.
+    """Lines of JSON with checksums, for its owner's eyes: a head, then draws and acknowledgements.
 
     A draw is on the disk when :meth:`write` returns. A last line that a crash tore was never sent,
     and is cut off. Whoever reads a journal can test guesses about a row against its digest: it is
@@ -235,7 +230,7 @@ class Journal(Record):
             self._key = os.urandom(32)
             self.people = people.resolve()
             head = {
-                "journal": FORMAT,
+                "journal": JOURNAL_FORMAT,
                 "plan": self._plan.id,
                 "people": str(self.people),
                 "key": self._key.hex(),
@@ -255,8 +250,7 @@ class Journal(Record):
             )
 
     def belong_to(self, people: Path, collector: str) -> None:
-        """From here on it is the journal of this file, which has all the rows that were drawn under
-        another name.
+        """From here on it is the journal of this file, which has all rows of the other name.
 
         Its reports go to this collector.
         """
@@ -274,9 +268,7 @@ class Journal(Record):
             self.digests.update((drawn.row, drawn.digest) for drawn in draws)
 
     def acknowledge(self, rows: Sequence[int]) -> None:
-        """Note what the collector has. If this is lost, a report is sent again under its id, and
-        counts once.
-        """
+        """Note what the collector has; if lost, a report is sent again, and counts once."""
         with self._lock:
             self._append([{"acknowledged": list(rows)}], durable=False)
             self.acknowledged.update(rows)
@@ -367,9 +359,7 @@ def _line(body: Mapping[str, Any]) -> bytes:
 
 
 def _lines(file: int, path: Path, end: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(where it ends, what it says) of every line up to ``end``; the last may be torn, unless it is
-    the head.
-    """
+    """(where it ends, what it says) of every line up to ``end``; the last may be torn."""
     end = os.fstat(file).st_size if end is None else end
     foreign = f"journal ({path}) must be a file that an earlier send wrote, or a new or empty one"
     if end and not _HEAD.match(os.pread(file, _HEAD_BYTES, 0)):

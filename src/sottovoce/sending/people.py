@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.sending.rounds import SeriesMembership
 
-PARQUET = (".parquet", ".pq")
 DEVICES_PER_STEP = 500  # how often the bar moves
 
 
@@ -25,8 +25,7 @@ def whispers(
     advance: Callable[[int], None],
     members: SeriesMembership | None = None,
 ) -> Iterator[Reports]:
-    """The reports of everybody in a file, batch by batch; of ``members`` only those whose round
-    this is.
+    """The reports of everybody in a file, by the batch; of ``members`` those whose round it is.
 
     Without ``seed`` every row is a device that draws from the operating system's entropy. With one
     the crowd is simulated; equal rows in a CSV and a Parquet file then give equal reports, and a
@@ -89,25 +88,13 @@ def _batch_seed(seed: int, number: int) -> int:
 
 
 def batches(path: Path, plan: Plan) -> Iterator[Any]:
-    """Arrow tables of at most ``BATCH`` rows, with the columns that the plan asks for."""
-    pa = imported("pyarrow")
-
+    """Arrow tables of at most ``STREAM_BATCH`` rows, with the columns that the plan asks for."""
     if not path.is_file():
         raise InvalidInput(f"people ({path}) must be a file that exists")
-    is_parquet = path.suffix.lower() in PARQUET
-    read = _parquet if is_parquet else _csv
-    try:
-        for table in _rebatched(read(path, plan), BATCH):
+    read = _parquet if path.suffix.lower() in PARQUET_ENDINGS else _csv
+    with reading_table("people", path):
+        for table in _rebatched(read(path, plan), STREAM_BATCH):
             yield _whole(path, table)
-    except (pa.ArrowException, OSError) as wrong:  # Arrow's own words would quote the row
-        if isinstance(wrong, OSError) and wrong.errno:
-            raise
-        kind = (
-            "a whole Parquet file"
-            if is_parquet
-            else "a CSV in UTF-8 with a header and rows of equal length"
-        )
-        raise InvalidInput(f"people ({path}) must be {kind}") from None
 
 
 def row_count(path: Path) -> int | None:
@@ -115,7 +102,7 @@ def row_count(path: Path) -> int | None:
     pa = imported("pyarrow")
     pq = imported("pyarrow.parquet")
 
-    if path.suffix.lower() not in PARQUET:
+    if path.suffix.lower() not in PARQUET_ENDINGS:
         return None
     try:
         return int(pq.read_metadata(path).num_rows)
@@ -148,13 +135,11 @@ def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
 
     with pq.ParquetFile(path) as file:
         wanted = _checked_columns(path, file.schema_arrow.names, plan)
-        yield from file.iter_batches(batch_size=BATCH, columns=wanted)
+        yield from file.iter_batches(batch_size=STREAM_BATCH, columns=wanted)
 
 
 def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
-    """The columns to read. Unknown ones are refused by place: without a header a name would be a
-    person's value.
-    """
+    """The columns to read. Unknown ones are refused by place: a name could be a person's value."""
     schema = plan.schema
     known = ", ".join(schema)
     for place, name in enumerate(names, start=1):

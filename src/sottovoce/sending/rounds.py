@@ -1,6 +1,4 @@
-"""A file that keeps the round of every row of a file of people, so that nobody answers two rounds
-of a series.
-"""
+"""A file with the round of every row of a file of people: nobody answers two rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Reports
 
-KEY = b"sottovoce.series"
+SERIES_KEY = b"sottovoce.series"
 
 
 class SeriesMembership:
@@ -84,7 +82,7 @@ class SeriesMembership:
         malformed = f"series ({self.path}) must be a file that an earlier round wrote"
         try:
             table = pq.read_table(self.path)
-            about = json.loads((table.schema.metadata or {})[KEY])
+            about = json.loads((table.schema.metadata or {})[SERIES_KEY])
             rounds = table["round"].to_numpy().astype(np.uint16)
             answered = table["answered"].to_numpy().astype(bool)
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError):
@@ -113,9 +111,7 @@ class SeriesMembership:
             self.save()
 
     def answers(self, row: int) -> bool:
-        """Whether a row (from 1) of those that were prepared belongs to this round and has not
-        answered.
-        """
+        """Whether a row (from 1) of the prepared ones is of this round and has not answered."""
         return bool(self._rounds[row - 1] == self._series.number and not self._answered[row - 1])
 
     def mark(self, rows: Iterable[int]) -> None:
@@ -137,9 +133,7 @@ class SeriesMembership:
         self._answered = np.concatenate([self._answered, np.zeros(missing, bool)])
 
     def recorded(self, told: Iterable[Reports]) -> Iterator[Reports]:
-        """The reports as they come; who answered is saved after the last one, before their file
-        takes its name.
-        """
+        """The reports as they come; who answered is saved before their file takes its name."""
         count = 0
         for reports in told:
             count += len(reports)
@@ -156,7 +150,7 @@ class SeriesMembership:
         pq = imported("pyarrow.parquet")
 
         table = pa.table({"round": self._rounds, "answered": self._answered})
-        table = table.replace_schema_metadata({KEY: json.dumps(self._about()).encode()})
+        table = table.replace_schema_metadata({SERIES_KEY: json.dumps(self._about()).encode()})
         with replacing(self.path) as draft:
             pq.write_table(table, draft, compression="zstd")
             with draft.open("rb") as written:
@@ -168,9 +162,7 @@ class SeriesMembership:
 def needed(
     plan: Plan, series: Path | None, seed: int | None = None
 ) -> Iterator[SeriesMembership | None]:
-    """Who answers a plan of several rounds; None for a plan of one, or where a seed keeps
-    everybody's round.
-    """
+    """Who answers a plan of several rounds; None for a plan of one, or if a seed keeps rounds."""
     if len(plan.series.shares) == 1:
         if series is not None:
             raise InvalidInput(

@@ -1,6 +1,4 @@
-"""A file of people as devices that send their reports, several at once, each drawn once whatever
-happens.
-"""
+"""A file of people as devices that send reports, several at once, each drawn once in any case."""
 
 from __future__ import annotations
 
@@ -26,15 +24,13 @@ if TYPE_CHECKING:
 Row = tuple[int, dict[str, Any]]  # (row of the file, record)
 DRAWN_AT_ONCE = 10_000  # rows that one write makes durable
 ASSIGNED_AT_ONCE = 64  # if each of them must first ask the collector
-MOST_NAMED = 5  # rows in an error
+MAX_NAMED_ROWS = 5  # rows in an error
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Sent:
-    """How it went: reports acknowledged now and in earlier runs, and the rows whose assignment came
-    to nothing.
-    """
+    """How it went: reports acknowledged now and before, and rows whose assignment failed."""
 
     now: int
     before: int
@@ -126,9 +122,7 @@ def _records(plan: Plan, people: Path) -> Iterator[Row]:
 
 
 def _check(plan: Plan, people: Path, journal: Journal) -> int:
-    """Refuse a file with rows that do not fit the plan, or that were drawn as they no longer are;
-    returns its rows.
-    """
+    """Refuse a file whose rows do not fit the plan, or were drawn otherwise; returns its rows."""
     from sottovoce.sending.people import encoded
 
     count, first = 0, ""
@@ -160,8 +154,7 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
 
 
 def _refuse_drawn(plan: Plan, people: Path) -> None:
-    """Refuse people who have no journal of their own, if another one in the folder shows that they
-    were drawn.
+    """Refuse people without a journal, if another in the folder shows that they were drawn.
 
     It does if it is of the same file, if its own file is gone and one of its rows is here, if all
     its rows are here, or if so many are that chance does not explain it.
@@ -212,8 +205,8 @@ def _number(digest: bytes) -> int:
 def named_rows(rows: Sequence[int]) -> str:
     """row 3, or rows 3, 4, 8"""
     listed = sorted(set(rows))
-    shown = ", ".join(map(str, listed[:MOST_NAMED]))
-    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
+    shown = ", ".join(map(str, listed[:MAX_NAMED_ROWS]))
+    more = f" and {len(listed) - MAX_NAMED_ROWS:,} more" if len(listed) > MAX_NAMED_ROWS else ""
     return f"row{'s' if len(listed) > 1 else ''} {shown}{more}"
 
 
@@ -325,9 +318,7 @@ class _Devices:
         return sum(self._send_one(group) for group in _batched(good, batch))
 
     def _send_one(self, draws: Sequence[DrawnReport]) -> int:
-        """One request. If an assignment in it is refused, each goes by itself, and those refused
-        are lost.
-        """
+        """One request. If an assignment is refused, each goes singly; refused ones are lost."""
         from sottovoce.device.sender import NotSent
 
         given = [each.assignment for each in draws if each.assignment is not None]

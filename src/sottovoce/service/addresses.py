@@ -73,11 +73,12 @@ def household(address: str) -> str:
 
 
 def is_origin(text: str) -> bool:
-    """Whether a text is the beginning of web addresses, as browsers write it: scheme, host, and
-    port if unusual.
+    """Whether a text is an origin as browsers write it: scheme, host, and port if unusual.
 
-    >>> is_origin("https://survey.example.org"), is_origin("https://survey.example.org/"), is_origin("survey.org")
-    (True, False, False)
+    >>> is_origin("https://survey.example.org")
+    True
+    >>> is_origin("https://survey.example.org/"), is_origin("survey.org")
+    (False, False)
     """
     scheme, _, host = text.partition("://")
     usual = {"http": ":80", "https": ":443"}

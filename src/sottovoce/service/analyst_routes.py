@@ -18,7 +18,7 @@ from sottovoce.service.concurrency import Turn
 from sottovoce.service.problems import Problem
 from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import SurveyService, SurveyStatus
-from sottovoce.service.table_routes import LONGEST_WAIT, SurveyId, finished, table_routes
+from sottovoce.service.table_routes import ANSWER_SECONDS, SurveyId, finished, table_routes
 from sottovoce.service.tokens import needs_token
 from sottovoce.store import export_file
 
@@ -60,8 +60,7 @@ _SURVEY = {
 
 
 def analyst_routes(service: SurveyService) -> APIRouter:
-    """The routes that need a token: with the scope ``read`` to ask for something, ``manage`` to
-    change something.
+    """The routes that need a token: of the scope ``read`` to ask, ``manage`` to change something.
 
     None declares its body as a parameter: the framework would parse it before it asks for the
     token.
@@ -79,7 +78,8 @@ def analyst_routes(service: SurveyService) -> APIRouter:
         """Make a survey of a schema and a question."""
         asked = await run_in_threadpool(NewSurvey.read, await request.body())
         text = await finished(
-            await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)), LONGEST_WAIT
+            await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)),
+            ANSWER_SECONDS,
         )
 
         def created() -> SurveyStatus:

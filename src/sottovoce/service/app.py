@@ -1,6 +1,4 @@
-"""The application: the plain routes first, then those of analysts, and one shape for all that goes
-wrong.
-"""
+"""The application: plain routes first, then analysts', and one shape for all that goes wrong."""
 
 from __future__ import annotations
 
@@ -88,9 +86,7 @@ def make_app(service: SurveyService, settings: Settings | None = None) -> FastAP
 
 
 class _Collector(FastAPI):
-    """The framework for all but one path: reports go straight to their endpoint, past the same
-    guards.
-    """
+    """The framework for all but one path: reports go straight to it, past the same guards."""
 
     def __init__(self, ingest: ASGIApp, memory: Memory, settings: Settings, **options: Any) -> None:
         super().__init__(**options)

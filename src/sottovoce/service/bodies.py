@@ -20,9 +20,7 @@ class HungUp(Exception):
 async def read_body(
     headers: dict[bytes, bytes], receive: Receive, most: int, held: HeldMemory
 ) -> bytes:
-    """The whole body, if it has at most so many bytes and those of all connections together are not
-    too many.
-    """
+    """The whole body, if it has at most so many bytes, and all connections' are not too many."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)

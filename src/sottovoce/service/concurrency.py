@@ -26,9 +26,7 @@ class Turn:
 
 
 class Turns:
-    """So many turns; each is one's own until the work is done, also if nobody waits for it any
-    longer.
-    """
+    """So many turns; each is one's own until the work is done, even if nobody waits any longer."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -75,9 +73,7 @@ class HouseholdTurns:
         return len(self._used)
 
     def take(self, household: str, reports: int) -> Turn:
-        """A turn for a request of so many reports; a problem if the household has too much under
-        way.
-        """
+        """A turn for a request of so many reports; a problem if the household has too many."""
         has_requests, has_reports = self._used.get(household, (0, 0))
         if has_requests >= self._most_requests and has_reports + reports > self._most_reports:
             detail = "reports from this address are being checked; send these again"

@@ -154,9 +154,7 @@ class Connection(HttpToolsProtocol):
             self._start_reading()
 
     def _start_reading(self) -> None:
-        """Give a client time to read; a connection that is closed lasts until all of an answer is
-        read, too.
-        """
+        """Give a client time to read; a closed connection lasts until all of an answer is read."""
         unread = self.transport.get_write_buffer_size()
         if self._reading is None and unread:
             self._left = unread
@@ -233,7 +231,10 @@ class Connection(HttpToolsProtocol):
             self._end()  # one answer cannot stand within another
             return
         body = problem.body()
-        lines = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        lines = (
+            f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
         self.transport.write(STATUS_LINE[problem.status] + lines.encode() + body)
         self._end()
 

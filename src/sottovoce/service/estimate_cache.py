@@ -1,5 +1,4 @@
-"""Estimates for whoever looks: made in a process of their own while reports keep coming, and kept
-until the next.
+"""Estimates for whoever looks: made in their own process while reports come, kept until the next.
 
 The estimating process writes an estimate into a file; another process reads it from there and makes
 the bytes that are sent. The collector itself knows only how many people an estimate is of and where
@@ -32,11 +31,11 @@ from sottovoce.service.timed import TimedWorkers
 from sottovoce.service.workers import Workers
 from sottovoce.store import Store, open_store
 
-PATIENCE = 10  # times as long as the last one took, before the next one is made
-LONGEST_WAIT = 60.0  # seconds, however long that was
+REFRESH_FACTOR = 10  # times as long as the last one took, before the next one is made
+MAX_REFRESH_WAIT = 60.0  # seconds, however long that was
 LONGEST_ESTIMATE = 900.0  # seconds, after which an estimate is given up
 LONGEST_ANSWER = 50.0  # seconds, after which the making of an answer is ended
-TOO_LONG = "the answer takes too long to make; ask about fewer attributes"
+ANSWER_TOO_LONG = "the answer takes too long to make; ask about fewer attributes"
 # processes that make answers; the second is started only if something is asked for meanwhile
 ANSWERING = 2
 # of plans whose aggregates the estimating process keeps in memory between two estimates
@@ -49,9 +48,7 @@ Key = tuple[str, int]  # a plan's id, and the version of its reports
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a survey's crowd said at some moment; no estimate before anybody was heard, or while the
-    first is made.
-    """
+    """What a survey's crowd said at some moment; no estimate before anybody was heard."""
 
     people: int
     file: Path | None = None  # where the estimate is
@@ -99,7 +96,7 @@ class EstimateCache:
         self._url, self._refresh = url, refresh_seconds
         self._lock = threading.Lock()
         self._estimating = Workers(1)
-        self._answering = TimedWorkers(ANSWERING, LONGEST_ANSWER, TOO_LONG, "answering")
+        self._answering = TimedWorkers(ANSWERING, LONGEST_ANSWER, ANSWER_TOO_LONG, "answering")
         self._answers = KeptAnswers()
         self._is_closed = False
         self._folder: WorkFolder | None = None
@@ -126,7 +123,7 @@ class EstimateCache:
 
     def _is_due(self, key: Key, last: Snapshot) -> bool:
         age = time.monotonic() - self._ended[key]
-        return age > max(self._refresh, min(PATIENCE * last.seconds, LONGEST_WAIT))
+        return age > max(self._refresh, min(REFRESH_FACTOR * last.seconds, MAX_REFRESH_WAIT))
 
     def ask(self, plan: Plan, people: int, version: int) -> Future[Snapshot] | None:
         """Have one of now made; None if the last one is."""
@@ -215,7 +212,9 @@ class EstimateCache:
                 return
             log_mistake("estimate failed", wrong)
             last = self._latest.get(key) or Snapshot(0)
-            self._latest[key] = replace(last, seconds=LONGEST_WAIT, problem=FAILED, number=number)
+            self._latest[key] = replace(
+                last, seconds=MAX_REFRESH_WAIT, problem=FAILED, number=number
+            )
 
     def _give_up(self, key: Key) -> None:
         """Stop an estimate that takes too long, so that others get their turn."""

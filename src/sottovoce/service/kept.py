@@ -11,7 +11,7 @@ from typing import Any
 
 from sottovoce.service.problems import Problem
 
-MOST_KEPT = 16  # answers
+MAX_KEPT_ANSWERS = 16  # answers
 MOST_KEPT_BYTES = 32 << 20  # of all of them but the last
 # for which it is known that an answer takes too long, before that is tried again
 LATE_SECONDS = 60.0
@@ -62,7 +62,9 @@ class KeptAnswers:
                 return  # it may be asked for again
             self._done[key] = (future, time.monotonic())
             size = sum(map(_size, self._done.values()))
-            while len(self._done) > 1 and (len(self._done) > MOST_KEPT or size > MOST_KEPT_BYTES):
+            while len(self._done) > 1 and (
+                len(self._done) > MAX_KEPT_ANSWERS or size > MOST_KEPT_BYTES
+            ):
                 _, oldest = self._done.popitem(last=False)
                 size -= _size(oldest)
 

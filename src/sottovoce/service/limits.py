@@ -10,10 +10,10 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.questions.base import Question
 from sottovoce.schema import Schema
 
-MOST_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
-MOST_ATTRIBUTES = 64  # the same
+MAX_SURVEY_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs the collector chooses
+MAX_SURVEY_ATTRIBUTES = 64  # the same
 # of a table of several attributes that somebody asks for, if its plan does not
-MOST_TABLE_CELLS = 1 << 16
+MAX_SURVEY_TABLE_CELLS = 1 << 16
 
 
 def check_attributes(schema: Schema, most: int) -> None:

@@ -1,6 +1,4 @@
-"""Logs, a JSON object a line: what happened and how it ended. Never a payload, an id, a token or an
-address.
-"""
+"""Logs, a JSON object a line: what happened, how it ended; never a payload, id, token, address."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a collector counts, in the text form that Prometheus reads: requests and reports, nothing of
-people.
-"""
+"""What a collector counts, in Prometheus's text form: requests and reports, nothing of people."""
 
 from __future__ import annotations
 

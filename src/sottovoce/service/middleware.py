@@ -1,6 +1,4 @@
-"""What stands before every route: who asks, headers that keep browsers safe, a limit per address if
-one is wanted.
-"""
+"""What stands before every route: who asks, headers that keep browsers safe, rate limits."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ PROBES = (
     "/readyz",
 )
 
-POLICY = (
+API_POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors "
     "'none'"
 )
@@ -31,7 +29,7 @@ _HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
-_POLICY = (b"content-security-policy", POLICY.encode())
+_POLICY = (b"content-security-policy", API_POLICY.encode())
 
 
 class SafeHeaders:
@@ -81,9 +79,7 @@ def _is_one_host(hosts: Sequence[bytes], version: str) -> bool:
 
 
 class BehindProxies:
-    """Takes the word of some proxies, and of nobody else, for whose request it is and whether it
-    came by https.
-    """
+    """Takes some proxies' word, nobody else's, for whose request it is and if it came by https."""
 
     def __init__(self, app: ASGIApp, proxies: Sequence[Network]) -> None:
         self._app, self._proxies = app, tuple(proxies)
@@ -103,8 +99,7 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 class RateLimit:
-    """At most so many requests a second from one address, twice as many at once. Addresses are kept
-    in memory only.
+    """At most so many requests a second from one address, twice at once; kept in memory only.
 
     The first 64 bits of an IPv6 address count as one address, since whoever has them has them all.
     Probes of the collector's health are not counted.

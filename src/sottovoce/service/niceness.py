@@ -1,6 +1,4 @@
-"""How processes beside the collector behave. Nothing heavy is imported here: they step back before
-they load it.
-"""
+"""How processes beside the collector behave; light, as they step back before they load more."""
 
 from __future__ import annotations
 
@@ -15,8 +13,7 @@ MOST_NICE = 19
 
 
 def step_back(nice: int, folder: str | None = None) -> None:
-    """Let others go first by so much, since nobody waits for this process, and end when the
-    collector does.
+    """Let others go first by so much, as nobody waits for this process; end with the collector.
 
     ``folder`` is then removed, however it ends.
     """

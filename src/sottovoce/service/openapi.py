@@ -44,9 +44,9 @@ _PROBLEM = {
     },
 }
 _ANY = (
-    "malformed-body", "unauthorized", "forbidden", "unknown-plan", "body-too-slow", "survey-exists", "no-reports",
-    "no-next-round", "body-too-large", "invalid-input", "too-many-requests", "busy", "estimate-under-way",
-    "estimate-failed",
+    "malformed-body", "unauthorized", "forbidden", "unknown-plan", "body-too-slow", "survey-exists",
+    "no-reports", "no-next-round", "body-too-large", "invalid-input", "too-many-requests", "busy",
+    "estimate-under-way", "estimate-failed",
 )  # fmt: skip
 _PLAN_ID = {"name": "id", "in": "path", "required": True, "schema": _HEX64}
 
@@ -150,7 +150,8 @@ PATHS: dict[str, Any] = {
     },
     "/metrics": {
         "get": {
-            "summary": "Counters for Prometheus; closed, or open to everybody, if the collector was told so",
+            "summary": "Counters for Prometheus; "
+            "closed, or open to everybody, if the collector was told so",
             "responses": _ok("Counters", {"type": "string"}, "text/plain")
             | _refusals("unauthorized", "not-found", "too-many-requests"),
             "security": [{"token": []}],
@@ -160,9 +161,7 @@ PATHS: dict[str, Any] = {
 
 
 def with_public(description: dict[str, Any]) -> dict[str, Any]:
-    """The whole description: the framework's part, the plain routes, and the refusals that any
-    route may answer.
-    """
+    """The whole description: the framework's part, the plain routes, and any route's refusals."""
     for path in description["paths"].values():
         for operation in path.values():
             answers = operation["responses"]

@@ -63,9 +63,7 @@ class PlanCache:
         return found
 
     async def insist(self, look: Callable[[], Result]) -> Result:
-        """What ``look`` finds in the cache, if need be after a look into the store by the key, off
-        the event loop.
-        """
+        """What ``look`` finds in the cache, or else in the store by the key, off the event loop."""
         try:
             return look()
         except _NotHere as missing:

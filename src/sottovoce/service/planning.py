@@ -1,6 +1,4 @@
-"""Plans, made in processes of their own: one that takes too long is ended, and estimates never wait
-for it.
-"""
+"""Plans, made in their own processes: what takes too long is ended; estimates never wait."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from sottovoce.service.timed import TimedWorkers
 
 # plans that are made at once, each in a process; the second is started only if it is needed
 AT_ONCE = 2
-MOST = 8  # plans under way or waiting for their turn
+MAX_WAITING_PLANS = 8  # plans under way or waiting for their turn
 LONGEST_PLANNING = 50.0  # seconds, less than the 60 for which a proxy waits
 
 
@@ -24,7 +22,7 @@ class Planning(TimedWorkers):
         super().__init__(
             AT_ONCE, seconds, "planning takes too long; ask about fewer attributes", "planning"
         )
-        self._turns = Turns(MOST)
+        self._turns = Turns(MAX_WAITING_PLANS)
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
         """Have a plan made; a problem at once if too many wait."""

@@ -1,6 +1,4 @@
-"""What anybody may ask besides sending reports: plans, assignments, whether the collector is well,
-its counters.
-"""
+"""What anybody may ask besides sending reports: plans, assignments, health, counters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Requests that wait for the thread that writes, first come first served; one that was given up
-leaves its place.
-"""
+"""Requests that wait for the writing thread, in order; one that was given up leaves its place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Which reports were found to use their assignments, so that one that is sent again is not derived
-again.
-"""
+"""Which reports were found to use their assignments, so that none is derived again."""
 
 from __future__ import annotations
 
@@ -15,8 +13,7 @@ _DIGEST = 16  # bytes
 
 
 class Remembered:
-    """Digests of the reports that were checked last; those asked for longest ago are forgotten
-    first.
+    """Digests of the reports checked last; those asked for longest ago are forgotten first.
 
     That a report uses the coins of a signature stays true for ever, so nothing here depends on a
     key or on the time: whether the signature holds is for the caller to verify each time.

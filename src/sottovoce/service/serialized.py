@@ -1,5 +1,4 @@
-"""What an estimate says, as it is sent: pages of rows in JSON, whole tables in CSV, the plan of the
-next round.
+"""What an estimate says, as it is sent: rows in JSON, tables in CSV, the next round's plan.
 
 All of it runs in a process beside the collector, which passes on bytes and never holds a table.
 """
@@ -126,9 +125,7 @@ def _ordered(table: Table, order: str) -> NDArray[np.int64]:
 
 
 def cells_of(table: Table, label: Any) -> tuple[Any, ...]:
-    """A label as one cell for each attribute; a set of items, of one attribute, with ; between
-    them.
-    """
+    """A label as one cell for each attribute; a set of items with ; between them."""
     if len(table.attributes) == 1 and isinstance(label, tuple):
         return (";".join(map(str, label)),)
     return label if isinstance(label, tuple) else (label,)

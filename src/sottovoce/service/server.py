@@ -14,7 +14,7 @@ import uvicorn
 from sottovoce.service.connections import Connection
 from sottovoce.service.logs import log_to_stderr
 
-MOST_AT_ONCE = 8192  # connections; beyond, they are told to come again
+MAX_CONNECTIONS = 8192  # connections; beyond, they are told to come again
 DRAIN = 20  # seconds that requests under way get when the server is told to stop
 
 
@@ -33,9 +33,7 @@ class _Server(uvicorn.Server):
 
 
 def run(app: Any, host: str, port: int, listening: Callable[[int], None] | None = None) -> None:
-    """Serve until told to stop (SIGINT or SIGTERM); then finish what has begun. ``listening`` is
-    told the port.
-    """
+    """Serve until SIGINT or SIGTERM; then finish what has begun. ``listening`` is told the port."""
     log_to_stderr()
     for number in (
         signal.SIGTERM,
@@ -57,7 +55,7 @@ def make_config(app: Any, host: str, port: int) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         ws="none",  # nothing here speaks it, and its log lines name addresses
-        limit_concurrency=MOST_AT_ONCE,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN,
         proxy_headers=False,  # the application itself knows which proxies to believe

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.addresses import is_origin, networks
-from sottovoce.service.limits import MOST_ATTRIBUTES, MOST_TABLE_CELLS, MOST_VALUES
+from sottovoce.service.limits import (
+    MAX_SURVEY_ATTRIBUTES,
+    MAX_SURVEY_TABLE_CELLS,
+    MAX_SURVEY_VALUES,
+)
 
 ASSIGNMENT_SECONDS = 24 * 3600  # for which an assignment holds, at most
 MOST_ANALYST_BYTES = 1 << 20  # of a request's body that is no report, if reports may have more
@@ -51,10 +55,10 @@ class Settings:
     metrics: str = "token"
     assignment_seconds: int = ASSIGNMENT_SECONDS
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
-    most_values: int = MOST_VALUES  # of a survey that is made over HTTP
-    most_attributes: int = MOST_ATTRIBUTES  # the same
+    most_values: int = MAX_SURVEY_VALUES  # of a survey that is made over HTTP
+    most_attributes: int = MAX_SURVEY_ATTRIBUTES  # the same
     # of a table of several attributes that is asked for, if its plan does not
-    most_cells: int = MOST_TABLE_CELLS
+    most_cells: int = MAX_SURVEY_TABLE_CELLS
 
     def __post_init__(self) -> None:
         for name in POSITIVE:

@@ -53,9 +53,7 @@ class FileStream(StreamingResponse):
 def file_stream(
     download: Download, media_type: str, headers: Mapping[str, str] | None = None
 ) -> FileStream:
-    """An answer of a file's bytes. The file has no name from now on, so it is gone however the
-    answer ends.
-    """
+    """An answer of a file's bytes; the file, nameless by now, is gone however the answer ends."""
     try:
         file = download.path.open("rb")
         download.path.unlink()

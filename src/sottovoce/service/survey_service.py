@@ -1,6 +1,4 @@
-"""What an analyst can do, over HTTP or not: make surveys, watch them, ask for tables,
-close them.
-"""
+"""What an analyst can do, over HTTP or not: make surveys, watch and close them, ask for tables."""
 
 from __future__ import annotations
 
@@ -23,9 +21,9 @@ from sottovoce.schema import Schema
 from sottovoce.service.concurrency import Turns
 from sottovoce.service.estimate_cache import FAILED, EstimateCache, Snapshot
 from sottovoce.service.limits import (
-    MOST_ATTRIBUTES,
-    MOST_TABLE_CELLS,
-    MOST_VALUES,
+    MAX_SURVEY_ATTRIBUTES,
+    MAX_SURVEY_TABLE_CELLS,
+    MAX_SURVEY_VALUES,
     check_attributes,
     check_table,
     check_values,
@@ -89,12 +87,14 @@ class SurveyService:
         self,
         store: Store,
         refresh_seconds: float = 2.0,
-        most_values: int = MOST_VALUES,
-        most_attributes: int = MOST_ATTRIBUTES,
+        most_values: int = MAX_SURVEY_VALUES,
+        most_attributes: int = MAX_SURVEY_ATTRIBUTES,
     ) -> None:
         self.store = store
         self._most_values, self._most_attributes = most_values, most_attributes
-        self.most_cells = MOST_TABLE_CELLS  # of a table of several attributes that is asked for
+        self.most_cells = (
+            MAX_SURVEY_TABLE_CELLS  # of a table of several attributes that is asked for
+        )
         self.planning = Planning()
         self.downloads = Turns(MOST_DOWNLOADS)
         # threads for what waits, apart from those in which participants are served
@@ -118,9 +118,7 @@ class SurveyService:
         return SurveyStatus.of(self.store, entry)
 
     def entry(self, plan_id: str) -> Entry:
-        """By its whole id, as everybody may ask: parts of ids would let strangers search for
-        surveys.
-        """
+        """By its whole id, as everybody may ask: parts of ids would let strangers search."""
         if len(plan_id) != 64:
             raise UnknownPlan("plan: its id must be 64 hexadecimal digits")
         return self.store.entry(self._whole_id(plan_id))
@@ -150,15 +148,11 @@ class SurveyService:
         self.check(described.schema, described.question)
 
     def check_table(self, survey: SurveyStatus, names: Sequence[str]) -> None:
-        """Refuse a table that would take too long or too much memory, before anything is asked to
-        make it.
-        """
+        """Refuse a table that would take too long or too much memory, before it is made."""
         check_table(survey.plan, names, self.most_cells, self._most_values)
 
     def planned(self, body: Mapping[str, Any]) -> Future[str]:
-        """The text of the plan of such a survey; it is made in another process, since it may take
-        long.
-        """
+        """The text of the plan of such a survey, made in another process, as it may take long."""
         self.check_body(body)
         return self.planning.submit(planned_text, dict(body))
 
@@ -226,9 +220,7 @@ class SurveyService:
             )
 
     def answer(self, snapshot: Snapshot, work: Callable[..., Any], *args: Hashable) -> Future[Any]:
-        """What a function of :mod:`sottovoce.service.serialized` says of an estimate, made in
-        another process.
-        """
+        """What a function of :mod:`sottovoce.service.serialized` says, in another process."""
         return self._estimates.answer(snapshot, work, *args)
 
     def write(

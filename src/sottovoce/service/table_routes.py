@@ -25,8 +25,8 @@ SurveyId = Annotated[
     str, InPath(description="A plan's id, or enough of its first digits.", max_length=64)
 ]
 Level = Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")]
-MOST_ROWS = 10_000  # of one page
-LONGEST_WAIT = 58.0  # seconds, less than the 60 for which a proxy waits
+MAX_PAGE_ROWS = 10_000  # of one page
+ANSWER_SECONDS = 58.0  # seconds, less than the 60 for which a proxy waits
 LONGEST_WRITING = 300.0  # seconds that a whole table may take to be written
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _JSON: dict[int | str, dict[str, Any]] = {
@@ -45,7 +45,7 @@ class RowsQuery:
     """Which rows an answer has."""
 
     limit: Annotated[
-        int, Query(ge=1, le=MOST_ROWS, description="Rows of this page, over all its tables.")
+        int, Query(ge=1, le=MAX_PAGE_ROWS, description="Rows of this page, over all its tables.")
     ] = 1000
     offset: Annotated[int, Query(ge=0, lt=1 << 53, description="Rows before this page.")] = 0
     order: Annotated[
@@ -60,9 +60,7 @@ def table_routes(router: APIRouter, service: SurveyService) -> None:
     """Add the routes of estimates to those of a survey."""
 
     async def ready(id: str, names: Sequence[str] = ()) -> Snapshot:
-        """An estimate of now, or the last one; the problem if there is none, or these attributes
-        are too many.
-        """
+        """An estimate of now, or the last; a problem if there is none, or too many are named."""
         survey = await run_in_threadpool(service.survey, id)
         service.check_table(survey, names)
         asked = await run_in_threadpool(service.ask, survey)
@@ -113,9 +111,7 @@ def table_routes(router: APIRouter, service: SurveyService) -> None:
 
 
 def waited(future: Future[Any]) -> asyncio.Future[Any]:
-    """A process's work for the event loop to wait for; if nobody waits any longer, its failure is
-    nobody's concern.
-    """
+    """A process's work to wait for; once nobody waits, its failure is nobody's concern."""
     wrapped = asyncio.wrap_future(future)
     wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())
     return wrapped
@@ -124,9 +120,7 @@ def waited(future: Future[Any]) -> asyncio.Future[Any]:
 async def finished(
     future: Future[Any], seconds: float = WAIT, download: Download | None = None
 ) -> Any:
-    """What a process makes, if it takes no longer; a ``download`` is dropped, when it is written,
-    if not sent.
-    """
+    """What a process makes, if in time; a ``download`` is dropped, once written, if not sent."""
     done = waited(future)
     await asyncio.wait([done], timeout=seconds)
     if done.done() and not done.cancelled() and done.exception() is None:

@@ -1,6 +1,4 @@
-"""Work in processes beside the collector that takes so long and no longer: what takes longer is
-ended.
-"""
+"""Work in processes beside the collector, so long and no longer: what takes longer is ended."""
 
 from __future__ import annotations
 
@@ -14,8 +12,7 @@ from sottovoce.service.workers import Workers
 
 
 class TimedWorkers:
-    """So many processes, each of which does one thing at a time; one that takes too long is ended,
-    and replaced.
+    """So many processes, one thing at a time each; one that takes too long is replaced.
 
     ``late`` is what whoever waits for that is told.
     """

@@ -1,6 +1,4 @@
-"""Bearer tokens of analysts: made once, shown once, kept as a hash; with a scope, and perhaps an
-end.
-"""
+"""Bearer tokens of analysts: made once, shown once, kept as a hash; a scope, perhaps an end."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.problems import Problem
 from sottovoce.store import Store, Token
 
-PREFIX = "svt_"
-LONGEST = 3650.0  # days
+TOKEN_PREFIX = "svt_"
+MAX_TOKEN_DAYS = 3650.0  # days
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
@@ -27,9 +25,9 @@ def digest(token: str) -> bytes:
 
 def new_token(store: Store, name: str, scope: str = "manage", days: float | None = None) -> str:
     """A token for somebody, good for so many days or for ever; nobody can read it again."""
-    if days is not None and not 0 < days <= LONGEST:
-        raise InvalidInput(f"days ({days:g}) must be greater than 0 and at most {LONGEST:g}")
-    token = PREFIX + secrets.token_urlsafe(32)
+    if days is not None and not 0 < days <= MAX_TOKEN_DAYS:
+        raise InvalidInput(f"days ({days:g}) must be greater than 0 and at most {MAX_TOKEN_DAYS:g}")
+    token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     store.add_token(
         name, digest(token), scope, None if days is None else time.time() + days * 86_400
     )
@@ -37,9 +35,7 @@ def new_token(store: Store, name: str, scope: str = "manage", days: float | None
 
 
 def scope_of(method: str) -> str:
-    """What a token must allow for a request: whoever only asks needs ``read``, whoever changes
-    something ``manage``.
-    """
+    """What a token must allow for a request: ``read`` to ask, ``manage`` to change something."""
     return "read" if method in _READING else "manage"
 
 
@@ -68,9 +64,7 @@ def require(token: Token, scope: str) -> None:
 
 
 def needs_token(store: Store, scope: str | None = None) -> Callable[[Request], Token]:
-    """A dependency for routes: the token of a request if it allows ``scope``, which by default
-    follows the method.
-    """
+    """A dependency for routes: the request's token if it allows ``scope``, or the method's."""
 
     def check(request: Request) -> Token:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")

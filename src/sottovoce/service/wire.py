@@ -1,6 +1,4 @@
-"""What devices send: one report or a batch, as JSON or in the compact binary form, with ids and
-assignments.
-"""
+"""What devices send: reports as JSON or in the compact binary form, with ids and assignments."""
 
 from __future__ import annotations
 
@@ -64,9 +62,7 @@ _LIST = msgspec.json.Decoder(list[Body])
 
 @dataclass(frozen=True)
 class Envelope:
-    """The reports of one request, all of one plan, and the assignments of those whose coins were
-    assigned.
-    """
+    """The reports of one request, all of one plan, with the assignments of assigned coins."""
 
     plan: Plan
     ids: builtins.bytes  # 16 for each report
@@ -80,9 +76,7 @@ class Envelope:
 
     @cached_property
     def bytes(self) -> int:
-        """About what it holds in memory when it is written: the payloads as they came, and padded
-        to one width.
-        """
+        """About what it holds in memory when written: payloads as they came, and padded."""
         each = ID_BYTES + _REPORT + self.plan.row_bytes + len(self.plan.columns) * _PUBLIC
         return len(self) * each + sum(map(len, self.payloads)) + len(self.assignments) * _ASSIGNMENT
 
@@ -169,9 +163,7 @@ def _check_count(count: int, most: int) -> None:
 
 
 def _check_size(plan: Plan, count: int, settings: Settings) -> None:
-    """Refuse what would take too long to check, or too much memory once every payload is padded to
-    one width.
-    """
+    """Refuse what would take too long to check, or too much memory once padded to one width."""
     if plan.coin == "assigned" and count > settings.most_assigned:
         most = settings.most_assigned
         raise Problem(
@@ -274,9 +266,7 @@ def _check_given(plan: Plan, given: int, reports: int) -> None:
 
 
 def read_binary(data: bytes, plan_cache: PlanCache, settings: Settings) -> Envelope:
-    """Records one after another: id, length, report, and 0, or 1 and the assignment's expiry and
-    signature.
-    """
+    """Records in turn: id, length, report, and 0, or 1, the assignment's expiry and signature."""
     ids, signatures = bytearray(), bytearray()
     raw: list[bytes] = []
     expires: list[int] = []

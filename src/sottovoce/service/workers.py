@@ -1,6 +1,4 @@
-"""Processes beside the collector: whatever takes long or much memory is done there, and reports
-keep coming in.
-"""
+"""Processes beside the collector: what takes long or much memory is done there."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ class Workers:
     def submit(
         self, work: Callable[..., Any], *args: Any, folder: str | None = None
     ) -> Future[Any]:
-        """Have it done. ``folder``: where the processes keep files, which go with them if the
-        collector is killed.
-        """
+        """Have it done. ``folder``: for files, which go if the collector is killed."""
         with self._lock:
             try:
                 return self._started(folder).submit(work, *args)

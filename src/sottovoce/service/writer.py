@@ -1,6 +1,4 @@
-"""Group commit: reports of many requests become durable in one transaction, and only then is
-anybody thanked.
-"""
+"""Group commit: many requests' reports become durable at once; only then is anybody thanked."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from sottovoce.service.settings import Settings
 from sottovoce.service.wire import Envelope, Ids, check_assignments, gathered
 from sottovoce.store import Outcome, Store
 
-MOST_AT_ONCE = 20_000  # reports of one transaction, if several requests wait
+MAX_TRANSACTION_REPORTS = 20_000  # reports of one transaction, if several requests wait
 MOST_BYTES_AT_ONCE = 32 << 20
 CHECKERS = 2  # threads that check assignments
 MOST_CHECKS = 2  # requests of one household that are checked or wait for it at once,
@@ -96,8 +94,7 @@ class Writer:
             return await self._queued(envelope, held)
 
     async def _check(self, envelope: Envelope, held: HeldMemory, household: str) -> None:
-        """Its assignments, which takes long: before it is queued, so that nobody else's reports
-        wait for it.
+        """Its assignments, which takes long: before it is queued, so that nobody else waits.
 
         One household has few turns at once, which last until its checks have ended: others wait for
         no more of it.
@@ -200,7 +197,8 @@ class Writer:
 
         def fits(envelope: Envelope) -> bool:
             is_small = (
-                rows + len(envelope) <= MOST_AT_ONCE and size + envelope.bytes <= MOST_BYTES_AT_ONCE
+                rows + len(envelope) <= MAX_TRANSACTION_REPORTS
+                and size + envelope.bytes <= MOST_BYTES_AT_ONCE
             )
             return is_small or not group
 
@@ -229,9 +227,7 @@ class Writer:
         envelopes: Sequence[Envelope],
         results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
-        """Requests for one plan, all at once, which is quick; halved and halved where something is
-        wrong.
-        """
+        """Requests for one plan, all at once, which is quick; halved where something is wrong."""
         try:
             return [_Group.of(places, envelopes)]
         except SottovoceError as wrong:
@@ -248,9 +244,7 @@ class Writer:
         envelopes: Sequence[Envelope],
         results: dict[int, Receipt | BaseException],
     ) -> list[_Group]:
-        """Store groups in one transaction. A request that contradicts another is refused; the
-        others come back.
-        """
+        """Store groups in one transaction; contradicting requests are refused, others come back."""
         try:
             outcomes = self._to.append_many(
                 [(group.plan, group.ids, group.reports) for group in groups]

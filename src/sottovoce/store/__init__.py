@@ -6,10 +6,11 @@
 >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
 >>> reports = sv.simulate(plan, {"x": [True, False, True]}, seed=1)
 >>> ids = np.arange(48, dtype=np.uint8).reshape(3, 16)
->>> with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/survey.db") as store:
-...     store.add_plan(plan, "a question")
-...     stored, again = store.append(plan, ids, reports), store.append(plan, ids, reports)
-...     stored.tolist(), again.tolist(), store.count(plan), store.aggregate(plan).people
+>>> with tempfile.TemporaryDirectory() as folder:
+...     with open_store(f"sqlite:///{folder}/survey.db") as store:
+...         store.add_plan(plan, "a question")
+...         stored, again = store.append(plan, ids, reports), store.append(plan, ids, reports)
+...         stored.tolist(), again.tolist(), store.count(plan), store.aggregate(plan).people
 ([0, 0, 0], [1, 1, 1], 3, 3)
 """
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from sottovoce.store.base import Store
 
-FORMAT = 2  # 2: digests of rows; backups of format 1 were never released
+BACKUP_FORMAT = 2  # 2: digests of rows; backups of format 1 were never released
 _MANIFEST = "backup"  # among the settings
 _REST = ("plans", "set_aside", "checkpoints", "tokens", "settings")  # tables of all but the reports
 _PARTS = (
@@ -78,7 +78,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """As it stands in the file."""
-        return json.dumps({"format": FORMAT, **asdict(self)})
+        return json.dumps({"format": BACKUP_FORMAT, **asdict(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
@@ -86,8 +86,8 @@ class Manifest:
         try:
             body: dict[str, Any] = json.loads(text)
             version = body.pop("format", None)
-            if version != FORMAT:
-                raise InvalidInput(f"backup: format ({version}) must be {FORMAT}")
+            if version != BACKUP_FORMAT:
+                raise InvalidInput(f"backup: format ({version}) must be {BACKUP_FORMAT}")
             surveys = {
                 plan_id: Content(**content) for plan_id, content in body.pop("surveys").items()
             }
@@ -111,8 +111,7 @@ class Restored:
 
 
 def backup(store: Store, path: str | os.PathLike[str], *, with_keys: bool = True) -> Manifest:
-    """Write all that a store holds at this moment, while others may write to it; the file is whole
-    or not there.
+    """Write all that a store holds now, while others may write; the file is whole or not there.
 
     Without keys it lacks the analysts' tokens and the keys that sign assignments.
     """

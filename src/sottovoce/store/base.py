@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import (
     CorruptReport,
     InvalidInput,
@@ -23,7 +24,7 @@ from sottovoce.ground.errors import (
     UnknownPlan,
 )
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
 from sottovoce.store.keys import KeyStore, plain
 
@@ -32,7 +33,6 @@ Outcomes = NDArray[np.uint8]
 Part = tuple[Plan, Ids, Reports]
 Progress = Callable[[int], None]  # takes how much is done so far
 
-ID_BYTES = 16
 FEWEST_PEOPLE = 5  # of a cohort whose sums may be kept without its reports
 MOST_BATCH_BYTES = 64 << 20  # of reports that are read at once
 
@@ -47,9 +47,7 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A survey: its plan, its title, when it was added (unix time), and whether it takes no more
-    reports.
-    """
+    """A survey: its plan, title, when it was added (unix time), whether it is closed."""
 
     plan: Plan
     title: str
@@ -79,9 +77,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Reports one after another. Those whose checksum does not hold are not among them, only
-    counted.
-    """
+    """Reports one after another; those whose checksum does not hold are only counted."""
 
     last: int  # sequence number
     ids: Ids
@@ -90,8 +86,7 @@ class Stretch:
 
 
 class Store(KeyStore):
-    """Plans, and the reports that answer them, each under an id of 16 bytes that is taken once in
-    the whole store.
+    """Plans, and the reports that answer them, each under an id of 16 bytes that is taken once.
 
     Several threads may use it, and several processes at once. Sequence numbers grow in the order of
     commits.
@@ -129,9 +124,7 @@ class Store(KeyStore):
         return self._entry(rows[0])
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
-        """The survey of a row; its plan's text, which may be long and never changes,
-        is read once.
-        """
+        """The survey of a row; its plan's text, which never changes, is read once."""
         plan_id, title, created, closed = row
         if plan_id not in self._parsed:
             self._parsed[plan_id] = Plan.from_json(self._plan_text(plan_id), id=plan_id)
@@ -139,9 +132,7 @@ class Store(KeyStore):
 
     @abstractmethod
     def plan_ids(self, start: str = "") -> list[str]:
-        """The ids of all plans, or of those whose id starts with these hexadecimal digits; no text
-        is read.
-        """
+        """The ids of all plans, or of those that start with these hexadecimal digits; no text."""
 
     @abstractmethod
     def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None: ...
@@ -180,7 +171,7 @@ class Store(KeyStore):
         """
 
     def read(
-        self, plan: Plan, after: int = 0, batch: int = BATCH
+        self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH
     ) -> Iterator[tuple[int, Ids, Reports]]:
         """(last sequence number, ids, reports) in order of arrival,
         at most ``batch`` rows at once.
@@ -189,14 +180,12 @@ class Store(KeyStore):
             yield stretch.last, stretch.ids, stretch.reports
 
     @abstractmethod
-    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH) -> Iterator[Stretch]:
         """The same with the number of damaged reports among them."""
 
     @abstractmethod
     def count(self, plan: Plan) -> int:
-        """How many reports of a plan there are, without reading them; less those known to be
-        damaged.
-        """
+        """How many reports of a plan there are, unread; less those known to be damaged."""
 
     @abstractmethod
     def kept(self, plan: Plan) -> Kept:
@@ -205,8 +194,7 @@ class Store(KeyStore):
     # -- what they add up to
 
     def aggregate(self, plan: Plan) -> Aggregate:
-        """All reports of a plan, added up: only those are read that came after the last call, or
-        the checkpoint.
+        """All reports of a plan, added up: those after the last call, or the checkpoint, are read.
 
         Callers share what it returns and it never changes: merge it with others, but add no reports
         to it.
@@ -214,15 +202,11 @@ class Store(KeyStore):
         return self._folds.aggregate(plan)
 
     def forget(self, plan: Plan) -> None:
-        """Let go of what :meth:`aggregate` holds of a plan in memory; the next call starts from the
-        checkpoint.
-        """
+        """Let go of what :meth:`aggregate` holds of a plan; the next call reads the checkpoint."""
         self._folds.forget(plan)
 
     def rebuild(self, plan: Plan, progress: Progress | None = None) -> Aggregate:
-        """The same from the reports alone; it becomes the checkpoint. Refuses if some of them are
-        damaged.
-        """
+        """The same from the reports alone, as the checkpoint; refuses if some are damaged."""
         return self._folds.rebuild(plan, progress)
 
     def check(self, plan: Plan, progress: Progress | None = None) -> int:
@@ -250,9 +234,7 @@ class Store(KeyStore):
 
     @abstractmethod
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
-        """Keep a checkpoint of the survey's version if it reaches further than the one there, or by
-        ``force``.
-        """
+        """Keep a checkpoint of the survey's version if it reaches further, or by ``force``."""
 
     # -- what is taken away
 
@@ -310,8 +292,7 @@ class Store(KeyStore):
 
     @abstractmethod
     def _load_from(self, source: Path, replace: bool, with_keys: bool) -> bool:
-        """Take over such a file, in one transaction; refuse if there are surveys, unless they may
-        go.
+        """Take over such a file, in one transaction; refuse if there are surveys that must stay.
 
         With keys its tokens and signing keys take the place of the store's own. Returns whether the
         bytes of what was replaced are gone.
@@ -327,9 +308,7 @@ class Store(KeyStore):
 
 
 def require_sums(aggregate: Aggregate) -> None:
-    """One clear error if an aggregate is the reports themselves, in another order, or those of a
-    few people.
-    """
+    """One clear error if an aggregate is the reports themselves, reordered, or of few people."""
     if aggregate.counts.holds_reports:
         raise InvalidInput(
             "keep: this survey's reports add up to the reports themselves; keep it as it is, or "
@@ -361,8 +340,7 @@ def checked(part: Part) -> SottovoceError | None:
 
 
 def to_rows(part: Part, result: SottovoceError | None) -> tuple[Part, SottovoceError | None]:
-    """A part as a store keeps it: the public values of a report in the same bytes as its payload,
-    behind it.
+    """A part as a store keeps it: the public values of a report behind its payload, in one.
 
     So what is kept of a report is one row, under one checksum. Within a store, until they are read
     by a caller, reports have this form (:func:`from_rows`). A part that has a ``result`` already,

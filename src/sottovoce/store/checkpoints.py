@@ -36,9 +36,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class HeldAggregate:
-    """An aggregate, the sequence number it reaches, and the people in the last checkpoint. It never
-    changes.
-    """
+    """An aggregate, the number it reaches, the last checkpoint's people; it never changes."""
 
     aggregate: Aggregate
     version: int  # of the survey's reports
@@ -105,9 +103,7 @@ class Folds:
     def _grown(
         self, held: HeldAggregate, progress: Callable[[int], None] | None = None
     ) -> HeldAggregate:
-        """With the reports that came after it. The aggregate is a new one: somebody may be reading
-        the old.
-        """
+        """With the reports that came after it, as a new one: somebody may be reading the old."""
         new = Aggregate(held.aggregate.plan)
         upto, damaged = held.upto, 0
         for stretch in self._store.scan(new.plan, held.upto):

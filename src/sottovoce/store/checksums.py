@@ -1,6 +1,4 @@
-"""A checksum for each stored report, so that a damaged one is noticed and set aside instead of
-counted.
-"""
+"""A checksum for each stored report, so that a damaged one is set aside instead of counted."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ CHECKSUM_BYTES = 4
 
 
 def checksums(ids: NDArray[np.uint8], reports: Reports) -> Checksums:
-    """CRC-32 of the plan's id, the report's id, its cohort (four bytes, lowest first) and its
-    padded payload.
+    """CRC-32 of the plan's id, the report's id, its cohort (4 bytes, low first), padded payload.
 
     >>> reports = Reports("00" * 32, np.array([7], np.uint32), np.array([[1, 2]], np.uint8))
     >>> found = checksums(np.zeros((1, 16), np.uint8), reports)
@@ -44,10 +41,10 @@ def checksums(ids: NDArray[np.uint8], reports: Reports) -> Checksums:
 def _kernel() -> Callable[[Any, Any], Any] | None:
     """The compiled loop; none in an install for a collector alone, which does without numba."""
     try:
-        from sottovoce.kernels.checksums import TABLES, crc32_rows
+        from sottovoce.kernels.checksums import CRC_TABLES, crc32_rows
     except ModuleNotFoundError:
         return None
-    return lambda rows, start: crc32_rows(rows, start, TABLES)
+    return lambda rows, start: crc32_rows(rows, start, CRC_TABLES)
 
 
 def checksum_of(plan_id: str, id: bytes, cohort: int, payload: bytes) -> int | None:

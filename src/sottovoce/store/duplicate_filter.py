@@ -1,6 +1,4 @@
-"""Hashes of ids, and a filter that tells most hashes apart from those of a crowd without a look at
-them.
-"""
+"""Hashes of ids, and a filter that tells most hashes from those of a crowd without a look."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ ROOM = 32  # bits of a filter for each hash that it has to take
 
 
 class Hash:
-    """Hashes of ids under a secret of the store, so that nobody can choose ids whose hashes are
-    equal.
-    """
+    """Hashes of ids under a secret of the store: nobody can choose ids whose hashes are equal."""
 
     def __init__(self, key: bytes) -> None:
         self._key = np.frombuffer(key, "<u8").astype(np.uint64) | np.uint64(1)
@@ -35,9 +31,7 @@ class Hash:
 
 
 class Probe:
-    """Hashes as sieves look at them: the two words that each names, and the bits that it sets in
-    both.
-    """
+    """Hashes as filters look at them: the two words that each names, the bits it sets in both."""
 
     def __init__(self, hashes: Hashes) -> None:
         self.words = tuple((hashes >> np.uint64(start)).view(np.int64) for start in (40, 24))
@@ -51,7 +45,8 @@ class DuplicateFilter:
 
     >>> duplicate_filter = DuplicateFilter(100)
     >>> duplicate_filter.add(Probe(np.array([3 << 40, 5 << 40], np.uint64)))
-    >>> duplicate_filter.passed(Probe(np.array([1 << 40, 3 << 40, 4 << 40, 5 << 40], np.uint64))).tolist()
+    >>> asked = np.array([1 << 40, 3 << 40, 4 << 40, 5 << 40], np.uint64)
+    >>> duplicate_filter.passed(Probe(asked)).tolist()
     [1, 3]
     """
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import SottovoceError, SurveyClosed, UnknownPlan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Ids, Outcome, Outcomes, Part
+from sottovoce.store.base import Ids, Outcome, Outcomes, Part
 
 Keys = NDArray[np.bytes_]  # ids as one column that sorts as their bytes do
 Content = tuple[int, int, bytes]  # the store's number of the plan, the cohort, the payload
@@ -39,9 +40,7 @@ class IncomingBatch:
 def admitted(
     parts: Sequence[Part], results: list[Any], survey: Callable[[str], tuple[int, bool] | None]
 ) -> list[IncomingBatch]:
-    """The parts without a result whose survey is open; ``survey`` gives (number, closed) for a
-    plan's id.
-    """
+    """The parts without a result whose survey is open; ``survey``: (number, closed) by plan id."""
     found: dict[str, int | SottovoceError] = {}
     batches = []
     for place, (plan, ids, reports) in enumerate(parts):
@@ -65,9 +64,7 @@ def _open_number(survey: tuple[int, bool] | None) -> int | SottovoceError:
 
 
 def keys_of(ids: Ids) -> Keys:
-    """Ids as strings of 16 bytes. Numpy drops zeros at their ends, which leaves different ones
-    different.
-    """
+    """Ids as strings of 16 bytes; numpy drops zeros at their ends, which merges none."""
     keys: Keys = np.ascontiguousarray(ids).view(f"S{ID_BYTES}").reshape(-1)
     return keys
 
@@ -117,9 +114,7 @@ def rows_to_store(outcomes: Outcomes) -> NDArray[np.bool_]:
 def by_plan(
     batches: Sequence[IncomingBatch], outcomes: Sequence[Outcomes]
 ) -> Iterator[tuple[int, Ids, Reports]]:
-    """(the store's number of a plan, ids, reports) to store, one for each plan, in the order of the
-    call.
-    """
+    """(the store's number of a plan, ids, reports) to store, one a plan, in the call's order."""
     chosen: dict[int, list[tuple[Ids, Reports]]] = {}
     for batch, outcome in zip(batches, outcomes, strict=True):
         ids, reports = batch.ids, batch.reports

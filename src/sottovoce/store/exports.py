@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH, Reports
-from sottovoce.store.base import ID_BYTES, Ids, Progress, Store
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
+from sottovoce.store.base import Ids, Progress, Store
 
-PARTITION = 8 * BATCH  # reports in one file, about a million
+PARTITION = 8 * STREAM_BATCH  # reports in one file, about a million
 
 
 def export(
@@ -46,7 +47,7 @@ def export_file(store: Store, plan: Plan, path: Path) -> None:
     """The same in one file, however many they are."""
     writer = None
     try:
-        for _, ids, reports in store.read(plan, batch=BATCH):
+        for _, ids, reports in store.read(plan, batch=STREAM_BATCH):
             table = _table(ids, reports)
             writer = writer or _writer(path, table.schema)
             writer.write_table(table)
@@ -64,7 +65,7 @@ def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress
     total = number = rows = 0
     writer = None
     try:
-        for _, ids, reports in store.read(plan, batch=BATCH):
+        for _, ids, reports in store.read(plan, batch=STREAM_BATCH):
             if writer is not None and rows >= PARTITION:
                 writer.close()
                 writer, rows, number = None, 0, number + 1

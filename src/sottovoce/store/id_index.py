@@ -18,18 +18,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.oracles.base import Integers
-from sottovoce.store.base import ID_BYTES, Ids
+from sottovoce.store.base import Ids
 from sottovoce.store.duplicate_filter import DuplicateFilter, Hash, Hashes, Probe
 
 RUN = 1 << 19  # ids that wait in memory before they are written
 SHRINK = 8  # how much shorter than the run before it a run in memory is at least
 PIECE_BITS = 8  # the first of a hash, that name its piece
-# sieves that stay in memory, 2 MiB each: as many as the last call needed, within these limits
-FEW, MOST = (
-    2,
-    128,
-)
+# that stay in memory, 2 MiB each: as many as the last call needed, within these limits
+MIN_FILTERS, MAX_FILTERS = 2, 128
 LOADED = 1 << 17  # ids read at once
 
 SCHEMA = (
@@ -46,9 +44,7 @@ Minutes = NDArray[np.uint32]
 
 
 class WaitingIds:
-    """The newest ids: hashes and sequence numbers in a few sorted runs, each much shorter than the
-    one before.
-    """
+    """The newest ids: hashes and numbers in a few sorted runs, each much shorter than the last."""
 
     def __init__(self) -> None:
         self.duplicate_filter = DuplicateFilter(RUN)
@@ -163,7 +159,7 @@ class IdIndex:
             rows = self._duplicate_filter(db, upto).passed(probe)
             if len(rows):
                 found += _in_run(db, upto, hashes, rows)
-        while len(self._sieves) > min(MOST, max(FEW, len(needed))):
+        while len(self._sieves) > min(MAX_FILTERS, max(MIN_FILTERS, len(needed))):
             self._sieves.popitem(last=False)
         return found
 
@@ -181,7 +177,7 @@ class IdIndex:
             query = "SELECT hashes FROM pieces WHERE place BETWEEN ? AND ?"
             pieces = db.execute(query, (_place(upto, 0), _place(upto + 1, 0) - 1))
             hashes = np.frombuffer(b"".join(piece for (piece,) in pieces), "<u8")
-            if len(self._sieves) >= MOST:
+            if len(self._sieves) >= MAX_FILTERS:
                 self._sieves.popitem(last=False)
             self._sieves[upto] = DuplicateFilter(len(hashes))
             self._sieves[upto].add(Probe(hashes))
@@ -211,9 +207,7 @@ class IdIndex:
     # -- after it
 
     def committed(self, ids: Ids) -> None:
-        """The transaction is durable, and the reports with these ids are the last ones in the
-        store.
-        """
+        """The transaction is durable; the reports with these ids are the last in the store."""
         if self._has_written:
             self._know_run(self._last, self._waiting.minutes)
             self._sieves[self._last] = self._waiting.duplicate_filter
@@ -241,9 +235,7 @@ def _hash(db: sqlite3.Connection) -> Hash:
 
 
 def _stored_ids(db: sqlite3.Connection, after: int) -> Iterator[tuple[Ids, Integers]]:
-    """The ids of reports and their sequence numbers, in order, many at once; a part of another
-    length has none.
-    """
+    """The ids of reports and their numbers, in order; a part of another length has none."""
     query = "SELECT seq, rows, ids FROM parts WHERE seq > ? ORDER BY seq"
     ids: list[bytes] = []
     seqs: list[Integers] = []
@@ -292,9 +284,7 @@ def _in_run(
 def _equal(
     asked: Hashes, rows: Integers, hashes: Hashes, seqs: Integers
 ) -> Iterator[tuple[int, int]]:
-    """(one of ``rows``, sequence number) wherever what is asked there is one of the sorted
-    ``hashes``.
-    """
+    """(one of ``rows``, sequence number) wherever what is asked is among the sorted ``hashes``."""
     some = asked[rows]
     first, stop = np.searchsorted(hashes, some), np.searchsorted(hashes, some, "right")
     for hit in np.flatnonzero(first < stop).tolist():

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from sottovoce.device.assignment import KEY_BYTES
 from sottovoce.ground.errors import InvalidInput
 
-KEY_BYTES = 32  # of a signing key, and of a token's digest
+TOKEN_DIGEST_BYTES = 32  # of a token's SHA-256
 SCOPES = ("read", "manage")  # what a token allows; each allows what stands before it too
 # in the settings: the current one, and those that it replaced
 SIGNING_KEYS = "(name = 'signing key' OR name LIKE 'former signing key %')"
@@ -54,9 +55,7 @@ class KeyStore(ABC):
 
     @abstractmethod
     def _change(self, work: Callable[[Execute], Result]) -> Result:
-        """Run statements in one transaction, durable when it returns; ``work`` must be the same
-        done twice.
-        """
+        """Run statements in one transaction, durable when it returns; ``work`` may run twice."""
 
     # -- tokens
 
@@ -64,8 +63,8 @@ class KeyStore(ABC):
         self, name: str, digest: bytes, scope: str = SCOPES[-1], expires: float | None = None
     ) -> None:
         """Keep the SHA-256 digest of a bearer token under its owner's name."""
-        if not isinstance(digest, bytes) or len(digest) != KEY_BYTES:
-            raise InvalidInput(f"digest must be {KEY_BYTES} bytes")
+        if not isinstance(digest, bytes) or len(digest) != TOKEN_DIGEST_BYTES:
+            raise InvalidInput(f"digest must be {TOKEN_DIGEST_BYTES} bytes")
         if scope not in SCOPES:
             raise InvalidInput(f"scope ({scope}) must be one of {', '.join(SCOPES)}")
         row = (digest, plain("name", name), scope, expires)
@@ -116,9 +115,7 @@ class KeyStore(ABC):
         return [current, *(value[8:] for value in former if _until(value) >= now)]
 
     def replace_signing_key(self, keep_seconds: int) -> None:
-        """Make another signing key; the former ones are accepted for so long, or with 0 never
-        again.
-        """
+        """Make another signing key; the former ones hold for so long, or with 0 never again."""
         self.signing_key()
         new, now = secrets.token_bytes(KEY_BYTES), time.time()
         settings = f"{self._prefix}settings"

@@ -11,7 +11,7 @@ from sottovoce.ground.errors import StoreError
 
 MOST_READERS = 8  # connections of one pool: a server has few, and several collectors share them
 MOST_IDLE = 4  # that stay open while nobody uses them
-PATIENCE = 10.0  # seconds to wait for one
+LEND_PATIENCE = 10.0  # seconds to wait for one
 
 
 class Closable(Protocol):
@@ -22,15 +22,13 @@ Connection = TypeVar("Connection", bound=Closable)
 
 
 class Pool(Generic[Connection]):
-    """As many connections as threads read at one time, up to a limit. One that failed is not lent
-    again.
-    """
+    """As many connections as threads read at one time, up to a limit; failed ones are not lent."""
 
     def __init__(
         self,
         connect: Callable[[], Connection],
         most: int = MOST_READERS,
-        patience: float = PATIENCE,
+        patience: float = LEND_PATIENCE,
     ) -> None:
         self._connect = connect
         self._most = most
@@ -42,9 +40,7 @@ class Pool(Generic[Connection]):
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection that nobody else uses meanwhile; waits for one if all are lent, but not for
-        ever.
-        """
+        """A connection that nobody else uses meanwhile; waits for one, but not for ever."""
         found = self._taken()
         try:
             connection = self._connect() if found is None else found

@@ -19,13 +19,13 @@ import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH, Reports
+from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store import postgres_backups as copies
 from sottovoce.store import postgres_maintenance as upkeep
 from sottovoce.store.base import (
-    ID_BYTES,
     Kept,
     Outcomes,
     Part,
@@ -53,8 +53,8 @@ from sottovoce.store.postgres_binary import rows_of, stream_of
 from sottovoce.store.postgres_maintenance import next_stretch
 
 VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
-LOCK = 0x736F7474  # "sott"
-PATIENCE = 10  # seconds to reach the server, unless the address says otherwise
+ADVISORY_LOCK = 0x736F7474  # "sott"
+CONNECT_SECONDS = 10  # seconds to reach the server, unless the address says otherwise
 # a server that is gone without a word is noticed in half a minute; the last one in milliseconds
 ALIVE = {
     "keepalives_idle": 15,
@@ -65,24 +65,31 @@ ALIVE = {
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS sottovoce_settings (name text PRIMARY KEY, value bytea NOT NULL)",
-    """CREATE TABLE IF NOT EXISTS sottovoce_plans (number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-       id text NOT NULL UNIQUE, text bytea NOT NULL, title text NOT NULL, created double precision NOT NULL,
-       closed boolean NOT NULL DEFAULT false, people bigint NOT NULL DEFAULT 0, version bigint NOT NULL,
+    """CREATE TABLE IF NOT EXISTS sottovoce_plans (
+       number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE,
+       text bytea NOT NULL, title text NOT NULL, created double precision NOT NULL,
+       closed boolean NOT NULL DEFAULT false, people bigint NOT NULL DEFAULT 0,
+       version bigint NOT NULL,
        only_sums boolean NOT NULL DEFAULT false, set_aside bigint NOT NULL DEFAULT 0)""",
-    """CREATE TABLE IF NOT EXISTS sottovoce_reports (seq bigint GENERATED ALWAYS AS IDENTITY, plan integer NOT NULL,
-       id uuid NOT NULL UNIQUE, cohort bigint NOT NULL, payload bytea NOT NULL, checksum bigint NOT NULL,
+    """CREATE TABLE IF NOT EXISTS sottovoce_reports (
+       seq bigint GENERATED ALWAYS AS IDENTITY, plan integer NOT NULL, id uuid NOT NULL UNIQUE,
+       cohort bigint NOT NULL, payload bytea NOT NULL, checksum bigint NOT NULL,
        PRIMARY KEY (plan, seq))""",
-    """CREATE TABLE IF NOT EXISTS sottovoce_set_aside (plan integer NOT NULL, seq bigint NOT NULL, rows bigint NOT NULL,
-       ids bytea NOT NULL, cohorts bytea NOT NULL, payload bytea NOT NULL, checksums bytea NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS sottovoce_checkpoints (plan integer PRIMARY KEY, upto bigint NOT NULL,
-       people bigint NOT NULL, damaged bigint NOT NULL, version bigint NOT NULL, data bytea NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS sottovoce_set_aside (
+       plan integer NOT NULL, seq bigint NOT NULL, rows bigint NOT NULL, ids bytea NOT NULL,
+       cohorts bytea NOT NULL, payload bytea NOT NULL, checksums bytea NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS sottovoce_checkpoints (
+       plan integer PRIMARY KEY, upto bigint NOT NULL, people bigint NOT NULL,
+       damaged bigint NOT NULL, version bigint NOT NULL, data bytea NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS sottovoce_tokens (digest bytea PRIMARY KEY, name text NOT NULL,
        scope text NOT NULL, expires double precision)""",
 )
-_INCOMING = """CREATE TEMPORARY TABLE IF NOT EXISTS sottovoce_incoming (place integer, plan integer, id uuid,
-    cohort bigint, payload bytea, checksum bigint) ON COMMIT DELETE ROWS"""
+_INCOMING = """CREATE TEMPORARY TABLE IF NOT EXISTS sottovoce_incoming (
+    place integer, plan integer, id uuid, cohort bigint, payload bytea, checksum bigint)
+    ON COMMIT DELETE ROWS"""
 _INSERT = """INSERT INTO sottovoce_reports (plan, id, cohort, payload, checksum)
-    SELECT plan, id, cohort, payload, checksum FROM sottovoce_incoming ORDER BY place ON CONFLICT (id) DO NOTHING"""
+    SELECT plan, id, cohort, payload, checksum FROM sottovoce_incoming ORDER BY place
+    ON CONFLICT (id) DO NOTHING"""
 # a planner that has not counted the rows yet would sort all of them for each batch, or read all to
 # find a few ids
 _IN_ORDER = "SET enable_sort = off; SET enable_bitmapscan = off; SET jit = off"
@@ -152,7 +159,7 @@ class PostgresStore(Store):
                 db = self._writer = self._writer or self._connected_writer()
                 try:
                     with db.transaction():
-                        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+                        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
                         return work(db)
                 except psycopg.Error:
                     if not db.closed:
@@ -194,8 +201,8 @@ class PostgresStore(Store):
     # -- surveys
 
     def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
-        insert = """INSERT INTO sottovoce_plans (id, text, title, created, version) VALUES (%s, %s, %s, %s, %s)
-            ON CONFLICT (id) DO NOTHING"""
+        insert = """INSERT INTO sottovoce_plans (id, text, title, created, version)
+            VALUES (%s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING"""
         self._write(lambda db: db.execute(insert, (plan_id, text, title, created, new_version())))
 
     def plan_ids(self, start: str = "") -> list[str]:
@@ -235,7 +242,7 @@ class PostgresStore(Store):
 
     # -- reading
 
-    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH) -> Iterator[Stretch]:
         if self.kept(plan).only_sums:
             raise no_reports_left()
         number, most = self._survey(plan)[0], batch_size(plan, batch)
@@ -259,7 +266,8 @@ class PostgresStore(Store):
 
     def kept(self, plan: Plan) -> Kept:
         query = """SELECT plans.version, only_sums, damaged, set_aside FROM sottovoce_plans plans
-            LEFT JOIN sottovoce_checkpoints saved ON saved.plan = number AND saved.version = plans.version
+            LEFT JOIN sottovoce_checkpoints saved
+            ON saved.plan = number AND saved.version = plans.version
             WHERE id = %s"""
         found = self._read(lambda db: db.execute(query, (plan.id,)).fetchone())
         if found is None:
@@ -278,14 +286,16 @@ class PostgresStore(Store):
     # -- checkpoints
 
     def load_checkpoint(self, plan: Plan) -> Checkpoint | None:
-        query = """SELECT upto, saved.people, damaged, saved.version, data FROM sottovoce_checkpoints saved
-            JOIN sottovoce_plans ON plan = number WHERE id = %s"""
+        query = """SELECT upto, saved.people, damaged, saved.version, data
+            FROM sottovoce_checkpoints saved JOIN sottovoce_plans ON plan = number WHERE id = %s"""
         found = self._read(lambda db: db.execute(query, (plan.id,), binary=True).fetchone())
         return None if found is None else Checkpoint(*found)
 
     def save_checkpoint(self, plan: Plan, checkpoint: Checkpoint, force: bool) -> None:
-        save = """INSERT INTO sottovoce_checkpoints AS have (plan, upto, people, damaged, version, data)
-            SELECT number, %s, %s, %s, version, %b FROM sottovoce_plans WHERE id = %s AND version = %s
+        save = """INSERT INTO sottovoce_checkpoints AS have
+            (plan, upto, people, damaged, version, data)
+            SELECT number, %s, %s, %s, version, %b FROM sottovoce_plans
+            WHERE id = %s AND version = %s
             ON CONFLICT (plan) DO UPDATE SET upto = excluded.upto, people = excluded.people,
             damaged = excluded.damaged, version = excluded.version, data = excluded.data
             WHERE %s OR excluded.upto > have.upto OR excluded.version <> have.version"""
@@ -372,9 +382,7 @@ def _open_survey(db: Connection, plan_id: str) -> tuple[int, bool] | None:
 
 
 def _copy_in(db: Connection, batches: Sequence[IncomingBatch]) -> None:
-    """All rows into the temporary table, numbered as they come; those of one plan are laid out
-    together.
-    """
+    """All rows into the temporary table, numbered as they come; a plan's are laid out together."""
     starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
     by_plan: dict[int, list[tuple[int, IncomingBatch]]] = {}
     for start, batch in zip(starts.tolist(), batches, strict=False):
@@ -428,7 +436,7 @@ def _parsed(url: str) -> tuple[dict[str, Any], str]:
         raise InvalidInput(
             "store: an @ within a user or a password of the address must be written %40"
         )
-    options = {"connect_timeout": PATIENCE, **ALIVE} | options
+    options = {"connect_timeout": CONNECT_SECONDS, **ALIVE} | options
     options.setdefault("application_name", "sottovoce")
     port = f":{options['port']}" if options.get("port") else ""
     return options, f"postgresql://{options.get('host') or ''}{port}/{options.get('dbname') or ''}"
@@ -437,7 +445,7 @@ def _parsed(url: str) -> tuple[dict[str, Any], str]:
 def _prepare(db: Connection, shown: str, create: bool) -> None:
     """Make the tables where they are missing, at once with others if need be."""
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
         there = db.execute("SELECT to_regclass('sottovoce_settings')").fetchone()
         if there == (None,):
             if not create:

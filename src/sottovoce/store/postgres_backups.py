@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 import numpy as np
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Ids, new_version
+from sottovoce.store.base import Ids, new_version
 from sottovoce.store.checksums import checksums
 from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
@@ -23,7 +24,7 @@ from sottovoce.store.sqlite_backups import refuse_unless_empty
 from sottovoce.store.sqlite_parts import EMPTY, columns_of, insert_part, rows_per_part
 from sottovoce.store.sqlite_parts import next_stretch as next_in_file
 
-BATCH = 1 << 14  # reports that are copied at once
+COPY_BATCH = 1 << 14  # reports that are copied at once
 # tables with the same columns in both stores
 _ALIKE = (
     "plans",
@@ -33,7 +34,8 @@ _ALIKE = (
     "settings",
 )
 _SELECT = {  # where not everything is copied: of checkpoints, those that are all there is
-    "checkpoints": """SELECT saved.* FROM sottovoce_checkpoints saved JOIN sottovoce_plans plans ON plan = number
+    "checkpoints": """SELECT saved.* FROM sottovoce_checkpoints saved
+        JOIN sottovoce_plans plans ON plan = number
         WHERE only_sums AND saved.version = plans.version"""
 }
 # that mean something in one store only
@@ -51,9 +53,7 @@ Row = tuple[Any, ...]
 
 
 def copy_to(db: Connection, draft: Path) -> None:
-    """Write what one snapshot of the server shows into a new SQLite store; damaged reports are only
-    counted.
-    """
+    """Write a snapshot of the server into a new SQLite store; damaged reports are only counted."""
     from sottovoce.store.sqlite import SqliteStore
 
     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -74,9 +74,7 @@ def copy_to(db: Connection, draft: Path) -> None:
 def _insert_rows(
     file: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[Row]
 ) -> None:
-    """Rows whose columns have these names; those that the file's table does not have are
-    left out.
-    """
+    """Rows whose columns have these names; those that the file's table lacks are left out."""
     known = {name for (name,) in file.execute("SELECT name FROM pragma_table_info(?)", (table,))}
     places = [place for place, name in enumerate(names) if name in known]
     columns = ", ".join(names[place] for place in places)
@@ -99,7 +97,7 @@ def _copy_reports(
         "SELECT set_aside FROM plans WHERE number = ?", (number,)
     ).fetchone()
     people = set_aside  # as many as the plan has had up to the last part
-    while (found := next_stretch(db, plan, number, after, BATCH)) is not None:
+    while (found := next_stretch(db, plan, number, after, COPY_BATCH)) is not None:
         after = found.last
         damaged += found.damaged
         most = rows_per_part(plan.row_bytes)
@@ -175,7 +173,7 @@ def _take_reports(
 ) -> tuple[int, int]:
     """Take over the reports of a plan; how many are good, and how many are damaged and left out."""
     after = people = damaged = 0
-    while (found := next_in_file(file, plan, number, after, BATCH)) is not None:
+    while (found := next_in_file(file, plan, number, after, COPY_BATCH)) is not None:
         after = found.last
         people += len(found.ids)
         damaged += found.damaged
@@ -206,9 +204,7 @@ def _copy_in(db: Connection, number: int, ids: Ids, reports: Reports) -> None:
 
 
 def _settle(db: Connection, number: int, people: int, set_aside: int) -> None:
-    """Say how many reports of a plan there are, and how many were set aside; its sums belong to
-    what is here.
-    """
+    """Say how many reports of a plan there are, and how many set aside; its sums belong here."""
     version = new_version()
     change = (
         "UPDATE sottovoce_plans SET people = %s, set_aside = %s, version = %s WHERE number = %s"

@@ -1,6 +1,4 @@
-"""PostgreSQL's binary COPY from columns: rows of one plan are equally long, so numpy lays them all
-out at once.
-"""
+"""PostgreSQL's binary COPY from columns: rows of a plan have one length; numpy lays them out."""
 
 from __future__ import annotations
 

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import StoreError
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Stretch, new_version
+from sottovoce.store.base import Stretch, new_version
 from sottovoce.store.checksums import checksum_of, checksums
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[int, bytes, int, bytes, int]  # sequence number, id, cohort, payload, checksum
 
-_BATCH = """SELECT seq, id, cohort, payload, checksum FROM sottovoce_reports WHERE plan = %s AND seq > %s
-    ORDER BY seq LIMIT %s"""
-_COLUMNS = f"""SELECT max(seq), bool_and(length(payload) = %s AND cohort >> 32 = 0), string_agg(uuid_send(id), ''),
+_BATCH = """SELECT seq, id, cohort, payload, checksum FROM sottovoce_reports
+    WHERE plan = %s AND seq > %s ORDER BY seq LIMIT %s"""
+_COLUMNS = f"""SELECT max(seq), bool_and(length(payload) = %s AND cohort >> 32 = 0),
+    string_agg(uuid_send(id), ''),
     string_agg(int8send(cohort), ''), string_agg(payload, ''), string_agg(int8send(checksum), '')
     FROM ({_BATCH}) AS batch"""
 _READ = 1 << 14  # reports that are looked at one by one
@@ -120,7 +122,8 @@ def keep_sums(db: Connection, number: int) -> None:
     """Delete the reports of a closed survey whose checkpoint holds them all."""
     query = """SELECT 1 FROM sottovoce_plans plans JOIN sottovoce_checkpoints saved
         ON saved.plan = number AND saved.version = plans.version WHERE number = %s AND closed
-        AND upto >= (SELECT coalesce(max(seq), 0) FROM sottovoce_reports own WHERE own.plan = number)"""
+        AND upto >= (
+            SELECT coalesce(max(seq), 0) FROM sottovoce_reports own WHERE own.plan = number)"""
     if db.execute(query, (number,)).fetchone() is None:
         raise StoreError("store: the survey changed meanwhile; nothing was deleted, try again")
     version = new_version()

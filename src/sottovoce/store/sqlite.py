@@ -8,11 +8,9 @@ Ids are kept apart, see :mod:`sottovoce.store.id_index`.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -21,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError, StoreFull, UnknownPlan
+from sottovoce.device.assignment import ID_BYTES
+from sottovoce.ground.errors import SottovoceError, StoreError, UnknownPlan
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import BATCH
+from sottovoce.protocol.reports import STREAM_BATCH
 from sottovoce.store import id_index
 from sottovoce.store import sqlite_backups as copies
 from sottovoce.store import sqlite_maintenance as upkeep
 from sottovoce.store.backups import is_backup
 from sottovoce.store.base import (
-    ID_BYTES,
     Ids,
     Kept,
     Outcomes,
@@ -54,6 +52,7 @@ from sottovoce.store.duplicates import (
 )
 from sottovoce.store.keys import Execute, Result
 from sottovoce.store.pool import Pool
+from sottovoce.store.sqlite_file import connect, prepare, translated
 from sottovoce.store.sqlite_parts import (
     Contents,
     columns_of,
@@ -63,48 +62,13 @@ from sottovoce.store.sqlite_parts import (
 )
 from sottovoce.store.urls import SqliteAddress
 
-APPLICATION = 0x736F7474  # "sott", in the file's header
-VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
-PATIENCE = 30.0  # seconds to wait for another process
 PAGE_CACHE = 16 << 10  # KiB; nearly all that is written is written once
 WAL_PAGES = 4096  # pages in the write-ahead log before they go to the file
 MOST_WAL = 64 << 20  # bytes of it that are left on the disk then
 
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS plans (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
-       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL,
-       only_sums INTEGER NOT NULL DEFAULT 0, set_aside INTEGER NOT NULL DEFAULT 0)""",
-    """CREATE TABLE IF NOT EXISTS parts (seq INTEGER PRIMARY KEY, plan INTEGER NOT NULL, rows INTEGER NOT NULL,
-       people INTEGER NOT NULL, ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL,
-       checksums BLOB NOT NULL)""",
-    "CREATE INDEX IF NOT EXISTS parts_of_plan ON parts (plan)",
-    """CREATE TABLE IF NOT EXISTS set_aside (plan INTEGER NOT NULL, seq INTEGER NOT NULL, rows INTEGER NOT NULL,
-       ids BLOB NOT NULL, cohorts BLOB NOT NULL, payload BLOB NOT NULL, checksums BLOB NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS checkpoints (plan INTEGER PRIMARY KEY, upto INTEGER NOT NULL, people INTEGER NOT NULL,
-       damaged INTEGER NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL, scope TEXT NOT NULL,
-       expires REAL)""",
-    "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value NOT NULL)",
-    *id_index.SCHEMA,
-    f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
-)
-# EFBIG, EDQUOT and the like are write errors to SQLite; to a collector the disk takes no more
-_FULL = (
-    "SQLITE_FULL",
-    "SQLITE_IOERR_WRITE",
-    "SQLITE_IOERR_SHMSIZE",
-    "SQLITE_IOERR_FSYNC",
-    "SQLITE_IOERR_DIR_FSYNC",
-)
-_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
-_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ")
-
 
 class SqliteStore(Store):
-    """Reports in a file. One connection writes, guarded by a lock; readers have their own and never
-    wait for it.
-    """
+    """Reports in a file. One connection writes, under a lock; readers have their own, unlocked."""
 
     def __init__(self, url: str, create: bool = True) -> None:
         address = SqliteAddress.parse(url)
@@ -114,9 +78,9 @@ class SqliteStore(Store):
         self._register = id_index.IdIndex()
         self._closed = False
         self._known: _Known | None = None
-        _prepare(address.path, create)
+        prepare(address.path, create)
         with self._translated():
-            self._writer = _connect(address.path)
+            self._writer = connect(address.path)
             self._writer.execute(f"PRAGMA cache_size = -{PAGE_CACHE}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
             self._writer.execute(f"PRAGMA journal_size_limit = {MOST_WAL}")
@@ -124,28 +88,12 @@ class SqliteStore(Store):
             self._is_backup = is_backup(self._writer)
             if address.most_pages is not None:
                 self._writer.execute(f"PRAGMA max_page_count = {address.most_pages}")
-        self._readers = Pool(lambda: _connect(address.path, "PRAGMA query_only = ON"))
+        self._readers = Pool(lambda: connect(address.path, "PRAGMA query_only = ON"))
 
     # -- connections
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """SQLite's errors as ours."""
-        try:
-            yield
-        except sqlite3.Error as wrong:
-            name = getattr(wrong, "sqlite_errorname", "")
-            if name in _FULL:
-                raise StoreFull("store: its disk is full; nothing was stored") from None
-            if name.startswith(_BUSY):
-                raise StoreError(
-                    f"store: another process held it for {PATIENCE:.0f} seconds"
-                ) from None
-            if name.startswith(_DAMAGED):
-                raise _damaged_file(self._path, name) from None
-            raise StoreError(
-                f"store ({self._path}) failed: {name or type(wrong).__name__}"
-            ) from None
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self._path)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -261,7 +209,7 @@ class SqliteStore(Store):
 
     # -- reading
 
-    def scan(self, plan: Plan, after: int = 0, batch: int = BATCH) -> Iterator[Stretch]:
+    def scan(self, plan: Plan, after: int = 0, batch: int = STREAM_BATCH) -> Iterator[Stretch]:
         if self.kept(plan).only_sums:
             raise no_reports_left()
         number = self._number(plan)
@@ -367,9 +315,7 @@ class SqliteStore(Store):
 
 @dataclass
 class _Known:
-    """What the writer has read, good for as long as nobody else writes: a commit is then one
-    insert.
-    """
+    """What the writer has read, good while nobody else writes: a commit is then one insert."""
 
     version: int  # of the data, as SQLite counts what other connections change
     last: int  # sequence number
@@ -427,9 +373,7 @@ def _insert(
 def _contents(
     db: sqlite3.Connection, ids: Ids, candidates: list[tuple[int, int]]
 ) -> dict[bytes, Content]:
-    """What the store has under some of ``ids``: those for which a candidate, a row and a sequence
-    number, is right.
-    """
+    """What the store has under some of ``ids``: where a candidate, row and number, is right."""
     contents = Contents(db)
     found: dict[bytes, Content] = {}
     for row, seq in sorted(candidates, key=itemgetter(1)):
@@ -438,86 +382,3 @@ def _contents(
         if content is not None:
             found[key] = content
     return found
-
-
-# -- opening
-
-
-def _connect(path: Path, *settings: str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-    for setting in ("PRAGMA synchronous = FULL", *settings):
-        db.execute(setting)
-    return db
-
-
-def _prepare(path: Path, create: bool) -> None:
-    """Make the file and its tables where they are missing; one clear error for a file that is
-    something else.
-    """
-    if not path.parent.is_dir():
-        raise InvalidInput(f"store ({path}) must lie in a folder that exists")
-    try:
-        if create and not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds a key
-        if not path.is_file():
-            raise InvalidInput(f"store ({path}) must be a file that exists")
-        with closing(_connect(path)) as db:
-            if not _version(db, path):
-                if not create:
-                    raise InvalidInput(f"store ({path}) must be a store of sottovoce; it is empty")
-                _make(db, path)
-    except (sqlite3.Error, OSError) as wrong:
-        name = getattr(wrong, "sqlite_errorname", "") or type(wrong).__name__
-        if name in _FULL:
-            raise StoreFull(f"store ({path}): its disk is full") from None
-        if name.startswith("SQLITE_CORRUPT"):
-            raise _damaged_file(path, name) from None
-        raise InvalidInput(
-            f"store ({path}) must be a SQLite file that can be written ({name})"
-        ) from None
-
-
-def _version(db: sqlite3.Connection, path: Path) -> int:
-    """The version of the store in a file, 0 if the file is empty."""
-    application, version = (
-        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-    )
-    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if application != APPLICATION and (application or version or tables):
-        raise InvalidInput(
-            f"store ({path}) must be a store of sottovoce; it is the database of something else"
-        )
-    if version not in (0, VERSION):
-        raise InvalidInput(
-            f"store ({path}) has version {version}; this sottovoce reads version {VERSION}"
-        )
-    return int(version)
-
-
-def _damaged_file(path: Path, name: str) -> StoreError:
-    return StoreError(
-        f"store ({path}): its file is damaged ({name}); put it aside and restore a backup with "
-        "`sottovoce restore`"
-    )
-
-
-def _make(db: sqlite3.Connection, path: Path) -> None:
-    """Switch to a write-ahead log and create the tables,
-    at once with other processes if need be.
-    """
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            break
-        except (
-            sqlite3.OperationalError
-        ) as wrong:  # another one is just switching; SQLite does not wait for that
-            if not wrong.sqlite_errorname.startswith(_BUSY) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    db.execute("BEGIN IMMEDIATE")
-    if not _version(db, path):
-        for statement in _SCHEMA:
-            db.execute(statement)
-    db.execute("COMMIT")

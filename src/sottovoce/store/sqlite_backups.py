@@ -11,13 +11,20 @@ from sottovoce.store.base import new_version
 from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
 
-TABLES = ("plans", "parts", "set_aside", "checkpoints", "tokens", "settings", "runs", "pieces")
+COPIED_TABLES = (
+    "plans",
+    "parts",
+    "set_aside",
+    "checkpoints",
+    "tokens",
+    "settings",
+    "runs",
+    "pieces",
+)
 
 
 def copy_to(path: Path, draft: Path) -> None:
-    """Write what a store holds now into another file: SQLite reads one snapshot, while others go on
-    writing.
-    """
+    """Write what a store holds now into another file: one snapshot, while others go on writing."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("VACUUM INTO ?", (str(draft),))
 
@@ -36,7 +43,7 @@ def load_from(db: sqlite3.Connection, replace: bool, with_keys: bool) -> None:
     refuse_unless_empty(db.execute("SELECT count(*) FROM plans").fetchone()[0], replace)
     if with_keys:
         db.execute(f"DELETE FROM main.settings WHERE {SIGNING_KEYS}")
-    for table in TABLES:
+    for table in COPIED_TABLES:
         if table == "tokens" and not with_keys:
             continue
         if table != "settings":

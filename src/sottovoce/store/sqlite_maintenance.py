@@ -1,6 +1,4 @@
-"""What is taken away from a SQLite store: damaged reports, whole surveys. Each within a writer's
-transaction.
-"""
+"""What is taken away from a SQLite store: damaged reports, surveys; each in one transaction."""
 
 from __future__ import annotations
 
@@ -79,8 +77,9 @@ def delete(db: sqlite3.Connection, number: int) -> None:
 
 def keep_sums(db: sqlite3.Connection, number: int) -> None:
     """Delete the reports of a closed survey whose checkpoint holds them all."""
-    query = """SELECT 1 FROM plans JOIN checkpoints saved ON saved.plan = number AND saved.version = plans.version
-        WHERE number = ? AND closed AND upto >= (SELECT coalesce(max(seq), 0) FROM parts WHERE parts.plan = number)"""
+    query = """SELECT 1 FROM plans JOIN checkpoints saved
+        ON saved.plan = number AND saved.version = plans.version WHERE number = ? AND closed
+        AND upto >= (SELECT coalesce(max(seq), 0) FROM parts WHERE parts.plan = number)"""
     if db.execute(query, (number,)).fetchone() is None:
         raise StoreError("store: the survey changed meanwhile; nothing was deleted, try again")
     version = new_version()
@@ -96,9 +95,7 @@ def _delete_reports(db: sqlite3.Connection, number: int) -> None:
 
 
 def erase(db: sqlite3.Connection) -> bool:
-    """Write the file anew without what was deleted, and empty the write-ahead log; whether the log
-    could be.
-    """
+    """Write the file anew without what was deleted, and empty the log; whether it could be."""
     try:
         db.execute("VACUUM")
         is_busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

@@ -1,6 +1,4 @@
-"""The rows of a SQLite store's table ``parts``: how reports are laid out there,
-read and checked.
-"""
+"""The rows of a SQLite store's table ``parts``: how reports are laid out, read, checked."""
 
 from __future__ import annotations
 
@@ -12,14 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device.assignment import ID_BYTES
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
-from sottovoce.store.base import ID_BYTES, Ids, Stretch
+from sottovoce.store.base import Ids, Stretch
 from sottovoce.store.checksums import CHECKSUM_BYTES, checksum_of, checksums
 from sottovoce.store.duplicates import DAMAGED, Content
 
 COHORT_BYTES = 4
-MOST_ROWS = 1 << 14  # reports in one part
+MAX_PART_REPORTS = 1 << 14  # reports in one part
 # and their bytes, unless one alone has more: a part is read for each old report sent again
 MOST_PART_BYTES = 1 << 17
 Columns = Sequence[bytes]  # ids, cohorts, payloads, checksums
@@ -78,7 +77,7 @@ def widths(width: int) -> tuple[int, ...]:
 
 def rows_per_part(width: int) -> int:
     """How many reports go into one part, given the bytes of a payload."""
-    return max(1, min(MOST_ROWS, MOST_PART_BYTES // sum(widths(width))))
+    return max(1, min(MAX_PART_REPORTS, MOST_PART_BYTES // sum(widths(width))))
 
 
 def is_whole(rows: int, width: int, columns: Columns) -> bool:
@@ -89,9 +88,7 @@ def is_whole(rows: int, width: int, columns: Columns) -> bool:
 
 
 def good_rows(plan: Plan, rows: int, columns: Columns) -> NDArray[np.bool_]:
-    """Which reports of a part are as they were stored: none if its columns have not the length of
-    so many.
-    """
+    """Which reports of a part are as they were stored: none if its columns have other lengths."""
     width = plan.row_bytes
     if not is_whole(rows, width, columns):
         return np.zeros(rows, np.bool_)
@@ -129,8 +126,7 @@ def next_stretch(
 
 
 class Contents:
-    """What a store has under an id, given the sequence number it may have. Ask in increasing order
-    of numbers.
+    """What a store has under an id, given the number it may have; ask in increasing order.
 
     A part is read once, however many are asked for, and only the reports that are asked for are
     checked.
@@ -144,9 +140,7 @@ class Contents:
         self._is_whole = False
 
     def at(self, seq: int, key: bytes) -> Content | None:
-        """The content under the id ``key``; None if the report of this number has another id, or
-        was taken away.
-        """
+        """The content under the id ``key``; None if this number has another id, or is gone."""
         if seq > self._last:
             self._load(seq)
         row = self._rows - 1 - (self._last - seq)

@@ -1,6 +1,4 @@
-"""Who may see what: participants' pages are for everybody, analysts' need a token, or the link that
-was printed.
-"""
+"""Who may see what: participants' pages are open, analysts' need a token, or the printed link."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ class Access:
     # -- logging in
 
     def new_code(self) -> str:
-        """A code that lets in one browser, once and soon; it takes the place of one that was not
-        used.
-        """
+        """A code that lets in one browser, once and soon, in the place of an unused one."""
         code = secrets.token_urlsafe(32)
         with self._lock:
             self._code, self._code_ends = digest(code), monotonic() + CODE_SECONDS

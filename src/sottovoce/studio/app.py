@@ -24,7 +24,7 @@ from sottovoce.studio.access import Access
 from sottovoce.studio.page_context import Studio
 
 _HERE = Path(__file__).parent
-PREFIX = "/studio"
+STUDIO_PATH = "/studio"
 _TITLES = {
     403: "This is not allowed",
     404: "There is nothing here",
@@ -43,8 +43,7 @@ class _Files(StaticFiles):
 
 
 def add_studio(app: FastAPI, service: SurveyService, address: str | None = None) -> Access:
-    """Add the pages under ``/studio``. What it returns can make a code that lets one browser in
-    without a token.
+    """Add the pages under ``/studio``; what it returns makes codes that let one browser in.
 
     ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
     """
@@ -58,7 +57,7 @@ def add_studio(app: FastAPI, service: SurveyService, address: str | None = None)
 
     async def refused(request: Request, wrong: Exception) -> Response:
         if isinstance(wrong, HTTPException):
-            log("refused", path=PREFIX, status=wrong.status_code)
+            log("refused", path=STUDIO_PATH, status=wrong.status_code)
             title, detail = (
                 _TITLES.get(wrong.status_code, "The request cannot be read"),
                 _DETAILS.get(wrong.status_code),
@@ -71,7 +70,7 @@ def add_studio(app: FastAPI, service: SurveyService, address: str | None = None)
                 detail=detail or wrong.detail,
             )
         problem = problem_of(wrong)
-        log_problem(PREFIX, problem, wrong)
+        log_problem(STUDIO_PATH, problem, wrong)
         page = studio.render(
             request, "problem.html", problem.status, title=problem.title, detail=problem.detail
         )
@@ -80,13 +79,13 @@ def add_studio(app: FastAPI, service: SurveyService, address: str | None = None)
 
     kinds: tuple[type[Exception], ...] = (Problem, SottovoceError, HTTPException, Exception)
     inner = Starlette(routes=pages, exception_handlers=dict.fromkeys(kinds, refused))
-    app.router.routes += [Mount(PREFIX, inner), Route("/", _to_studio)]
+    app.router.routes += [Mount(STUDIO_PATH, inner), Route("/", _to_studio)]
     _stop_with(app, studio)
     return studio.access
 
 
 async def _to_studio(request: Request) -> Response:
-    return RedirectResponse(f"{request.scope.get('root_path', '')}{PREFIX}/")
+    return RedirectResponse(f"{request.scope.get('root_path', '')}{STUDIO_PATH}/")
 
 
 def _stop_with(app: FastAPI, studio: Studio) -> None:

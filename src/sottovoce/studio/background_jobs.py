@@ -1,6 +1,4 @@
-"""Slow work in processes of its own, so that reports keep coming in while somebody looks; what was
-made is kept.
-"""
+"""Slow work in its own processes, so that reports keep coming in; what was made is kept."""
 
 from __future__ import annotations
 
@@ -19,9 +17,9 @@ from sottovoce.service.timed import TimedWorkers
 PROCESSES = 2  # one draws; the second is started only if something is asked for meanwhile
 KEPT = 128  # results that are remembered
 PAUSE = 3.0  # seconds between two drawings of one thing, at least
-PATIENCE = 4  # times as long as the last drawing took, before the next one
+REDRAW_FACTOR = 4  # times as long as the last drawing took, before the next one
 LONGEST_DRAWING = 120.0  # seconds, after which it is ended
-TOO_LONG = "it takes too long to draw; ask about fewer attributes"
+DRAWING_TOO_LONG = "it takes too long to draw; ask about fewer attributes"
 
 
 @dataclass
@@ -41,7 +39,7 @@ class BackgroundJobs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pool = TimedWorkers(PROCESSES, LONGEST_DRAWING, TOO_LONG, "drawing")
+        self._pool = TimedWorkers(PROCESSES, LONGEST_DRAWING, DRAWING_TOO_LONG, "drawing")
         self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._drawings: OrderedDict[Hashable, _DrawnJob] = OrderedDict()
 
@@ -74,8 +72,7 @@ class BackgroundJobs:
         patience: float = 0.0,
         late: Any = None,
     ) -> tuple[float, Any]:
-        """(version, result) of the last one made; one of this version is made behind it when it is
-        due.
+        """(version, result) of the last one made; one of this version is made when due.
 
         ``patience``: seconds to wait for that one. ``late``: the result if there is none because it
         takes too long.
@@ -86,7 +83,7 @@ class BackgroundJobs:
             while len(self._drawings) > KEPT:
                 self._drawings.popitem(last=False)
             self._collect(drawing, late)
-            due = time.monotonic() - drawing.ended > max(PAUSE, PATIENCE * drawing.seconds)
+            due = time.monotonic() - drawing.ended > max(PAUSE, REDRAW_FACTOR * drawing.seconds)
             if drawing.next is None and version != drawing.version and due:
                 drawing.next_version = version
                 drawing.next = self._submit(_timed, work, *args)

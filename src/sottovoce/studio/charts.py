@@ -1,6 +1,4 @@
-"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; the page's style colours
-them.
-"""
+"""Charts for the pages, as Vega-Lite drawn to SVG: no scripts, no network; coloured by the page."""
 
 from __future__ import annotations
 
@@ -17,13 +15,16 @@ from sottovoce.results.estimate import Table
 from sottovoce.schema import Label
 
 # the style sheet gives these their colours by day and night
-BAR, INK, SOFT = "#7aa6c2", "#1f3b4d", "#5d6b75"
-PALE, FULL = "#f1f6f9", "#7fb0cc"  # ends of a heat map's scale: dark figures can be read on both
+BAR_COLOUR, INK_COLOUR, SOFT_COLOUR = "#7aa6c2", "#1f3b4d", "#5d6b75"
+HEAT_PALE, HEAT_FULL = (
+    "#f1f6f9",
+    "#7fb0cc",
+)  # ends of a heat map's scale: dark figures can be read on both
 PALE_BAR = 0.3  # opacity of what noise alone may have put there
-MOST_BARS = 24  # of a chart; of more values the largest are shown
-MOST_WRITTEN = 100  # cells of a heat map that have their figures written in
+MAX_CHART_BARS = 24  # of a chart; of more values the largest are shown
+MAX_FIGURED_CELLS = 100  # cells of a heat map that have their figures written in
 MOST_LETTERS = 22  # of a label
-WIDE, STEP = 150, 26  # pixels of bars
+BARS_WIDTH, BARS_STEP = 150, 26  # pixels of bars
 CELL = {True: (72, 38), False: (22, 22)}  # pixels of a heat map's cell, with figures and without
 _CONFIG = {
     "aria": False,  # the page says in words what a chart shows
@@ -32,7 +33,7 @@ _CONFIG = {
     "axis": {
         "labelFontSize": 12,
         "titleFontSize": 12,
-        "labelColor": SOFT,
+        "labelColor": SOFT_COLOUR,
         "domain": False,
         "ticks": False,
         "titlePadding": 14,
@@ -42,13 +43,12 @@ _CONFIG = {
 
 
 def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> str:
-    """One attribute, or the largest cells of several: bars with error bars, and the figures beside
-    them.
+    """One attribute, or the largest cells of several: bars with error bars, figures beside them.
 
     ``marks``: of popular values, which ones noise alone does not explain: they have a star, the
     others are pale.
     """
-    places = np.sort(table.largest_first()[:MOST_BARS])
+    places = np.sort(table.largest_first()[:MAX_CHART_BARS])
     rows = table.at(places).rows(level)
     data = [_bar(place, row, marks) for place, row in zip(places.tolist(), rows, strict=True)]
     down = {
@@ -68,25 +68,30 @@ def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> s
         "axis": {"format": "~%", "tickCount": 3},
     }
     ends = {"x": {"field": "low", "type": "quantitative", "title": None}, "x2": {"field": "high"}}
-    line = {"type": "errorbar", "color": INK, "thickness": 1.5, "ticks": {"size": 7, "color": INK}}
+    line = {
+        "type": "errorbar",
+        "color": INK_COLOUR,
+        "thickness": 1.5,
+        "ticks": {"size": 7, "color": INK_COLOUR},
+    }
     solid = {"field": "solid", "type": "quantitative", "scale": None}
-    figures = {"type": "text", "align": "left", "color": INK, "fontSize": 12}
+    figures = {"type": "text", "align": "left", "color": INK_COLOUR, "fontSize": 12}
     return inline(
         {
             "data": {"values": data},
-            "width": WIDE,
-            "height": {"step": STEP},
+            "width": BARS_WIDTH,
+            "height": {"step": BARS_STEP},
             "padding": {"left": 4, "top": 4, "bottom": 4, "right": 16},
             "encoding": {"y": down},
             "layer": [
                 {
-                    "mark": {"type": "bar", "color": BAR, "height": 15},
+                    "mark": {"type": "bar", "color": BAR_COLOUR, "height": 15},
                     "encoding": {"x": shares, "opacity": solid},
                 },
                 {"mark": line, "encoding": ends},
                 {
                     "mark": figures,
-                    "encoding": {"x": {"value": WIDE + 12}, "text": {"field": "figures"}},
+                    "encoding": {"x": {"value": BARS_WIDTH + 12}, "text": {"field": "figures"}},
                 },
             ],
             "config": _CONFIG,
@@ -113,9 +118,7 @@ def _figures(row: dict[str, Any]) -> str:
 
 
 def _names(data: list[dict[str, Any]]) -> str:
-    """Labels by place, so that two values that look alike stay two; as a Vega expression that holds
-    only text.
-    """
+    """Labels by place, so that values that look alike stay two; a Vega expression of text alone."""
     return f"{json.dumps({str(row['place']): row['name'] for row in data})}[datum.value]"
 
 
@@ -124,7 +127,7 @@ def heat(table: Table, level: float) -> str:
     rows = table.rows(level)
     cells = cast(Sequence[tuple[Label, ...]], table.labels)
     sides = [list(dict.fromkeys(values)) for values in zip(*cells, strict=True)]
-    is_written = len(rows) <= MOST_WRITTEN
+    is_written = len(rows) <= MAX_FIGURED_CELLS
     data = []
     for row in rows:
         places = [side.index(part) for side, part in zip(sides, row["value"], strict=True)]
@@ -148,13 +151,13 @@ def heat(table: Table, level: float) -> str:
     colour = {
         "field": "frequency",
         "type": "quantitative",
-        "scale": {"range": [PALE, FULL], "domain": [0, peak], "clamp": True},
+        "scale": {"range": [HEAT_PALE, HEAT_FULL], "domain": [0, peak], "clamp": True},
     }
     layers: list[dict[str, Any]] = [
         {"mark": {"type": "rect", "cornerRadius": 2}, "encoding": {"color": colour}}
     ]
     if is_written:
-        text = {"type": "text", "fontSize": 11, "color": INK}
+        text = {"type": "text", "fontSize": 11, "color": INK_COLOUR}
         layers.append({"mark": text, "encoding": {"text": {"field": "figures"}}})
     wide, high = CELL[is_written]
     size = {"width": {"step": wide}, "height": {"step": high}}

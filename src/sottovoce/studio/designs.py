@@ -38,9 +38,7 @@ class SurveyDesign:
 
 
 def design(body: dict[str, Any]) -> SurveyDesign:
-    """Plan a survey. Where methods compete, each that can be chosen is predicted once and the best
-    one planned.
-    """
+    """Plan a survey. Where methods compete, each is predicted once and the best one planned."""
     plan = Survey.parse(body).plan()
     found = predicted(plan)
     guess = plan.guarantee.best_guess(0.5)
@@ -59,8 +57,6 @@ def _others(plan: Plan) -> list[Figure]:
 def ask_design(
     jobs: BackgroundJobs, planning: Planning, body: dict[str, Any]
 ) -> Future[SurveyDesign]:
-    """A design, made where plans are and kept with the background jobs; what was shown is what is
-    taken.
-    """
+    """A design, made where plans are and kept with the jobs; what was shown is what is taken."""
     key = ("design", json.dumps(body, sort_keys=True))
     return jobs.keep(key, lambda: planning.submit(design, body))

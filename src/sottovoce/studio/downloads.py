@@ -14,7 +14,7 @@ from starlette.routing import Route
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import checked
-from sottovoce.service.table_routes import finished
+from sottovoce.service.table_routes import ANSWER_SECONDS, finished
 from sottovoce.studio import figures
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.watch_page import names_of
@@ -24,7 +24,6 @@ TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "png": "image/png",
 }
-LONGEST = 58.0  # seconds that a download may take to be made
 
 
 def routes(studio: Studio) -> list[Route]:
@@ -42,7 +41,7 @@ def routes(studio: Studio) -> list[Route]:
 
     async def download(request: Request) -> Response:
         made, drawing = await run_in_threadpool(started, request)
-        await finished(drawing, LONGEST, made)
+        await finished(drawing, ANSWER_SECONDS, made)
         kind, names = _asked(request)
         name = "-".join(
             re.sub(r"[^A-Za-z0-9]+", "_", part).strip("_") or "table" for part in names

@@ -17,15 +17,15 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.service.serialized import cells_of, kept_in, table_csv
-from sottovoce.studio.charts import MOST_BARS, heat, inline, network, shortened, single
+from sottovoce.studio.charts import MAX_CHART_BARS, heat, inline, network, shortened, single
 
-LEVEL = 0.95
+INTERVAL_LEVEL = 0.95
 FIGURES = ("frequency", "std_error", "low", "high")
 MOST_SINGLES = 40  # attributes that are drawn
 MOST_RELATED = 24  # attributes whose ties are all looked at
-MOST_PAIRS = 6  # heat maps on the page; any other is one question away
-MOST_CELLS = 400  # of a heat map on the page
-MOST_ROWS = 500  # of a table on a page; a download has all
+MAX_PAIR_CHARTS = 6  # heat maps on the page; any other is one question away
+MAX_CHART_CELLS = 400  # of a heat map on the page
+MAX_TABLE_ROWS = 500  # of a table on a page; a download has all
 
 
 @dataclass(frozen=True)
@@ -104,21 +104,19 @@ def relations(told: Estimate) -> Relations | str:
         if estimate.is_asked(*estimate.work.attributes(pair))
     ]
     is_exact = all(fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places)
-    drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MOST_PAIRS]]
+    drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MAX_PAIR_CHARTS]]
     branches = [
         Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)
         for edge in tree.edges
     ]
     unasked = [" x ".join(pair) for pair in tree.never_asked]
     return Relations(
-        drawn, network(tree.plot()), branches, found[: 2 * MOST_PAIRS], is_exact, unasked
+        drawn, network(tree.plot()), branches, found[: 2 * MAX_PAIR_CHARTS], is_exact, unasked
     )
 
 
 def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
-    """Any table: a heat map of two attributes, several of three, bars of others; or why there is
-    none.
-    """
+    """Any table: a heat map of two attributes, several of three, bars of others; or why none."""
     try:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
@@ -127,16 +125,16 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
 
 
 def _heat(table: Table) -> Picture:
-    fits = len(table.values) <= MOST_CELLS and table.is_complete
-    return _picture(table, heat(table, LEVEL), "in percent") if fits else _bars(table)
+    fits = len(table.values) <= MAX_CHART_CELLS and table.is_complete
+    return _picture(table, heat(table, INTERVAL_LEVEL), "in percent") if fits else _bars(table)
 
 
 def _bars(table: Table, marks: Sequence[bool] | None = None) -> Picture:
     count = len(table.values)
     return _picture(
         table,
-        single(table, LEVEL, marks),
-        f"the {MOST_BARS} largest of {count:,}" if count > MOST_BARS else "",
+        single(table, INTERVAL_LEVEL, marks),
+        f"the {MAX_CHART_BARS} largest of {count:,}" if count > MAX_CHART_BARS else "",
     )
 
 
@@ -165,7 +163,7 @@ def _starred(row: dict[str, Any], is_significant: bool) -> dict[str, Any]:
 
 def _picture(table: Table, svg: str, more: str = "") -> Picture:
     count = len(table.values)
-    rows = table.at(np.arange(min(count, MOST_ROWS))).rows(LEVEL)
+    rows = table.at(np.arange(min(count, MAX_TABLE_ROWS))).rows(INTERVAL_LEVEL)
     shown = [{**row, "value": shortened(row["value"])} for row in rows]
     return Picture(
         table.attributes,
@@ -198,12 +196,12 @@ def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
     """A table to take away, whole: as ``csv``, ``parquet`` or ``png``."""
     table = estimate.marginal(*names)
     if kind == "csv":
-        return table_csv(table, LEVEL).encode()
+        return table_csv(table, INTERVAL_LEVEL).encode()
     if kind == "parquet":
         return _parquet(table)
     vl_convert = imported("vl_convert")
 
-    data: bytes = vl_convert.vegalite_to_png(table.plot(level=LEVEL).to_json(), scale=2)
+    data: bytes = vl_convert.vegalite_to_png(table.plot(level=INTERVAL_LEVEL).to_json(), scale=2)
     return data
 
 
@@ -212,7 +210,7 @@ def _parquet(table: Table) -> bytes:
     pa = imported("pyarrow")
     pq = imported("pyarrow.parquet")
 
-    figures = (table.values, table.std_error, *table.interval(LEVEL))
+    figures = (table.values, table.std_error, *table.interval(INTERVAL_LEVEL))
     columns = {
         name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)
     }

@@ -1,6 +1,4 @@
-"""What somebody typed into the form for a new survey: as it was typed, and as a survey that can be
-planned.
-"""
+"""What somebody typed into the form for a new survey: as typed, and as a survey to plan."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ from sottovoce.service.problems import Problem
 
 MOST_BYTES = 1 << 18  # of a form
 MOST_FIELDS = 2000
-MOST_ATTRIBUTES = 64
-MOST_VALUES = 10_000  # of an attribute: each is a row of a table
+MAX_FORM_ATTRIBUTES = 64
+MAX_FORM_VALUES = 10_000  # of an attribute: each is a row of a table
 LONGEST_TEXT = 8  # bytes of a text, unless the form says more
-KINDS = ("boolean", "categorical", "ordinal", "text")
+ATTRIBUTE_KINDS = ("boolean", "categorical", "ordinal", "text")
 Fields = Sequence[tuple[str, str]]
 
 
@@ -46,7 +44,7 @@ class Row:
     """One attribute as it was typed."""
 
     name: str = ""
-    kind: str = KINDS[0]
+    kind: str = ATTRIBUTE_KINDS[0]
     values: str = ""
     low: str = ""
     high: str = ""
@@ -59,9 +57,9 @@ class Row:
         where = f"attribute {self.name!r}"
         if self.kind == "categorical":
             values = [part.strip() for part in self.values.split(",") if part.strip()]
-            if len(values) > MOST_VALUES:
+            if len(values) > MAX_FORM_VALUES:
                 raise InvalidInput(
-                    f"{where}: values ({len(values):,}) must be at most {MOST_VALUES:,}"
+                    f"{where}: values ({len(values):,}) must be at most {MAX_FORM_VALUES:,}"
                 )
             return {"kind": self.kind, "values": values}
         if self.kind == "ordinal":
@@ -70,9 +68,10 @@ class Row:
                 "high": _whole(f"{where}: highest", self.high),
             }
             bins = _whole(f"{where}: groups", self.bins) if self.bins else None
-            if (bins or ends["high"] - ends["low"] + 1) > MOST_VALUES:
+            if (bins or ends["high"] - ends["low"] + 1) > MAX_FORM_VALUES:
                 raise InvalidInput(
-                    f"{where}: it must have at most {MOST_VALUES:,} values; put them into groups"
+                    f"{where}: it must have at most {MAX_FORM_VALUES:,} values; "
+                    "put them into groups"
                 )
             return {"kind": self.kind, **ends, "bins": bins}
         if self.kind == "boolean":
@@ -81,7 +80,9 @@ class Row:
             longest = _whole(f"{where}: longest", self.longest or str(LONGEST_TEXT))
             told = {"kind": self.kind, "bytes": longest, "longer": "cut"}
             return told | {"alphabet": self.alphabet} if self.alphabet else told
-        raise InvalidInput(f"{where}: kind ({self.kind}) must be one of {', '.join(KINDS)}")
+        raise InvalidInput(
+            f"{where}: kind ({self.kind}) must be one of {', '.join(ATTRIBUTE_KINDS)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,8 @@ class Draft:
         rows = [row for row in self.rows if row != Row(kind=row.kind)]
         if not rows:
             raise InvalidInput("attributes: give at least one a name")
-        if len(rows) > MOST_ATTRIBUTES:
-            raise InvalidInput(f"attributes ({len(rows)}) must be at most {MOST_ATTRIBUTES}")
+        if len(rows) > MAX_FORM_ATTRIBUTES:
+            raise InvalidInput(f"attributes ({len(rows)}) must be at most {MAX_FORM_ATTRIBUTES}")
         names = [row.name for row in rows]
         for place, name in enumerate(names):
             if not name:

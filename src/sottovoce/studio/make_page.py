@@ -14,9 +14,9 @@ from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.problems import Problem
-from sottovoce.service.table_routes import LONGEST_WAIT, finished
+from sottovoce.service.table_routes import ANSWER_SECONDS, finished
 from sottovoce.studio.designs import SurveyDesign, ask_design
-from sottovoce.studio.forms import KINDS, Draft, Fields
+from sottovoce.studio.forms import ATTRIBUTE_KINDS, Draft, Fields
 from sottovoce.studio.page_context import Studio
 
 
@@ -33,7 +33,7 @@ def routes(studio: Studio) -> list[Route]:
             draft=draft,
             wrong=wrong,
             existing=existing,
-            kinds=KINDS,
+            kinds=ATTRIBUTE_KINDS,
             longest_title=LONGEST_TITLE,
         )
 
@@ -44,7 +44,8 @@ def routes(studio: Studio) -> list[Route]:
     async def designed(draft: Draft) -> SurveyDesign:
         """Made in another process; nobody stands in line behind it."""
         return cast(
-            SurveyDesign, await finished(await run_in_threadpool(ask, studio, draft), LONGEST_WAIT)
+            SurveyDesign,
+            await finished(await run_in_threadpool(ask, studio, draft), ANSWER_SECONDS),
         )
 
     async def preview(_: Request, fields: Fields) -> Response:

@@ -1,6 +1,4 @@
-"""What all pages share: the survey service, who may see what, background jobs, and how a template
-becomes an answer.
-"""
+"""What all pages share: the survey service, access, background jobs, templates to answers."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.background_jobs import BackgroundJobs
 
 # Nothing but what this server sends: no inline scripts, no other sites, no frames.
-POLICY = (
+PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
     "'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -91,5 +89,5 @@ class Studio:
             **context,
         )
         return HTMLResponse(
-            text, status, {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+            text, status, {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-store"}
         )

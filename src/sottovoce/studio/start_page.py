@@ -29,7 +29,8 @@ def routes(studio: Studio) -> list[Route]:
         wrong = (
             ""
             if code is None
-            else "this link was used before, is too old, or is not for this address; start the studio anew"
+            else "this link was used before, is too old, or is not for this address; "
+            "start the studio anew"
         )
         return _asked(request, request.query_params.get("next", ""), wrong)
 

@@ -1,6 +1,4 @@
-"""Take part: the questions, for somebody whose answers stay on her page; the browser draws what
-leaves.
-"""
+"""Take part: the questions, for somebody whose answers stay on her page; the browser draws."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ from sottovoce.schema import (
 )
 from sottovoce.store import Entry
 from sottovoce.studio.access import cookie_name
-from sottovoce.studio.page_context import POLICY, Studio
+from sottovoce.studio.page_context import PAGE_POLICY, Studio
 
 MOST_BUTTONS = 8  # choices that are shown side by side; more become a list
-MOST_LISTED = 1000  # choices of one attribute
-MOST_SHOWN = 4000  # choices of all lists on a page
-MOST_KEPT = 16 << 20  # bytes of pages that are kept
+MAX_LIST_CHOICES = 1000  # choices of one attribute
+MAX_PAGE_CHOICES = 4000  # choices of all lists on a page
+MAX_KEPT_BYTES = 16 << 20  # bytes of pages that are kept
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,8 @@ class FormField:
     in_clear: bool = False  # it is sent as it is, beside the whisper
 
 
-def field_of(name: str, attribute: Attribute, most: int = MOST_LISTED) -> FormField:
-    """The right field for an attribute; of a list the browser's client takes the label at the
-    chosen place.
+def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> FormField:
+    """The right field for an attribute; of a list the client takes the label at the chosen place.
 
     ``most``: choices that it may show.
     """
@@ -101,21 +98,19 @@ def fields_of(plan: Plan) -> list[FormField]:
     """
     asked, in_clear = set(plan.cohorts.attributes), set(plan.columns)
     fields: list[FormField] = []
-    left = MOST_SHOWN
+    left = MAX_PAGE_CHOICES
     for name, attribute in plan.schema.items():
         if name in asked or name in in_clear:
-            made = field_of(name, attribute, max(MOST_BUTTONS, min(MOST_LISTED, left)))
+            made = field_of(name, attribute, max(MOST_BUTTONS, min(MAX_LIST_CHOICES, left)))
             fields.append(replace(made, in_clear=name in in_clear))
             left -= len(fields[-1].choices)
     return fields
 
 
 class Pages:
-    """The last pages that were rendered, in so many bytes: a page is the same for all who take
-    part.
-    """
+    """The last pages that were rendered, in so many bytes: a page is the same for all."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, most: int = MAX_KEPT_BYTES) -> None:
         self._most, self._size = most, 0
         self._lock = Lock()
         self._pages: OrderedDict[Hashable, bytes] = OrderedDict()
@@ -140,7 +135,7 @@ def routes(studio: Studio) -> list[Route]:
     pages = Pages()
     # a thread of its own, so that no other page waits; and each page is made once
     rendering = CapacityLimiter(1)
-    policy = POLICY.replace("form-action 'self'", "form-action 'none'")
+    policy = PAGE_POLICY.replace("form-action 'self'", "form-action 'none'")
 
     def rendered(request: Request, key: Hashable, entry: Entry) -> bytes:
         page = pages.get(key)  # perhaps somebody before had it made

@@ -1,6 +1,4 @@
-"""Watch a survey: people so far, what they say, and how it goes together; the parts that changed,
-again and again.
-"""
+"""Watch a survey: people so far, what they say, how it goes together; updated in parts."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.survey_service import SurveyStatus
 from sottovoce.studio import figures
-from sottovoce.studio.background_jobs import TOO_LONG
+from sottovoce.studio.background_jobs import DRAWING_TOO_LONG
 from sottovoce.studio.figures import Picture, Relations
 from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
 
 A_MOMENT = 0.15  # seconds that a page waits for a table before it says that it is being computed
-PARTS = ("people", "singles", "relations")
+PAGE_PARTS = ("people", "singles", "relations")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def view_of(studio: Studio, plan_id: str) -> View:
                 (survey.plan.id, survey.kept.version, part),
                 (figures.of_file, snapshot.file),
             )
-            late = TOO_LONG if part == "relations" else None
+            late = DRAWING_TOO_LONG if part == "relations" else None
             drawn[part] = studio.jobs.latest(key, snapshot.number, *of_file, work, late=late)
     versions = {
         part: f"{part}-{version}-{snapshot.problem is not None}"
@@ -74,7 +72,7 @@ def routes(studio: Studio) -> list[Route]:
             request,
             "watch.html",
             view=view,
-            parts=PARTS,
+            parts=PAGE_PARTS,
             link=link,
             names=[],
             **_about(view.survey),
@@ -83,7 +81,7 @@ def routes(studio: Studio) -> list[Route]:
     def live(request: Request) -> Response:
         view = view_of(studio, request.path_params["id"])
         have = set(request.query_params.getlist("have"))
-        parts = [part for part in PARTS if view.versions[part] not in have]
+        parts = [part for part in PAGE_PARTS if view.versions[part] not in have]
         return studio.render(request, "live.html", view=view, parts=parts)
 
     def close(request: Request, _: Fields) -> Response:
@@ -140,7 +138,9 @@ def _table(studio: Studio, survey: SurveyStatus, names: list[str]) -> tuple[Pict
         (figures.of_file, snapshot.file),
     )
     work = (*of_file, figures.table_of, names)
-    _, found = studio.jobs.latest(key, snapshot.number, *work, patience=A_MOMENT, late=TOO_LONG)
+    _, found = studio.jobs.latest(
+        key, snapshot.number, *work, patience=A_MOMENT, late=DRAWING_TOO_LONG
+    )
     return (None, found) if isinstance(found, str) else (found, "")
 
 

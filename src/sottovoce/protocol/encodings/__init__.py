@@ -17,19 +17,18 @@ from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
 __all__ = [
-    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Held", "Padded", "Parities", "Window", "of_kind",
+    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Held", "Padded", "Parities",
+    "Window", "of_kind",
 ]  # fmt: skip
 
-# Every encoding there is. A new one is a class in a file of this folder, a line here, and its kind
-# in docs/wire.md.
+# Every encoding there is.
+# A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
 ENCODINGS: tuple[type[Encoding], ...] = (Cells, Parities, Window, Extensions, Padded, Held, Drawn)
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One thing a cohort is asked: a record becomes a value of a finite domain, an oracle whispers
-    it.
-    """
+    """One thing a cohort is asked: a record becomes one of finitely many values, for an oracle."""
 
     encoding: Encoding
     oracle: Oracle

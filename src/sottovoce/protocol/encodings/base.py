@@ -15,9 +15,7 @@ from sottovoce.schema import CODE, Schema
 
 
 class Encoding(ABC):
-    """How a record becomes one value of a finite domain. It may draw, if it says what that does to
-    the guarantee.
-    """
+    """How a record becomes one of finitely many values. If it draws, it says at what cost."""
 
     kind: ClassVar[str]
     form: ClassVar[str] = CODE  # what it reads of its attributes
@@ -35,9 +33,7 @@ class Encoding(ABC):
 
     @abstractmethod
     def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Any:
-        """The values of many records: a column of integers, or words where they have more than 64
-        bits.
-        """
+        """The values of many records: a column of integers, or words where they exceed 64 bits."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -56,9 +52,7 @@ class Encoding(ABC):
             )
 
     def guarantee(self, oracle: Oracle) -> Guarantee:
-        """What a person is promised whose value goes through ``oracle``: the oracle's own, unless
-        values are drawn.
-        """
+        """What a person is promised whose value goes through ``oracle``: its own, unless drawn."""
         return Guarantee(oracle.epsilon, oracle.lifetime_epsilon)
 
     def requested(self, oracle: Oracle) -> Fraction:

@@ -1,6 +1,4 @@
-"""Encodings of sets: one candidate that a set holds, drawn after padding; all of them; or how many
-they are.
-"""
+"""Encodings of sets: a candidate drawn after padding; all that are held; or how many."""
 
 from __future__ import annotations
 
@@ -25,14 +23,12 @@ from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import MEMBERS, Codes, Schema, Sets
 
 Candidates = tuple[tuple[int, ...], ...]
-MOST_LENGTH = 1 << 16
+MAX_PADDED_LENGTH = 1 << 16
 
 
 @dataclass(frozen=True)
 class _OfSet(Encoding):
-    """The candidates that a set holds: single items, or sets of them; every item by itself if none
-    are listed.
-    """
+    """The candidates that a set holds: items, or sets of them; every item if none are listed."""
 
     attribute: str
     items: int  # how many items there are
@@ -103,8 +99,7 @@ def _parts(data: Mapping[str, Any], schema: Schema) -> tuple[str, int, Candidate
 
 @dataclass(frozen=True)
 class Padded(_OfSet):
-    """One candidate, drawn uniformly from those held, after padding them with dummies to
-    ``length``.
+    """One candidate, drawn uniformly from those held, padded with dummies to ``length``.
 
     Sampling hides most of what a set holds, so an oracle may whisper more openly: with
     ``amplified`` the oracle's epsilon is the larger one that :func:`amplified_epsilon` gives for
@@ -123,7 +118,7 @@ class Padded(_OfSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("plan: length", self.length, 1, MOST_LENGTH)
+        whole("plan: length", self.length, 1, MAX_PADDED_LENGTH)
         if self.delta is not None and (self.epsilon is None or not 0 < self.delta < 1):
             raise InvalidInput(
                 f"plan: delta ({self.delta}) must lie between 0 and 1, beside an epsilon"
@@ -157,9 +152,7 @@ class Padded(_OfSet):
             )
 
     def oracle(self, epsilon: Decimal) -> Oracle:
-        """The oracle whose epsilon is amplified: randomized response, or with a delta a seeded
-        hash.
-        """
+        """The oracle of the amplified epsilon: direct answers, or with a delta a seeded hash."""
         if self.delta is None:
             return oracle("grr", size=self.size, epsilon=amplified_epsilon(epsilon, self.length))
         shared = most_together(epsilon, self.length, self.delta)
@@ -204,7 +197,7 @@ class Held(_OfSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("plan: most", self.most, 1, MOST_LENGTH)
+        whole("plan: most", self.most, 1, MAX_PADDED_LENGTH)
 
     @property
     def size(self) -> int:
@@ -227,16 +220,14 @@ class Held(_OfSet):
 
 @dataclass(frozen=True)
 class Drawn(_OfSet):
-    """The candidates that a set holds, as a whole: a fair draw of ``length`` of them if they are
-    more.
-    """
+    """The candidates that a set holds, as a whole: a fair draw of ``length`` if they are more."""
 
     length: int = 1
     kind: ClassVar[str] = "drawn"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("plan: length", self.length, 1, MOST_LENGTH)
+        whole("plan: length", self.length, 1, MAX_PADDED_LENGTH)
 
     @property
     def size(self) -> int:
@@ -278,8 +269,7 @@ class Drawn(_OfSet):
 
 
 def amplified_epsilon(epsilon: Decimal, length: int, together: int = 1) -> Decimal:
-    """The epsilon that an oracle may spend on one of ``length`` padded items, ``together`` of which
-    may look alike.
+    """The epsilon for one of ``length`` padded items, of which ``together`` may look alike.
 
     >>> round(amplified_epsilon(Decimal(1), 10), 2)
     Decimal('2.90')
@@ -295,17 +285,14 @@ def _hash_size(epsilon: Decimal, length: int, together: int) -> int:
 
 
 def _log_chance(epsilon: Decimal, length: int, together: int) -> float:
-    """The logarithm of the bound on the chance that more than ``together`` items share a hash
-    value.
-    """
+    """The log of the bound on the chance that more than ``together`` items share a hash value."""
     ways = lgamma(length + 1) - lgamma(together + 2) - lgamma(length - together)
     return ways - together * log(ceil(length / together * (float(exp(epsilon)) - 1) + 2))
 
 
 @lru_cache(maxsize=64)
 def most_together(epsilon: Decimal, length: int, delta: Fraction) -> int:
-    """The least l' such that more than l' of l items share a hash value with a chance of at most
-    ``delta``.
+    """The least l' such that more than l' of l items share a hash value with chance <= ``delta``.
 
     >>> most_together(Decimal(1), 10, Fraction(1, 1000))
     7

@@ -1,6 +1,4 @@
-"""Encodings of spellings: some bits of a value, beside a public hash of others; how listed prefixes
-go on.
-"""
+"""Encodings of spellings: some bits, beside a public hash of others; how listed prefixes go on."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ from sottovoce.schema import SPELLING, Codes, Schema, Words
 
 @dataclass(frozen=True)
 class Window(Encoding):
-    """``fresh`` bits of a spelling from bit ``start`` on, after a tag: ``tag`` bits of a hash of
-    the first ``tagged``.
+    """``fresh`` bits from bit ``start`` on, after ``tag`` bits of a hash of the first ``tagged``.
 
     The first bit is the highest. ``scrambled``: the spelling goes through a fixed public
     permutation first, so that any of its bits tell values apart. Nothing tagged and nothing skipped
@@ -107,8 +104,7 @@ class Window(Encoding):
 
 @dataclass(frozen=True)
 class Extensions(Encoding):
-    """How listed prefixes go on: the place of the one that the spelling starts with, and its next
-    ``fresh`` bits.
+    """How listed prefixes go on: which one the spelling starts with, and its next ``fresh`` bits.
 
     A prefix is (its bits, their number); none may begin with another. A spelling that starts with
     none of them has the last value.

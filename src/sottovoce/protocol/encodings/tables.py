@@ -17,9 +17,7 @@ from sottovoce.schema import Codes, Schema
 
 @dataclass(frozen=True)
 class Cells(Encoding):
-    """The cell of a table over ``attributes``, the last one varying fastest; one attribute is its
-    own table.
-    """
+    """The cell of a table over ``attributes``, the last varying fastest; one is its own table."""
 
     attributes: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -58,8 +56,7 @@ class Cells(Encoding):
 
 @dataclass(frozen=True)
 class Parities(Encoding):
-    """The signs of characters: a product has a mask per attribute, and its bit is the parity of all
-    masked bits.
+    """The signs of characters: a product has a mask per attribute; its bit is their parity.
 
     The first product gives the highest bit. A mask selects bits of the attribute's code, so mask r
     is row r of the Hadamard matrix; a mask of 0 leaves the attribute out.

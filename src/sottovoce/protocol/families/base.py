@@ -1,6 +1,4 @@
-"""What a family of cohorts is: who gets which asks, by a list or by a rule. An index gives a
-cohort.
-"""
+"""What a family of cohorts is: who gets which asks, by a list or a rule, an index each."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
 @dataclass(frozen=True)
 class Cohort:
-    """People who get the same asks; ``weight`` is their share of the crowd, in parts of the plan's
-    total.
-    """
+    """People who get the same asks; ``weight`` is their share, in parts of the plan's total."""
 
     asks: tuple[Ask, ...]
     weight: int = 1
@@ -115,9 +111,7 @@ def rows_by(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
 
 @dataclass(frozen=True)
 class Batch:
-    """People of a column whose asks go through the same oracles, so that they can be handled at
-    once.
-    """
+    """People of a column whose asks go through the same oracles, to be handled at once."""
 
     number: int  # which of the family's batches
     rows: Any  # a slice or the places of the people
@@ -193,9 +187,7 @@ class Family(ABC):
     def values(
         self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
     ) -> list[Any]:
-        """What each ask of a batch's people encodes, one column per ask; ``seed`` is for encodings
-        that draw.
-        """
+        """What each ask of a batch encodes, a column per ask; encodings that draw use ``seed``."""
 
     # -- as JSON
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,50 @@ from numpy.typing import NDArray
 Places = NDArray[np.int64]
 
 
+@overload
+def extended(sums: Sequence[int], value: int) -> list[int]: ...
+
+
+@overload
+def extended(sums: Sequence[Any], value: Any) -> list[Any]: ...
+
+
+def extended(sums: Sequence[Any], value: Any) -> list[Any]:
+    """The elementary symmetric polynomials of some values and one more.
+
+    Args:
+        sums: e_0, e_1, ..., of the values so far.
+        value: A number, or an array of them.
+
+    >>> extended([1, 3, 2], 3)  # of 1 and 2, then of 1, 2 and 3
+    [1, 6, 11]
+    """
+    # e_(j+1)(v_1 .. v_i) = e_(j+1)(v_1 .. v_(i-1)) + v_i e_j(v_1 .. v_(i-1))
+    return [1, *(sums[j + 1] + value * sums[j] for j in range(len(sums) - 1))]
+
+
+@overload
+def elementary(values: Sequence[int], most: int) -> list[int]: ...
+
+
+@overload
+def elementary(values: Sequence[Any], most: int) -> list[Any]: ...
+
+
+def elementary(values: Sequence[Any], most: int) -> list[Any]:
+    """Elementary symmetric polynomials, of orders 0 to ``most``: sums over choices of products.
+
+    >>> elementary([1, 2, 3], 2)  # 1;  1 + 2 + 3;  1*2 + 1*3 + 2*3
+    [1, 6, 11]
+    """
+    sums: list[Any] = [1] + [0] * most
+    for value in values:
+        sums = extended(sums, value)
+    return sums
+
+
 class Choices:
-    """All ways to choose ``order`` of some things and a digit of ``range(weights[i])`` for each, in
-    order.
+    """All ways to choose ``order`` of some things and a digit of ``range(weights[i])`` for each.
 
     A choice has a rank: sets come in the order of their members, digits in the order of a number's.
 
@@ -23,15 +65,12 @@ class Choices:
 
     def __init__(self, weights: Sequence[int], order: int) -> None:
         self.weights, self.order = tuple(weights), order
-        # counts[j][i]: choices of j among the things from i on, the elementary symmetric polynomial
-        # of their weights
-        counts = [[1] * (len(weights) + 1)] + [[0] * (len(weights) + 1) for _ in range(order)]
-        for size in range(1, order + 1):
-            for place in reversed(range(len(weights))):
-                counts[size][place] = (
-                    counts[size][place + 1] + weights[place] * counts[size - 1][place + 1]
-                )
-        self.counts = counts
+        # counts[j][i]: choices of j among the things from i on,
+        # the elementary symmetric polynomial of their weights
+        columns = [[1] + [0] * order]  # of no things
+        for weight in reversed(self.weights):
+            columns.append(extended(columns[-1], weight))
+        self.counts: list[list[int]] = [list(row) for row in zip(*reversed(columns), strict=True)]
 
     @property
     def total(self) -> int:
@@ -63,9 +102,7 @@ class Choices:
 
     @cached_property
     def _arrays(self) -> tuple[Places, Places]:
-        """(counts, before): before[j][i] choices of j + 1 things have their first member
-        before i.
-        """
+        """(counts, before): before[j][i] choices of j + 1 things have their first before i."""
         counts = np.array(self.counts, np.int64)
         return counts, counts[1:, :1] - counts[1:]
 

@@ -18,7 +18,14 @@ from sottovoce.oracles import PureOracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.encodings import Ask, Parities
-from sottovoce.protocol.families.base import MOST_COHORTS, Batch, Cohort, Family, rows_by, share_of
+from sottovoce.protocol.families.base import (
+    MAX_PLAN_COHORTS,
+    Batch,
+    Cohort,
+    Family,
+    rows_by,
+    share_of,
+)
 from sottovoce.protocol.families.choices import Choices, Places
 from sottovoce.schema import Codes, Schema
 
@@ -29,8 +36,7 @@ MOST_SIGNS = 4  # that one report tells at once
 
 @dataclass(frozen=True)
 class Block:
-    """Cohorts that report signs of ``order`` attributes each; every ticket of the block's choices
-    counts ``times``.
+    """Cohorts that report signs of ``order`` attributes; every ticket of a block counts ``times``.
 
     ``parity``: the product of all signs, one bit. ``corner``: each sign by itself, ``order`` bits.
     ``star``: the first sign times each of the others, ``order - 1`` bits, which tell every pair's
@@ -61,9 +67,7 @@ class Block:
 
 
 class Reached(NamedTuple):
-    """Where cohorts of a block stand: for each the attributes (places) and the masks on their
-    codes.
-    """
+    """Where cohorts of a block stand: for each the attributes (places) and the masks on codes."""
 
     members: Places
     masks: Places
@@ -101,7 +105,7 @@ class Signs(Family):
             whole("plan: order", block.order, 1, len(self._names))
         self._choices = tuple(Choices(self.masks, block.order) for block in blocks)
         self._tickets = tuple(Choices(tickets, block.order) for block in blocks)
-        if len(self) >= MOST_COHORTS or self.weight >= MOST_TICKETS:
+        if len(self) >= MAX_PLAN_COHORTS or self.weight >= MOST_TICKETS:
             raise InvalidInput(f"plan: {len(self)} cohorts are more than a report can name")
         self.oracles = tuple(oracles)
         for block, each in zip(blocks, self.oracles, strict=True):
@@ -182,9 +186,7 @@ class Signs(Family):
         return Reached(members, digits + 1)
 
     def cohorts_of(self, number: int, members: Places, masks: Places) -> Places:
-        """The cohorts of one block that have these attributes (increasing) and masks: the inverse
-        of :meth:`reach`.
-        """
+        """The cohorts of a block with these attributes and masks: the inverse of :meth:`reach`."""
         return self.starts[number] + self._choices[number].rank_column(members, masks - 1)
 
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:

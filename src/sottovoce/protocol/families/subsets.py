@@ -1,6 +1,4 @@
-"""The family of every set of so many attributes: each cohort reports its set's cell. Millions, in a
-few lines.
-"""
+"""The family of every set of so many attributes: each cohort reports its set's cell."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from sottovoce.oracles import Oracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families.base import MOST_COHORTS, Batch, Cohort, Family, rows_by
+from sottovoce.protocol.families.base import MAX_PLAN_COHORTS, Batch, Cohort, Family, rows_by
 from sottovoce.protocol.families.choices import Choices, Places
 from sottovoce.schema import MOST_SPELLED, Codes, Schema
 
@@ -48,13 +46,13 @@ class Subsets(Family):
         # a table has at most 2^128 cells
         whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))
         total = comb(len(self._names), order)
-        if total >= MOST_COHORTS:
+        if total >= MAX_PLAN_COHORTS:
             raise InvalidInput(f"plan: {total} cohorts are more than a report can name")
         self._choices = Choices([1] * len(self._names), order)
 
     @cached_property
     def _oracles(self) -> dict[int, Oracle]:
-        sizes = products_of(self._sizes, self._order, MOST_COHORTS)
+        sizes = products_of(self._sizes, self._order, MAX_PLAN_COHORTS)
         return {size: self._build(self._oracle_name, size, self._epsilon) for size in sorted(sizes)}
 
     def __eq__(self, other: object) -> bool:
@@ -147,8 +145,8 @@ class Subsets(Family):
             epsilon,
             lambda _, size, __: listed[size],
         )
-        # a few lines may stand for millions of tables: their sizes are counted no further than
-        # oracles are listed
+        # a few lines may stand for millions of tables:
+        # their sizes are counted no further than oracles are listed
         sizes = products_of(made._sizes, made._order, len(data["oracles"]))
         if len(sizes) == len(data["oracles"]):
             oracles = [oracle_from_json(each) for each in data["oracles"]]
@@ -161,8 +159,7 @@ class Subsets(Family):
 
 
 def products_of(sizes: Sequence[int], order: int, most: int) -> set[int]:
-    """The products of any ``order`` of the sizes; as soon as there are more than ``most``, some of
-    them.
+    """The products of any ``order`` of the sizes; if there are more than ``most``, some.
 
     >>> sorted(products_of((2, 3, 3), 2, 10)), len(products_of((2, 3, 5, 7, 11), 2, 3)) > 3
     ([6, 9], True)

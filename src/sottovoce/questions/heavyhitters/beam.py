@@ -35,7 +35,7 @@ FIRST_KEPT, NEXT_KEPT, LAST_KEPT = (
     4_096,
     1_024,
 )
-STRONG = 5.0  # nats above the limit at which a value is taken for found and out of the tables
+STRONG_NATS = 5.0  # nats above the limit at which a value is taken for found and out of the tables
 AHEAD = 2  # windows that are decoded at once
 MOST_CACHED = 1 << 27  # cells of decoded tables that are kept for the second pass, of 4 bytes each
 

@@ -74,8 +74,8 @@ class _Listed(HeavyHitterMethod):
             f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
             "functions, "
             f"{source.bits:,} bits per report",
-            f"A list of up to {MOST_CANDIDATES:,} candidates is needed to estimate; nothing else "
-            "is found",
+            f"A list of up to {MAX_DECODED_CANDIDATES:,} candidates is needed to estimate; "
+            "nothing else is found",
         ]
 
     def estimate(

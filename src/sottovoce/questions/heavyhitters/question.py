@@ -27,7 +27,7 @@ from sottovoce.schema import Items, Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_TOP = 4096
+MAX_TOP_VALUES = 4096
 
 
 @dataclass(frozen=True, init=False)
@@ -133,7 +133,7 @@ class HeavyHitters(Question):
         methods.method(method).check_options(options)
         for name, value in (
             ("attribute", attribute),
-            ("top", None if top is None else whole("top", top, 1, MOST_TOP)),
+            ("top", None if top is None else whole("top", top, 1, MAX_TOP_VALUES)),
             ("above", None if above is None else _above(above)),
             ("method", method),
             ("options", plain_options(options)),

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 BATCHES = 32  # unless they would be too small
-BATCH = 800  # people, over epsilon^2, that a batch should have
+BATCH_PEOPLE = 800  # people, over epsilon^2, that a batch should have
 MOST_BATCHES = 1024
-FACTOR = "4"  # of the threshold, as the paper has it
+THRESHOLD_FACTOR = "4"  # of the threshold, as the paper has it
 SYMBOL = 8  # bits by which whole numbers go on
 LEAST_GROWN = 16  # prefixes of one depth that may go on, however few values are wanted
 MOST_DOUBLED = 10  # depths over which the people asked double

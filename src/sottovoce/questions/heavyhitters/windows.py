@@ -47,7 +47,7 @@ LONG = 72
 LONG_WIDTH, LONG_ADDED = 22, 0.5
 # of a window's bits: by how much the first later window adds more than the average, the last less
 TAPER = 0.125
-MOST_CANDIDATES = 1 << 24
+MAX_WINDOW_CANDIDATES = 1 << 24
 MOST_SHORT = 3_000_000  # short values that are tested one by one
 
 Integers = NDArray[np.int64]

@@ -12,7 +12,7 @@ from sottovoce.oracles import Noise
 from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.readings import Floats, Reading, expected_false
 
-STRONG = 4.0  # standard errors above which candidates show how the rounds compare
+STRONG_ERRORS = 4.0  # standard errors above which candidates show how the rounds compare
 LEAST_STRONG = 3
 LEAST_SPREAD = 0.05
 

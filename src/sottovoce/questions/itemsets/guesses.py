@@ -10,7 +10,7 @@ from math import ceil, log2
 from sottovoce.protocol.encodings.sets import Candidates
 
 # below one, so that a set with the most frequent item added seems rarer than without it
-FACTOR = 0.9
+GUESS_FACTOR = 0.9
 
 
 def guessed_sets(frequencies: Mapping[int, float], top: int, wanted: int) -> Candidates:

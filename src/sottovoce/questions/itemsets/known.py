@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from sottovoce.ground.arguments import whole
-from sottovoce.protocol.encodings.sets import MOST_LENGTH, Candidates
-from sottovoce.questions.itemsets.sizes import DIGITS, Sizes, finite
+from sottovoce.protocol.encodings.sets import MAX_PADDED_LENGTH, Candidates
+from sottovoce.questions.itemsets.sizes import SIZE_DIGITS, Sizes, finite
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import Noise, PureOracle, oracle
+from sottovoce.oracles import ADAPTIVE, Noise, PureOracle, oracle
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.sets import least_variance
 from sottovoce.oracles.thresholds import exp
@@ -20,8 +20,7 @@ from sottovoce.protocol.encodings import Ask, Drawn, Padded
 from sottovoce.protocol.encodings.sets import Candidates
 
 Floats = NDArray[np.float64]
-ADAPTIVE = "adaptive"
-WHOLE = "olh-sets"  # which whispers a set as a whole, without padding
+WHOLE_SETS = "olh-sets"  # which whispers a set as a whole, without padding
 PLAIN = ("olh", "blh", "oue", "sue", "ss", "olh-seeded")  # which sampling does not amplify
 
 
@@ -50,9 +49,9 @@ def padded_ask(
     amplified, and ``olh-seeded`` is if there is a ``delta``; all other oracles spend ``epsilon``
     itself. ``olh-sets`` takes the set as a whole, or ``length`` of its candidates if it has more.
     """
-    if name == WHOLE:
+    if name == WHOLE_SETS:
         drawn = Drawn(attribute, items, candidates, length)
-        return Ask(drawn, oracle(WHOLE, size=drawn.size, epsilon=epsilon, length=length))
+        return Ask(drawn, oracle(WHOLE_SETS, size=drawn.size, epsilon=epsilon, length=length))
     plain = Padded(attribute, items, candidates, length)
     if name == ADAPTIVE:
         name = "grr" if prefers_grr(plain.count, length, epsilon) else "olh"
@@ -65,7 +64,7 @@ def padded_ask(
         return Ask(encoding, encoding.oracle(epsilon))
     if name not in PLAIN:
         raise InvalidInput(
-            f"oracle ({name}) must be one of {', '.join((ADAPTIVE, 'grr', WHOLE, *PLAIN))}"
+            f"oracle ({name}) must be one of {', '.join((ADAPTIVE, 'grr', WHOLE_SETS, *PLAIN))}"
         )
     return Ask(plain, oracle(name, size=plain.size, epsilon=epsilon))
 
@@ -123,11 +122,11 @@ def best_oracle(count: int, length: int, epsilon: Decimal) -> tuple[str, float]:
     """(the oracle with the least error for candidates that nobody holds, that variance times the
     people).
 
-    >>> best_oracle(128, 4, Decimal(2))[0], best_oracle(20_000, 4, Decimal(2))[0], best_oracle(5, 4, Decimal(2))[0]
-    ('olh-sets', 'olh-sets', 'grr')
+    >>> [best_oracle(count, 4, Decimal(2))[0] for count in (128, 20_000, 5)]
+    ['olh-sets', 'olh-sets', 'grr']
     """
     odds = float(exp(epsilon))
     # (e^eps l + d - 1)/(e^eps - 1)^2   wang2021thesis, eq. (5.1)
     direct = (odds * length + count - 1) / (odds - 1) ** 2
     hashed = least_variance(length, odds)
-    return ("grr", direct) if direct < hashed else (WHOLE, hashed)
+    return ("grr", direct) if direct < hashed else (WHOLE_SETS, hashed)

@@ -224,7 +224,8 @@ class TopItems(Popular):
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(basket=sv.Items(["milk", "bread", "tea"]))
-    >>> plan = sv.plan(schema, TopItems("basket", top=2, method="psfo", length=2), epsilon=2.0, people=4000)
+    >>> question = TopItems("basket", top=2, method="psfo", length=2)
+    >>> plan = sv.plan(schema, question, epsilon=2.0, people=4000)
     >>> reports = sv.simulate(plan, {"basket": [["milk", "tea"], ["milk"]] * 2000}, seed=1)
     >>> sv.Aggregate(plan).add(reports).estimate().table.labels
     ['milk', 'tea']

@@ -19,8 +19,8 @@ from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.findings import SIGNIFICANT
 
 Floats = NDArray[np.float64]
-PERCENTILE = 0.9
-DIGITS = 9
+SIZE_PERCENTILE = 0.9
+SIZE_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Sizes:
         """Whether any size but 0 rises above the noise."""
         return bool((self.shares[1:] > 0).any())
 
-    def percentile(self, level: float = PERCENTILE) -> int:
+    def percentile(self, level: float = SIZE_PERCENTILE) -> int:
         """The least number that so many of those who hold anything do not exceed; 1 if nothing is
         known.
         """
@@ -122,4 +122,4 @@ def finite(part: str, number: Any) -> float:
 
 
 def _short(number: float) -> str:
-    return f"{number:.{DIGITS}g}"
+    return f"{number:.{SIZE_DIGITS}g}"

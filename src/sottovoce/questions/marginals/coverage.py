@@ -1,5 +1,4 @@
-"""Coverage: which attributes, and which pairs of them, somebody is asked about, and by how many
-coefficients.
+"""Coverage: which attributes, and pairs of them, are asked about, by how many coefficients.
 
 A table whose attributes nobody was asked about together reads as if they were independent. So every
 plan says what it leaves out, ``auto`` leaves nothing out, and every answer says what nobody was
@@ -21,14 +20,13 @@ from sottovoce.questions.marginals.workload import Places, Workload
 
 # expected number of coefficients that nobody is heard on, up to which a plan is sure to hear of all
 MOST_UNHEARD = 0.05
-MOST_NAMED = 8  # parts that a sentence names
+MAX_NAMED_PARTS = 8  # parts that a sentence names
 MAX_PAIRS = 5_000  # of attributes, up to which those outside the tables are listed
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The attributes and pairs inside a workload's tables, and the share of the people who are
-    asked about each.
+    """The attributes and pairs in a workload's tables, and the share of people asked about each.
 
     ``counts``: the coefficients that each is asked by, equally often; 1 where reports tell it as a
     whole.
@@ -110,14 +108,13 @@ def named(work: Workload, parts: Sequence[Places]) -> str:
     >>> named(Workload(("a", "b", "c"), (2, 2, 2), 2), [(0, 1), (1, 2)])
     'a x b, b x c'
     """
-    told = ", ".join(" x ".join(work.attributes(part)) for part in parts[:MOST_NAMED])
-    more = len(parts) - MOST_NAMED
+    told = ", ".join(" x ".join(work.attributes(part)) for part in parts[:MAX_NAMED_PARTS])
+    more = len(parts) - MAX_NAMED_PARTS
     return f"{told} and {more:,} more" if more > 0 else told
 
 
 def parts_outside(work: Workload) -> tuple[Places, ...] | None:
-    """The attributes, and the pairs of them, that lie in none of the workload's tables; None if too
-    many to list.
+    """The attributes, and pairs, in none of the workload's tables; None if too many to list.
 
     >>> parts_outside(Workload(("a", "b", "c"), (2, 2, 2), 2, ((0, 1),)))
     ((2,), (0, 2), (1, 2))
@@ -139,8 +136,7 @@ def explained(
     reconstructed: int,
     outside: Sequence[Places] | None = (),
 ) -> list[str]:
-    """What a plan says of its coverage; nothing if it asks for every table as a whole, and tables
-    hold every pair.
+    """What a plan says of its coverage; nothing if it asks for every table, which hold every pair.
 
     Args:
         reconstructed: how many of the workload's sampled tables of three or more attributes are not

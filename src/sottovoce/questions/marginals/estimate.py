@@ -25,16 +25,14 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_CELLS = 1 << 22  # of one table
-MOST_TABLES = 20_000  # that are listed at once
+MAX_TABLE_CELLS = 1 << 22  # of one table
+MAX_LISTED_TABLES = 20_000  # that are listed at once
 # of what is asked of a pair: a strength that is told from less would read as independence
 MOSTLY_HEARD = 0.5
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):
-    """The tables that are shown when nobody names one: each attribute by itself, made when looked
-    at.
-    """
+    """The tables that are shown when nobody names one: each attribute, made when looked at."""
 
     def __init__(self, estimate: MarginalEstimate) -> None:
         self._estimate = estimate
@@ -60,7 +58,8 @@ class MarginalEstimate(JointEstimate):
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=3000)
-    >>> people = {"a": [True, False] * 1500, "b": [True, False] * 1500, "c": [True, True, False] * 1000}
+    >>> people = {"a": [True, False] * 1500, "b": [True, False] * 1500}
+    >>> people["c"] = [True, True, False] * 1000
     >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
     >>> list(estimate.tables), estimate.marginal("a", "b").is_reconstructed
     ([('a',), ('b',), ('c',)], False)
@@ -77,9 +76,7 @@ class MarginalEstimate(JointEstimate):
         return made
 
     def marginal(self, *attributes: str) -> Table:
-        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, and marked
-        so.
-        """
+        """The table of any attributes; more than the plan's ``up_to`` are reconstructed, marked."""
         first: Any = attributes[0] if attributes else None
         if len(attributes) == 1 and isinstance(first, list | tuple):
             attributes = tuple(first)  # a list of names serves as well
@@ -93,33 +90,31 @@ class MarginalEstimate(JointEstimate):
             raise InvalidInput(
                 f"k ({k}) must lie between 1 and the number of attributes ({len(names)})"
             )
-        if comb(len(names), k) > MOST_TABLES:
+        if comb(len(names), k) > MAX_LISTED_TABLES:
             raise InvalidInput(
                 f"k ({k}) asks for {comb(len(names), k):,} tables; ask for those you want, at most "
-                f"{MOST_TABLES:,}"
+                f"{MAX_LISTED_TABLES:,}"
             )
         sets = list(combinations(range(len(names)), k))
         cells = sum(self.work.cells(each) for each in sets)
-        if cells > MOST_CELLS:
+        if cells > MAX_TABLE_CELLS:
             raise InvalidInput(
-                f"k ({k}) asks for {cells:,} cells in all, more than {MOST_CELLS:,}; ask table by "
-                "table"
+                f"k ({k}) asks for {cells:,} cells in all, more than {MAX_TABLE_CELLS:,}; "
+                "ask table by table"
             )
         return {table.attributes: table for table in self._tables(sets)}
 
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
-        """Only the frequencies, of many sets at once: quicker than tables, whose errors may take
-        long.
-        """
+        """Only the frequencies, of many sets at once: quicker than tables with their errors."""
         asked = [self._asked(each) for each in sets]
         flat = self.fit.tables([tuple(sorted(each)) for each in asked])
         return [_ordered(self.work, each, values) for each, values in zip(asked, flat, strict=True)]
 
     def _asked(self, attributes: Sequence[str]) -> Places:
         places = self.work.places(attributes)
-        if self.work.cells(places) > MOST_CELLS:
+        if self.work.cells(places) > MAX_TABLE_CELLS:
             raise InvalidInput(
-                f"marginal: {self.work.cells(places):,} cells are more than {MOST_CELLS:,}"
+                f"marginal: {self.work.cells(places):,} cells are more than {MAX_TABLE_CELLS:,}"
             )
         return places
 
@@ -165,15 +160,12 @@ class MarginalEstimate(JointEstimate):
         return all(self.fit.is_heard(part) for part in parts_of(own))
 
     def heard_share(self, *attributes: str) -> float:
-        """Of what is asked of these attributes, and of every two of them, the least share that
-        reports tell of.
-        """
+        """Of what is asked of these attributes, and of pairs of them, the least share told of."""
         own = tuple(sorted(self.work.places(attributes)))
         return min(self.fit.heard_share(part) for part in parts_of(own))
 
     def never_asked_of(self, *attributes: str) -> tuple[tuple[str, ...], ...]:
-        """Those of some attributes (by default all), and the pairs of them, that no report tells
-        of.
+        """Those of some attributes (by default all), and pairs of them, that no report tells of.
 
         Unlike ``never_asked`` it counts pairs that lie in none of the plan's tables.
         """
@@ -193,8 +185,7 @@ class MarginalEstimate(JointEstimate):
         )
 
     def correlations(self) -> Any:
-        """Cramer's V of every pair of attributes (with a sign where both are yes or no), as a data
-        frame.
+        """Cramer's V of every pair (with a sign where both are yes or no), as a data frame.
 
         A pair that was never asked, or of which less than half was heard, has none (NaN).
         """

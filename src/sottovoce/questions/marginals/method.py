@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-CLOSED_FORM = "closed form"
 BOOTSTRAP = "parametric bootstrap"
 POSTERIOR = "posterior"
 

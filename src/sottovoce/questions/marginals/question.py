@@ -13,7 +13,7 @@ from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, are_names, predicted, round_terms
+from sottovoce.questions.base import AUTO, Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
 from sottovoce.questions.marginals.methods import METHODS, method
@@ -52,11 +52,13 @@ class Marginals(Question):
         salt: inp-htcms: of the hash functions.
 
     >>> import sottovoce as sv
-    >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
+    >>> region = sv.Categorical(["N", "S", "W"])
+    >>> schema = sv.Schema(smoker=sv.Boolean(), drinker=sv.Boolean(), region=region)
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2), epsilon=1.0, people=10_000)
-    >>> people = {"smoker": [True, False] * 500, "drinker": [True, False] * 500, "region": ["N", "S"] * 500}
-    >>> table = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate().marginal("smoker", "drinker")
-    >>> table.labels
+    >>> people = {"smoker": [True, False] * 500, "drinker": [True, False] * 500}
+    >>> people["region"] = ["N", "S"] * 500
+    >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    >>> estimate.marginal("smoker", "drinker").labels
     ((False, False), (False, True), (True, False), (True, True))
     """
 
@@ -160,7 +162,8 @@ class Marginals(Question):
         largest = max(work.sample_cells)
         if largest > MOST_CELLS:
             raise InvalidInput(
-                f"up_to ({self.up_to}): a table of {largest:,} cells is more than {MOST_CELLS:,}"
+                f"up_to ({self.up_to}): a table of {largest:,} cells is more than "
+                f"{MAX_TABLE_CELLS:,}"
             )
         if self.method == AUTO:
             return self._chosen(work, terms)

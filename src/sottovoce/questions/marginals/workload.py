@@ -21,8 +21,7 @@ MOST_SAMPLED = 2000  # tables that stand for a workload that has more
 
 @dataclass(frozen=True)
 class Workload:
-    """Tables over the attributes ``names`` of ``sizes``: those in ``sets``, or every one of
-    ``order`` attributes.
+    """Tables over the attributes ``names`` of ``sizes``: ``sets``, or all of ``order`` attributes.
 
     >>> Workload(("a", "b", "c"), (2, 2, 3), 2).count
     3
@@ -80,9 +79,7 @@ class Workload:
 
     @cached_property
     def sample(self) -> tuple[Places, ...]:
-        """All tables, or some drawn from so many that nobody would list them; the same ones every
-        time.
-        """
+        """All tables, or some drawn from too many to list; the same ones every time."""
         if self.sets is not None:
             return self.sets
         every = range(len(self.names))

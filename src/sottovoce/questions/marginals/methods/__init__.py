@@ -32,7 +32,7 @@ METHODS: tuple[MarginalMethod, ...] = (
     CalmBinary(),
     Joint(),
 )
-ALIASES = {"ft": "inp-ht"}
+METHOD_ALIASES = {"ft": "inp-ht"}
 
 
 def method(name: str) -> MarginalMethod:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 THETA = "0.001"  # the error that noise or sampling alone may bring, unless a plan says otherwise
-MOST_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
+MAX_VIEW_CELLS = 1 << 14  # of one view; a report by unary encoding has as many bits
 
 
 def mean_cells(sizes: Sequence[int], size: int) -> float:
@@ -181,8 +181,8 @@ class Calm(MarginalMethod):
         if terms.people < least:
             return f"it needs at least {least} views, more than the {terms.people} people"
         cells = domain.largest_view(min(2, domain.points))
-        if cells > MOST_CELLS:
-            return f"a view of two attributes has {cells:,} cells, more than {MOST_CELLS:,}"
+        if cells > MAX_VIEW_CELLS:
+            return f"a view of two attributes has {cells:,} cells, more than {MAX_VIEW_CELLS:,}"
         try:
             self.oracle(cells, terms.epsilon)
         except InvalidInput as wrong:
@@ -231,7 +231,7 @@ class Calm(MarginalMethod):
 
         # the largest size whose noise is within the bound
         upper = min(2, d)
-        while upper < d and domain.largest_view(upper + 1) <= MOST_CELLS:
+        while upper < d and domain.largest_view(upper + 1) <= MAX_VIEW_CELLS:
             if noise(upper + 1) > bound:
                 break
             upper += 1
@@ -261,8 +261,8 @@ class Calm(MarginalMethod):
         views = checked_views(self.name, options["views"], domain.points)
         for view in views:
             cells = prod(domain.sizes[point] for point in view)
-            if cells > MOST_CELLS:
-                rule = f"has {cells:,} cells, more than {MOST_CELLS:,}"
+            if cells > MAX_VIEW_CELLS:
+                rule = f"has {cells:,} cells, more than {MAX_VIEW_CELLS:,}"
                 raise InvalidInput(f"{self.name}: view {list(view)} {rule}")
         return views
 

@@ -23,6 +23,7 @@ from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.views import unknown_variances
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MAX_COEFFICIENTS = 1 << 26  # that are kept in memory
-MAX_ATTRIBUTE_VALUES = 4096  # of one attribute, whose Hadamard matrix is kept in memory
+MAX_HADAMARD_VALUES = 4096  # of one attribute, whose Hadamard matrix is kept in memory
 ENTROPY_WORK = 1 << 31  # cells x constraints x rounds that one reconstruction may take
 MIN_ENTROPY_ROUNDS = 5
 MAX_ENTROPY_ROUNDS = 200
@@ -304,20 +305,6 @@ def along_rows(rows: Floats, shape: Sequence[int], matrices: Sequence[Floats]) -
     return np.moveaxis(table, -1, 0).reshape(len(rows), -1)
 
 
-def elementary(values: Sequence[Any], most: int) -> list[Any]:
-    """Elementary symmetric polynomials of orders 0 to ``most``.
-
-    >>> elementary([1, 2, 3], 2)
-    [1, 6, 11]
-    """
-    # e_{j+1}(v_1 .. v_i) = e_{j+1}(v_1 .. v_{i-1}) + v_i e_j(v_1 .. v_{i-1}), from the highest down
-    sums: list[Any] = [1] + [0] * most
-    for value in values:
-        for order in reversed(range(most)):
-            sums[order + 1] = sums[order + 1] + value * sums[order]
-    return sums
-
-
 def inverse_mean(expected: float) -> float:
     """E[1/N; N > 0] for the number N of a character's respondents.
 
@@ -345,8 +332,8 @@ def counts(work: Workload) -> list[int]:
 def too_many(work: Workload, people: int) -> str | None:
     """Why so many characters cannot be asked for; None if they can."""
     largest = max(work.sizes)
-    if largest > MAX_ATTRIBUTE_VALUES:
-        limit = f"the {MAX_ATTRIBUTE_VALUES:,} of the largest matrix"
+    if largest > MAX_HADAMARD_VALUES:
+        limit = f"the {MAX_HADAMARD_VALUES:,} of the largest matrix"
         return f"an attribute has {largest:,} values, more than {limit}"
     total = sum(counts(work))
     if total > people:

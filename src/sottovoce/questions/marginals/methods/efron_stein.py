@@ -1,9 +1,8 @@
-"""Signs decoded by the Efron-Stein decomposition: a table is a sum of orthogonal components, one
-for each set in it.
+"""Signs decoded by the Efron-Stein decomposition: a table as a sum of orthogonal components.
 
-For an attribute of K values let H be the smallest power of two that holds them, and h_r the rows r
-= 1 .. H - 1 of the Hadamard matrix on its first K columns, with means m_r and centred rows c_r =
-h_r - m_r. Three sums carry everything:
+There is a component for each set of the table's attributes. For an attribute of K values let H be
+the smallest power of two that holds them, and h_r the rows r = 1 .. H - 1 of the Hadamard matrix on
+its first K columns, with means m_r and centred rows c_r = h_r - m_r. Three sums carry everything:
 
     sum c_r c_r' = H (I - J/K)        sum c_r m_r = 0        sum m_r^2 = (H - K)/K
 
@@ -27,17 +26,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations, product
-from math import comb, exp, prod, sqrt
+from math import exp, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.protocol.families import MOST_TICKETS, Block, Signs
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.coefficients import (
@@ -46,9 +45,7 @@ from sottovoce.questions.marginals.methods.coefficients import (
     along,
     counts,
     debias,
-    elementary,
     inverse_mean,
-    orders,
     parts,
     too_many,
 )
@@ -67,25 +64,11 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-# characters times their parts up to which signs of more attributes are used for fewer
-POOLING_WORK = 1 << 28
 # pairs of components of a table whose covariance is worked out; it is 0 in the mean
 MOST_PRODUCTS = 1024
-CHUNK = 1 << 17
-FINENESS = 20  # steps of an attribute's weight
+COHORT_CHUNK = 1 << 17  # cohorts whose signs are pooled at once
+FINENESSES = (20, 10, 5, 2, 1)  # steps of an attribute's weight, as many as tickets allow
 SHARES = 200  # the least of the orders' tickets, for which rounding is half a per cent at most
-
-
-def depth_of(work: Workload) -> int:
-    """How many attributes a sign may have beyond those it is used for."""
-    return work.order - 1 if sum(counts(work)) << work.order <= POOLING_WORK else 0
-
-
-def leaks(work: Workload) -> list[float]:
-    """The sum of squared means of each attribute's rows, (H - K)/K."""
-    return [
-        (order - size) / size for order, size in zip(orders(work.sizes), work.sizes, strict=True)
-    ]
 
 
 class EfronSteinFit(LinearFit):
@@ -101,62 +84,89 @@ class EfronSteinFit(LinearFit):
 
     @staticmethod
     def axis(size: int) -> Floats:
-        """1/K for what does not touch the attribute, else the centred rows."""
-        rows = hadamard(size)[1:, :size]
-        return np.concatenate(
-            [np.full((size, 1), 1 / size), (rows - rows.mean(1, keepdims=True)).T], axis=1
-        )
+        """1/K for what does not touch the attribute, else the centred rows.
+
+        Returns:
+            What each mask adds to each value, (K, H): masks 0, 1, ..., H - 1 in columns.
+        """
+        rows = hadamard(size)[1:, :size]  # h_r, (H - 1, K)
+        centred = rows - rows.mean(1, keepdims=True)  # c_r
+        untouched = np.full((size, 1), 1 / size)
+        return np.concatenate([untouched, centred.T], axis=1)
 
     def level(self, places: Places) -> float:
-        """L_S."""
+        """L_S of a set S of attributes."""
         if places not in self._levels:
-            own = prod(self._weights[place] * (len(self._rows[place]) + 1) for place in places)
-            leak = leaks(self._work)
-            others = [
-                self._weights[place] * leak[place]
-                for place in range(len(self._weights))
-                if place not in set(places)
-            ]
-            most = min(self._depth, self._work.order - len(places))
-            sums = elementary(others, most)
-            self._levels[places] = own * sum(
-                self._times[len(places) + more] * sums[more] for more in range(most + 1)
-            )
+            self._levels[places] = self._level(places)
         return self._levels[places]
+
+    def _level(self, places: Places) -> float:
+        # w_B = times_|B| prod over B of weight, so that with |B| = |S| + j
+        # L_S = (prod over S of weight H) sum over j of times_(|S| + j) e_j,
+        # e_j the elementary symmetric polynomial of  weight (H - K)/K  over all attributes not in S
+        own = prod(self._weights[place] * (len(self._rows[place]) + 1) for place in places)
+        leak = leaks(self._work)
+        outside = [place for place in range(len(self._weights)) if place not in places]
+        most = min(self._depth, self._work.order - len(places))
+        sums = elementary([self._weights[place] * leak[place] for place in outside], most)
+        level: float = own * sum(self._times[len(places) + j] * sums[j] for j in range(most + 1))
+        return level
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Floats, Floats]:
-        """By cohort (S, r): phi_S(r), its variance, and how many of its signs nobody told."""
+        """By cohort (S, r): phi_S(r), its variance, and how many of its signs nobody told.
+
+        Returns:
+            Three arrays of shape (cohorts,).
+        """
         source = self._coefficients
-        missing = (~source.is_answered).astype(float)
         totals = np.zeros((3, len(source.means)))
+        starts = source.family.starts  # blocks are of 1, 2, ... attributes
+        for block in range(self._work.order):
+            for first in range(starts[block], starts[block + 1], COHORT_CHUNK):
+                last = min(first + COHORT_CHUNK, starts[block + 1])
+                self._pool(block, np.arange(first, last), totals)
+        return totals[0], totals[1], totals[2]
+
+    def _pool(self, block: int, cohorts: NDArray[np.int64], totals: Floats) -> None:
+        """Add what some cohorts (B, r) of one block tell of every S within B.
+
+        Args:
+            block: Its number; B has one attribute more.
+            cohorts: The cohorts' numbers, (n,).
+            totals: What is added to, (3, cohorts): see :meth:`_pooled`.
+        """
+        source = self._coefficients
+        members, masks = source.family.reach(block, cohorts)  # both (n, |B|)
+        weights = np.array(self._weights)[members]  # (n, |B|)
+        shares = self._times[block + 1] * weights.prod(axis=1)  # w_B, (n,)
+        means = self._means[members, masks]  # m_r, (n, |B|)
+        for kept in self._kept(block + 1):
+            # w_B prod over B - S of m_r: what the sign counts in phi_S(r)
+            dropped = [slot for slot in range(block + 1) if slot not in kept]
+            factor = shares * means[:, dropped].prod(axis=1)  # (n,)
+            used = np.flatnonzero(factor)  # others leave S as it is
+            target = source.family.cohorts_of(
+                len(kept) - 1,
+                np.ascontiguousarray(members[used][:, kept]),
+                np.ascontiguousarray(masks[used][:, kept]),
+            )
+            told = cohorts[used]
+            np.add.at(totals[0], target, factor[used] * source.means[told])
+            np.add.at(totals[1], target, factor[used] ** 2 * source.variances[told])
+            np.add.at(totals[2], target, (~source.is_answered[told]).astype(float))
+
+    @cached_property
+    def _means(self) -> Floats:
+        """m_r of each attribute's rows, (attributes, largest H): masks in columns, 0 for none."""
         widest = max(len(rows) for rows in self._rows)
         means = np.zeros((len(self._rows), widest + 1))
         for place, rows in enumerate(self._rows):
             means[place, 1 : len(rows) + 1] = rows.mean(1)
-        starts = source.family.starts
-        for number in range(self._work.order):
-            for first in range(starts[number], starts[number + 1], CHUNK):
-                column = np.arange(first, min(first + CHUNK, starts[number + 1]))
-                members, masks = source.family.reach(number, column)
-                weights = self._times[number + 1] * np.array(self._weights)[members].prod(axis=1)
-                leak = means[members, masks]
-                for kept in self._kept(number + 1):
-                    dropped = [slot for slot in range(number + 1) if slot not in kept]
-                    factor = weights * leak[:, dropped].prod(axis=1)
-                    used = np.flatnonzero(factor)
-                    own = (
-                        np.ascontiguousarray(members[used][:, kept]),
-                        np.ascontiguousarray(masks[used][:, kept]),
-                    )
-                    target = source.family.cohorts_of(len(kept) - 1, *own)
-                    told = column[used]
-                    np.add.at(totals[0], target, factor[used] * source.means[told])
-                    np.add.at(totals[1], target, factor[used] ** 2 * source.variances[told])
-                    np.add.at(totals[2], target, missing[told])
-        return totals[0], totals[1], totals[2]
+        return means
 
     def _kept(self, order: int) -> list[list[int]]:
+        """The slots of S within B, for every S that a sign of ``order`` attributes is used for."""
         fewest = max(1, order - self._depth)
         return [
             list(slots)
@@ -178,11 +188,14 @@ class EfronSteinFit(LinearFit):
         )
 
     def covariances(self, places: Places) -> Floats | float:
-        """Components S and T share the signs of all B that contain both, with c_r m_r where only
-        one has the attribute.
+        """What the components' covariances add to the variances of a table's cells.
 
-        They are independent if every character has as many respondents, since sum c_r m_r = 0; left
-        out beyond MOST_PRODUCTS pairs.
+        Components S and T share the signs of all B that contain both, with c_r m_r where only one
+        has the attribute. They are independent if every character has as many respondents, since
+        sum c_r m_r = 0; left out (0) beyond MOST_PRODUCTS pairs.
+
+        Returns:
+            An array of the table's shape, an axis for each of ``places``.
         """
         leak = leaks(self._work)
         leaking = [place for place in places if leak[place] > 0]
@@ -193,41 +206,34 @@ class EfronSteinFit(LinearFit):
         total = np.zeros(self._work.shape(places))
         for union in parts(places):
             shared = self._pooled[1][self._coefficients.cohorts(union)]
+            # an attribute of the union is in both components, or in one if its rows leak
             choices = [
                 ("both", "one", "other") if leak[place] > 0 else ("both",) for place in union
             ]
             for states in product(*choices):
-                pair = dict(zip(union, states, strict=True))
-                one, other = (
-                    tuple(p for p in union if pair[p] in ("both", side))
-                    for side in ("one", "other")
-                )
+                state = dict(zip(union, states, strict=True))
+                one = tuple(place for place in union if state[place] != "other")
+                other = tuple(place for place in union if state[place] != "one")
                 if one and other and one != other:
-                    matrices = [self._squared(place, pair.get(place)) for place in places]
-                    inside = [
-                        matrix
-                        for place, matrix in zip(places, matrices, strict=True)
-                        if place in pair
-                    ]
-                    added = along(shared, inside) / (self.level(one) * self.level(other))
-                    outside = prod(
-                        float(m[0, 0])
-                        for p, m in zip(places, matrices, strict=True)
-                        if p not in pair
-                    )
-                    total += outside * added.reshape(
-                        [self._work.sizes[p] if p in pair else 1 for p in places]
-                    )
+                    matrices = [self._squared(place, state[place]) for place in union]
+                    added = along(shared, matrices) / (self.level(one) * self.level(other))
+                    # attributes of neither component: 1/K of each, in both
+                    untouched = prod(1 / self._work.sizes[p] ** 2 for p in places if p not in state)
+                    shape = [self._work.sizes[p] if p in state else 1 for p in places]
+                    total += untouched * added.reshape(shape)
         return total
 
-    def _squared(self, place: int, state: str | None) -> Floats:
-        """What a sign's variance adds to each value, for an attribute of both components, of one,
-        or of neither.
+    def _squared(self, place: int, state: str) -> Floats:
+        """What a sign's variance adds to each value of an attribute.
+
+        Args:
+            place: The attribute.
+            state: Whether it is in ``both`` components or in one of them.
+
+        Returns:
+            c_r^2, or c_r m_r / K, (K, H - 1).
         """
-        size = self._work.sizes[place]
-        centred = self._axes[place][:, 1:]
-        if state is None:
-            return np.full((size, 1), 1 / size**2)
+        centred = self._axes[place][:, 1:]  # c_r, (K, H - 1)
         if state == "both":
             return centred**2
         leaked: Floats = self._rows[place].mean(1)
@@ -397,8 +403,8 @@ class EfronStein(MarginalMethod):
             )
             # of a weight, by which an order r's tickets shrink r times
             scale = weights[0] / steps[0]
-            exact = np.array([each * scale ** (place + 1) for place, each in enumerate(times)])
-            whole = np.maximum(1, np.round(exact / exact.min() * SHARES))
+            exact = np.array([times[r - 1] * scale**r for r in range(1, len(times) + 1)])
+            whole = np.maximum(1, np.round(exact / exact.min() * SHARES))  # whole times, (orders,)
             if allotment.tickets(whole, steps) < MOST_TICKETS / 4 and whole.max() < 1 << 53:
                 break
         by_size = {size: int(step) for size, step in zip(allotment.sizes, steps, strict=True)}
@@ -410,7 +416,7 @@ class EfronStein(MarginalMethod):
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Signs:
         if len(options["times"]) != work.order:
             raise InvalidInput(f"times must be {work.order} numbers, one for each order")
-        blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
+        blocks = _blocks(options["times"])
         return sign_family(schema, work.names, options["weights"], blocks, epsilon)
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> EfronSteinFit:
@@ -427,33 +433,27 @@ class EfronStein(MarginalMethod):
         allotment = _allotment(work)
         times = np.array(options["times"], float)
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
-        weights = np.array([by_size[size] for size in allotment.sizes], float)
+        weights = np.array([by_size[size] for size in allotment.sizes], float)  # (sizes,)
         total = allotment.tickets(times, weights)
-        # so many people for each character of an order, in the mean over its characters; some get
-        # nobody
-        own = [
-            weight * (order - 1)
-            for weight, order in zip(options["weights"], orders(work.sizes), strict=True)
-        ]
-        mean = [
-            each * tickets / number * terms.people / total
-            for each, tickets, number in zip(
-                times, elementary(own, work.order)[1:], counts(work), strict=True
-            )
-        ]
-        heard = np.array([1 / (each * inverse_mean(each)) for each in mean])
-        error = (
-            allotment.error(times * heard, weights)
-            * total
-            / allotment.tickets(times * heard, weights)
-        )
+
+        # so many people for each character of an order, in the mean over them; some get nobody
+        tickets = sign_tickets(work, options["weights"])
+        people = []  # of orders 1, 2, ...
+        for own_times, own, characters in zip(times, tickets, counts(work), strict=True):
+            people.append(own_times * own / characters * terms.people / total)
+        # N of them err as 1/E[1/N] everywhere would, which is this share of E[N]
+        heard = np.array([1 / (expected * inverse_mean(expected)) for expected in people])
+        told = allotment.error(times * heard, weights) * total
+        error = told / allotment.tickets(times * heard, weights)
+
         structure = float(np.mean([spread(work, places) for places in work.sample]))
         mass = float(np.mean([squared_mass(work, places) for places in work.sample]))
-        return (
-            error * debias(terms.epsilon) / terms.people
-            + exp(-mean[-1]) * structure
-            - (1 - mass) / terms.people
-        )
+        noise = error * debias(terms.epsilon) / terms.people
+        # a character that nobody tells, with chance e^-E[N], leaves out its structure
+        unheard = exp(-people[-1]) * structure
+        # the people asked are all there are: less the variance of a sample, sum of f(1 - f)/n
+        sampled = (1 - mass) / terms.people
+        return noise + unheard - sampled
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         shares = ", ".join(f"{share:.0%}" for share in people_shares(work, options))
@@ -464,10 +464,7 @@ class EfronStein(MarginalMethod):
 
 def people_shares(work: Workload, options: Options) -> list[float]:
     """The share of the people who tell signs of 1, 2, ... attributes."""
-    own = [
-        weight * (order - 1)
-        for weight, order in zip(options["weights"], orders(work.sizes), strict=True)
-    ]
-    tickets: Sequence[Any] = elementary(own, work.order)[1:]
-    each = [times * count for times, count in zip(options["times"], tickets, strict=True)]
-    return [one / sum(each) for one in each]
+    tickets = sign_tickets(work, options["weights"])
+    parts = [often * own for often, own in zip(options["times"], tickets, strict=True)]
+    total = sum(parts)
+    return [part / total for part in parts]

@@ -40,18 +40,20 @@ if TYPE_CHECKING:
 
 Estimates = tuple[Floats, NDArray[np.int64]]  # (tables, *values) and (tables,)
 
-TOLERANCE = 1e-5  # change of a cell at which EM stops: Omega of cormode2018marginal, section 5.4
+CELL_TOLERANCE = (
+    1e-5  # change of a cell at which EM stops: Omega of cormode2018marginal, section 5.4
+)
 EM_STEPS = 50_000  # of one table at most
 EM_WORK = 1 << 34  # multiplications of one call of climb at most
 
 MOST_ANSWERS = 1 << 24  # joint answers of one table that are counted
-MAX_ATTRIBUTE_VALUES = 2048  # of an attribute, whose channel is a dense matrix
+MAX_CHANNEL_VALUES = 2048  # of an attribute, whose channel is a dense matrix
 MAX_BATCH_ANSWERS = 1 << 20  # joint answers of all tables in one call of climb
 MAX_JOINT_LAW_WORK = 1 << 18  # tables x cells x answers up to which one joint matrix is faster
 MAX_CROWD_LAW = 1 << 16  # cells x answers up to which the people of a crowd are fixed
 
 BOOTSTRAP_WORK = 1 << 33  # multiplications for the replicates of one group of tables
-REPLICATES = 40  # of the parametric bootstrap
+BOOTSTRAP_REPLICATES = 40  # of the parametric bootstrap
 MIN_REPLICATES = 4  # where so many would take too long
 PRIOR_REPLICATES = 4  # replicates' worth of the table's mean error, for each of its cells
 UNIFORM_PART = 0.01  # of a start, since a cell that starts at 0 stays there
@@ -100,7 +102,7 @@ def climb(
 ) -> Estimates:
     """EM for many tables over the same channels at once.
 
-    A table stops when no cell of it changes by TOLERANCE any more; all stop at the limits.
+    A table stops when no cell of it changes by CELL_TOLERANCE any more; all stop at the limits.
 
     Args:
         heard: Shares h(y) of the joint answers, (tables, *answers): one axis for each attribute.
@@ -136,7 +138,7 @@ def climb(
             ratio = _ratio(shares, along_rows(current, shape, transposed))
             gain = along_rows(ratio, answer_shape, laws)
         update = current * gain
-        is_moving = np.abs(update - current).max(axis=1) >= TOLERANCE  # (active,)
+        is_moving = np.abs(update - current).max(axis=1) >= CELL_TOLERANCE  # (active,)
         current = update
         steps_taken[active] = step
         if not is_moving.all():
@@ -303,7 +305,7 @@ class EmFit(Fit):
 
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         missing = [places for places in dict.fromkeys(sets) if places not in self._variances]
-        for group in self._alike(missing, REPLICATES):
+        for group in self._alike(missing, BOOTSTRAP_REPLICATES):
             self._variances.update(zip(group, self._bootstrap(group), strict=True))
         return [self._variances[places] for places in sets]
 
@@ -341,7 +343,7 @@ class EmFit(Fit):
         step_cost = cost([channel.law for channel in channels])
         steps = max(self.steps(places) for places in group)
         affordable = BOOTSTRAP_WORK // (len(group) * steps * step_cost)
-        copies = min(max(affordable, MIN_REPLICATES), REPLICATES)
+        copies = min(max(affordable, MIN_REPLICATES), BOOTSTRAP_REPLICATES)
         truths, heard = [], []  # copies of the first table, then of the second, ...
         for places in group:
             # seeded by the table, whatever else is asked for
@@ -373,8 +375,8 @@ class _Split(MarginalMethod):
     def _fits(self, work: Workload, epsilon: Decimal, options: Options) -> str | None:
         """Why the channels or the joint answers are too large; None if they are not."""
         largest = max(work.sizes)
-        if largest > MAX_ATTRIBUTE_VALUES:
-            limit = f"the {MAX_ATTRIBUTE_VALUES:,} of the largest channel"
+        if largest > MAX_CHANNEL_VALUES:
+            limit = f"the {MAX_CHANNEL_VALUES:,} of the largest channel"
             return f"an attribute has {largest:,} values, more than {limit}"
         try:
             oracles = self.oracles(work, epsilon, options)

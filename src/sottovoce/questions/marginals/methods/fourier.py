@@ -23,7 +23,7 @@ from sottovoce.questions.method import Options
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SMALLEST_CELL = 1e-4  # of an attribute's table that pairs are shrunk toward
+SMALLEST_SINGLE_CELL = 1e-4  # of an attribute's table that pairs are shrunk toward
 SMALLEST_WIDTH = 1e-4  # variance of yes-or-no attributes' true means around their centre
 AT_THE_EDGE = 0.8  # nothing but its sign pulls a rare value up from zero
 WITHOUT_CLASSES = 1.3  # times the error with classes, on public data
@@ -58,7 +58,7 @@ def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:
     tables = []  # of each attribute, (values,)
     for attribute, basis in enumerate(space.bases):
         means = single[space.contrasts_of(attribute)]
-        table = np.maximum(1 / len(basis) + basis @ means, SMALLEST_CELL)
+        table = np.maximum(1 / len(basis) + basis @ means, SMALLEST_SINGLE_CELL)
         tables.append(table / table.sum())
 
     def independent(shape: tuple[int, ...], sets: list[Places]) -> Floats:

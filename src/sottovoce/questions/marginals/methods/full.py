@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sottovoce.ground.arguments import power_of_two, whole
+from sottovoce.ground.arguments import named_salt, power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT
 from sottovoce.oracles import PureOracle, SummedOracle, oracle
@@ -30,30 +30,32 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_LISTED = 1 << 24  # cells that are estimated one and all
+MAX_LISTED_CELLS = 1 << 24  # cells that are estimated one and all
 MOST_BITS = 1 << 16  # of a unary report: 8 KiB
 MOST_SKETCHED = 1 << 20  # cells that are looked up in a sketch
 SKETCH = 1 << 20  # numbers in a sketch
-WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
+SKETCH_WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
 
 
 def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list[Floats]:
-    """The sums of a whole table (flat, over attributes of ``sizes``) for each set of attributes,
-    flat.
+    """The sums of a whole table for each set of attributes.
 
     Sets that leave out the same first attributes share the sums over them.
+
+    Args:
+        table: Flat, the last attribute varying fastest.
+        sizes: How many values each attribute has.
+        sets: Increasing places of attributes.
+
+    Returns:
+        For each set its table, flat.
 
     >>> margins(np.arange(6.0), (2, 3), [(0,), (1,), (0, 1)])[:2]
     [array([ 3., 12.]), array([3., 5., 7.])]
     """
     found: dict[Places, Floats] = {}
-    _walk(
-        np.asarray(table).reshape(1, -1),
-        0,
-        sizes,
-        [(each, each) for each in dict.fromkeys(sets)],
-        found,
-    )
+    wanted = [(each, each) for each in dict.fromkeys(sets)]
+    _walk(np.asarray(table).reshape(1, -1), 0, sizes, wanted, found)
     return [found[each] for each in sets]
 
 
@@ -64,29 +66,33 @@ def _walk(
     wanted: list[tuple[Places, Places]],
     found: dict[Places, Floats],
 ) -> None:
-    """``part``: cells kept x cells of the attributes from ``place`` on; ``wanted``: sets, and what
-    of them is ahead.
+    """Keep the attribute at ``place`` for the sets that hold it, sum over it for the others.
+
+    Args:
+        part: Cells of the attributes kept so far x cells of those from ``place`` on.
+        place: The attribute to decide about.
+        sizes: How many values each attribute has.
+        wanted: Sets that keep what was kept so far, each with what of it is still ahead.
+        found: Where the tables of sets go that have nothing ahead.
     """
-    ready = [own for own, ahead in wanted if not ahead]
-    if ready:
+    finished = [own for own, ahead in wanted if not ahead]
+    if finished:
         # two sets with the same attributes behind and none ahead are one
-        found[ready[0]] = part.sum(axis=1)
-    ahead = [each for each in wanted if each[1]]
-    if not ahead:
+        found[finished[0]] = part.sum(axis=1)
+    waiting = [(own, ahead) for own, ahead in wanted if ahead]
+    if not waiting:
         return
-    kept = [(own, left[1:]) for own, left in ahead if left[0] == place]
-    dropped = [each for each in ahead if each[1][0] != place]
-    cube = part.reshape(len(part), sizes[place], -1)
-    if kept:
-        _walk(cube.reshape(len(part) * sizes[place], -1), place + 1, sizes, kept, found)
-    if dropped:
-        _walk(cube.sum(axis=1), place + 1, sizes, dropped, found)
+    keeping = [(own, ahead[1:]) for own, ahead in waiting if ahead[0] == place]
+    dropping = [(own, ahead) for own, ahead in waiting if ahead[0] != place]
+    cube = part.reshape(len(part), sizes[place], -1)  # (kept, values, cells behind)
+    if keeping:
+        _walk(cube.reshape(len(part) * sizes[place], -1), place + 1, sizes, keeping, found)
+    if dropping:
+        _walk(cube.sum(axis=1), place + 1, sizes, dropping, found)
 
 
 class FullFit(Fit):
-    """Sums of the estimated cells; the variance of a sum is the oracle's own for so many
-    of them.
-    """
+    """Sums of the estimated cells; the variance is the oracle's own for so many of them."""
 
     errors: ClassVar[str] = CLOSED_FORM
 
@@ -97,6 +103,7 @@ class FullFit(Fit):
 
     @cached_property
     def _cells(self) -> Floats:
+        """The estimated frequencies of the whole table, flat."""
         return self._oracle.from_support(self._aggregate.support(0), self._people)
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
@@ -108,13 +115,13 @@ class FullFit(Fit):
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         tables = self.tables(sets)
         out = [np.zeros(0)] * len(tables)
-        for cells in {
-            table.size for table in tables
-        }:  # together, since what a sketch's state tells is slow to find
+        # tables of one size together, since what a sketch's state tells is slow to find
+        for cells in {table.size for table in tables}:
             alike = [number for number, table in enumerate(tables) if table.size == cells]
             sums = np.concatenate([tables[number] for number in alike])
-            found = self._sum_variances(self._oracle.size // cells, sums)
-            for number, own in zip(alike, np.split(found, len(alike)), strict=True):
+            summed = self._oracle.size // cells  # cells of the whole table in each of these
+            variances = np.split(self._sum_variances(summed, sums), len(alike))
+            for number, own in zip(alike, variances, strict=True):
                 out[number] = own
         return out
 
@@ -200,7 +207,7 @@ class InputPreferentialSampling(Full):
     about: ClassVar[str] = "the whole table by generalized randomized response"
     source: ClassVar[str] = "cormode2018marginal, section 4.2; fact 3.1 corrected, see docs/errata"
     oracle_name: ClassVar[str] = "grr"
-    most: ClassVar[int] = MOST_LISTED
+    most: ClassVar[int] = MAX_LISTED_CELLS
 
 
 class InputLocalHashing(Full):
@@ -210,19 +217,17 @@ class InputLocalHashing(Full):
     about: ClassVar[str] = "the whole table by local hashing"
     source: ClassVar[str] = "cormode2018marginal, appendix B.2"
     oracle_name: ClassVar[str] = "olh"
-    most: ClassVar[int] = MOST_LISTED
+    most: ClassVar[int] = MAX_LISTED_CELLS
 
 
 class FullContingency(Full):
-    """Randomized response or unary encoding by the size of the whole table; hashing where a bit
-    each is too much.
-    """
+    """Randomized response or unary encoding by the whole table's size; hashing for the largest."""
 
     name: ClassVar[str] = "fc"
     about: ClassVar[str] = "the whole table by the better of two oracles"
     source: ClassVar[str] = "zhang2018calm, section 3.3"
     oracle_name: ClassVar[str] = CALM_RULE
-    most: ClassVar[int] = MOST_LISTED
+    most: ClassVar[int] = MAX_LISTED_CELLS
 
 
 class InputSketch(Full):
@@ -257,11 +262,11 @@ class InputSketch(Full):
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         chosen = self.oracle(work, terms.epsilon, options)
-        # the spread of a sum, added up over the cells of a table: all cells' squares, each table's
-        # own
+        # what collisions add, over the cells of a table: by all cells' squared frequencies,
+        # (N - 2) sum over cells of f^2, and by the table's own
         whole_mass = squared_mass(work, tuple(range(len(work.sizes))))
-        tables = np.array([squared_mass(work, each) for each in work.sample])
-        shared = chosen.collision_variance((chosen.size - 2) * whole_mass + tables)
+        own_mass = np.array([squared_mass(work, each) for each in work.sample])  # (tables,)
+        shared = chosen.collision_variance((chosen.size - 2) * whole_mass + own_mass)
         return super().predict(work, terms, options) + float(shared.mean())
 
 

@@ -23,7 +23,7 @@ from sottovoce.postprocessing.consistency import Overlap, contrasts
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.methods.calm import (
-    MOST_CELLS,
+    MAX_VIEW_CELLS,
     Calm,
     Domain,
     derived_noise,

@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.protocol.families import Block, Family
-from sottovoce.protocol.families.base import MOST_COHORTS
+from sottovoce.protocol.families.base import MAX_PLAN_COHORTS
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, MarginalMethod
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
@@ -20,7 +21,6 @@ from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import (
     SignSpace,
     attribute_weights,
-    elementary,
     moments,
     shared_out,
     sign_cohorts,
@@ -46,12 +46,14 @@ QUADRUPLES_FROM = Decimal("3")  # where everybody tells four
 
 MAX_MODEL_SIGNS = 600  # whose classes are fitted in about a minute
 ENOUGH_FOR_TRIPLES = 50.0  # information per triple; below, four at once would be asked in vain
-WIDE = 24  # attributes from which pairs are so many more than singles that most people tell pairs
+WIDE_ATTRIBUTES = (
+    24  # attributes from which pairs are so many more than singles that most people tell pairs
+)
 
 
 def plain(attributes: int) -> Shares:
     """Singles and pairs, and nothing beyond."""
-    corners = 0.2 if attributes >= WIDE else 0.5
+    corners = 0.2 if attributes >= WIDE_ATTRIBUTES else 0.5
     return {("corner", 2): corners, ("star", 3): 1 - corners}
 
 
@@ -94,8 +96,8 @@ def _can_be_named(work: Workload, shares: Shares) -> bool:
     """Whether a report can name the cohorts of these shapes."""
     # a cohort is a choice of one sign of each of ``order`` attributes, which have H - 1 signs each
     signs = [(1 << (size - 1).bit_length()) - 1 for size in work.sizes]
-    cohorts = sum(elementary(signs, order) for _, order in shares)
-    return cohorts < MOST_COHORTS
+    cohorts = sum(elementary(signs, order)[-1] for _, order in shares)
+    return cohorts < MAX_PLAN_COHORTS
 
 
 class SignMethod(MarginalMethod):

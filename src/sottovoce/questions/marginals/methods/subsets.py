@@ -1,6 +1,4 @@
-"""One cohort for every table that is asked for: its people report the table's cell, and nothing is
-shared.
-"""
+"""One cohort for every table that is asked for: it reports the table's cell; nothing is shared."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ import numpy as np
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise, Oracle
 from sottovoce.oracles.rules import CALM_RULE, oracle_by
-from sottovoce.postprocessing.maximum_entropy import ROUNDS, maximal, proportional_fits
+from sottovoce.postprocessing.maximum_entropy import FIT_ROUNDS, maximal, proportional_fits
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed, Subsets
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MOST_VIEWS = 1 << 16
-MOST_NUMBERS = 1 << 26  # that the states of all cohorts hold
+MAX_STATE_NUMBERS = 1 << 26  # that the states of all cohorts hold
 RESAMPLED = (8, 32)  # fits of a parametric bootstrap: at least, at most
 MOST_STEPS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
 ROUNDING = 1e-9  # by which a bound may be off, relatively
@@ -51,15 +49,14 @@ LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
 
 
 class Views:
-    """The tables that are asked for, each by a cohort of its own: those listed, or all of so many
-    attributes.
-    """
+    """The tables that are asked for, each by its own cohort: those listed, or all of one order."""
 
     def __init__(self, work: Workload) -> None:
-        self._count, self._order, self._is_complete = len(work.names), work.order, work.sets is None
-        self.listed = (
-            tuple(combinations(range(self._count), self._order)) if work.sets is None else work.sets
-        )
+        self._count = len(work.names)
+        self._order = work.order
+        self._is_complete = work.sets is None  # whether every set of this order is a view
+        every = combinations(range(self._count), self._order)
+        self.listed = tuple(every) if work.sets is None else work.sets
         self._index = {view: number for number, view in enumerate(self.listed)}
         self._known: dict[Places, tuple[int, ...]] = {}
 
@@ -79,15 +76,16 @@ class Views:
             return [number for number, view in enumerate(self.listed) if wanted.issubset(view)]
         if len(places) > self._order:
             return []
+        # all ways to fill the set up to a view
         others = [place for place in range(self._count) if place not in places]
-        added = combinations(others, self._order - len(places))
-        return sorted(self._index[tuple(sorted((*places, *each)))] for each in added)
+        views = []
+        for added in combinations(others, self._order - len(places)):
+            views.append(tuple(sorted((*places, *added))))
+        return sorted(self._index[view] for view in views)
 
 
 class Source(NamedTuple):
-    """A view that tells of a set: how many people it asks,
-    and the error's law of the set's cells.
-    """
+    """A view that tells of a set: the people it asks, and the error's law of the set's cells."""
 
     people: float
     noise: Noise
@@ -95,44 +93,50 @@ class Source(NamedTuple):
 
 def source_of(oracle: Oracle, people: float, cells: int) -> Source:
     """What a view's oracle tells of a set inside it with so many cells."""
-    person = oracle.sum_noise(1, oracle.size // cells)
+    person = oracle.sum_noise(1, oracle.size // cells)  # of one person's report, for a cell
     return Source(people, Noise(person.floor / people, person.slope / people))
 
 
 def shares(sources: Sequence[Source], cells: int) -> Floats:
-    """What each source counts in the average of all:
-    the inverse of its variance at an even table.
+    """What each source counts in the average of all: its precision at an even table.
+
+    That is known before the answers, so that the average stays unbiased.
+
+    Returns:
+        Weights that sum to one, (sources,).
     """
-    # known before the answers, so that the average stays unbiased
+    # 1/w_c = floor_c + slope_c f + f(1 - f)/n_c  at  f = 1/cells
     even = 1 / cells
-    weights = np.array(
-        [1 / (s.noise.floor + s.noise.slope * even + even * (1 - even) / s.people) for s in sources]
-    )
+    variances = []
+    for people, noise in sources:
+        variances.append(noise.floor + noise.slope * even + even * (1 - even) / people)
+    weights = 1 / np.array(variances)
     return np.asarray(weights / weights.sum())
 
 
 def average_noise(sources: Sequence[Source], weights: Floats, people: int) -> tuple[Noise, float]:
-    """The privacy noise of an average, and what f(1 - f) counts in its variance since cohorts are
-    random people.
+    """The error of an average of sources, given all the people asked.
+
+    Args:
+        sources: The views, c, of n_c people each.
+        weights: w_c, which sum to one, (sources,).
+        people: n, all of them.
+
+    Returns:
+        The law of its privacy noise, and what f(1 - f) counts: cohorts are random people.
     """
-    floor = sum(
-        weight**2 * source.noise.floor for weight, source in zip(weights, sources, strict=True)
-    )
-    slope = sum(
-        weight**2 * source.noise.slope for weight, source in zip(weights, sources, strict=True)
-    )
-    # cohorts are drawn without replacement: Var[sum w f_c] = f(1 - f) (sum w^2/n_c - 1/n)
-    drawn = (
-        sum(weight**2 / source.people for weight, source in zip(weights, sources, strict=True))
-        - 1 / people
-    )
-    return Noise(float(floor), float(slope)), max(float(drawn), 0.0)
+    # sum w_c^2 floor_c + f sum w_c^2 slope_c
+    floor = slope = drawn = 0.0
+    for weight, source in zip(weights, sources, strict=True):
+        floor += weight**2 * source.noise.floor
+        slope += weight**2 * source.noise.slope
+        drawn += weight**2 / source.people
+    # cohorts are drawn without replacement: Var[sum w_c f_c] = f(1 - f) (sum w_c^2/n_c - 1/n)
+    return Noise(float(floor), float(slope)), max(float(drawn - 1 / people), 0.0)
 
 
 class SubsetsFit(Fit):
-    """A set's table from every view that contains it, averaged; other sets by maximum entropy from
-    those.
-    """
+    """A set's table from every view that contains it, averaged; others by maximum entropy."""
 
     errors: ClassVar[str] = f"{CLOSED_FORM}; {BOOTSTRAP} where reconstructed"
 
@@ -165,10 +169,12 @@ class SubsetsFit(Fit):
         return self._estimated[index]
 
     def _sources(self, places: Places, heard: Sequence[int]) -> list[Source]:
+        """What each of the views ``heard`` tells of a set's cells."""
         cells = self._work.cells(places)
         return [source_of(self._oracle(index), self._asked[index], cells) for index in heard]
 
     def _average(self, places: Places, heard: Sequence[int]) -> Floats:
+        """The set's table, flat: an average of the sums of the views ``heard``."""
         if len(heard) == 1 and self._views.listed[heard[0]] == places:
             return self._view(heard[0]).copy()
         weights = shares(self._sources(places, heard), self._work.cells(places))
@@ -176,10 +182,12 @@ class SubsetsFit(Fit):
         for weight, index in zip(weights, heard, strict=True):
             view = self._views.listed[index]
             inside = tuple(view.index(place) for place in places)
-            total += weight * margins(self._view(index), self._work.shape(view), [inside])[0]
+            (own,) = margins(self._view(index), self._work.shape(view), [inside])
+            total += weight * own
         return total
 
     def _average_variance(self, places: Places, heard: Sequence[int], table: Floats) -> Floats:
+        """The variances of the cells of :meth:`_average`, whose result is ``table``."""
         sources = self._sources(places, heard)
         noise, drawn = average_noise(sources, shares(sources, table.size), self._people)
         plausible = np.clip(table, 0, 1)
@@ -189,91 +197,110 @@ class SubsetsFit(Fit):
 
     def _pieces(self, places: Places) -> list[Places]:
         """The largest sets inside this one that somebody was asked about."""
+        # from sets as large as a view down: what nobody was asked about is taken to pieces
         level = set(combinations(places, min(len(places), self._views.widest)))
         found: list[Places] = []
         while level:
             known = {each for each in level if self._heard(each)}
             found += sorted(known)
-            level = {
-                sub for each in level - known for sub in combinations(each, len(each) - 1) if sub
-            }
-        return found if len({len(each) for each in found}) <= 1 else maximal(found)
+            smaller: set[Places] = set()
+            for each in level - known:
+                smaller.update(combinations(each, len(each) - 1))
+            level = smaller - {()}
+        is_even = len({len(each) for each in found}) <= 1  # then none holds another
+        return found if is_even else maximal(found)
 
     def _maximum_entropy(
         self, places: Places, pieces: Sequence[Places], tables: Sequence[Floats]
     ) -> Floats:
-        """A fit for each row of the pieces' tables, each first brought to the simplex."""
+        """A fit for each row of the pieces' tables, each first brought to the simplex.
+
+        Args:
+            places: The set to be fitted.
+            pieces: Sets inside it.
+            tables: Their tables, (rows, cells of the piece) each.
+
+        Returns:
+            The tables of largest entropy, (rows, cells).
+        """
         shape, cells = self._work.shape(places), self._work.cells(places)
         axes = [tuple(places.index(place) for place in piece) for piece in pieces]
         rows = len(tables[0])
-        rounds = min(max(MOST_STEPS // (cells * len(pieces) * rows), 2), ROUNDS)
-        nearest = [np.stack([norm_sub(row) for row in table]) for table in tables]
+        rounds = min(max(MAX_FIT_CELLS // (cells * len(pieces) * rows), 2), FIT_ROUNDS)
+        nearest = [norm_sub(table) for table in tables]
         return proportional_fits(shape, axes, nearest, rounds=rounds).reshape(rows, cells)
 
     def _reconstruction(self, places: Places) -> Floats:
         if places not in self._fitted:
             pieces = self._pieces(places)
             cells = self._work.cells(places)
-            tables = [each[None] for each in self.tables(pieces)]
-            self._fitted[places] = (
-                self._maximum_entropy(places, pieces, tables)[0]
-                if pieces
-                else np.full(cells, 1 / cells)
-            )
+            fitted = np.full(cells, 1 / cells)
+            if pieces:
+                tables = [each[None] for each in self.tables(pieces)]  # one row of each
+                fitted = self._maximum_entropy(places, pieces, tables)[0]
+            self._fitted[places] = fitted
         return self._fitted[places]
 
     def _reconstruction_variance(self, places: Places) -> Floats:
-        """How far fits to noisy pieces of the fitted table fall from it; more if the set should
-        have been asked.
-        """
+        """How far fits to noisy pieces fall from the fitted table; more if it was to be asked."""
         if places not in self._spread:
             pieces, fitted = self._pieces(places), self._reconstruction(places)
             spread = np.zeros(fitted.size)
             if pieces:
-                draws = np.random.Generator(np.random.PCG64([len(places), *places]))
-                inside = [tuple(places.index(place) for place in piece) for piece in pieces]
-                true = margins(fitted, self._work.shape(places), inside)
-                errors = [np.sqrt(each) for each in self.variances(pieces)]
-                steps = fitted.size * len(pieces) * LEAST_ROUNDS
-                rows = min(max(MOST_STEPS // steps, RESAMPLED[0]), RESAMPLED[1])
-                noisy = [
-                    t + e * draws.standard_normal((rows, t.size))
-                    for t, e in zip(true, errors, strict=True)
-                ]
-                spread = ((self._maximum_entropy(places, pieces, noisy) - fitted) ** 2).mean(axis=0)
+                spread = self._resampled(places, pieces, fitted)
             if len(places) <= self._views.widest or len(set().union(*pieces)) < len(places):
                 # nobody was asked what could have been: as if one person had been, truthfully
                 plausible = np.clip(fitted, 1 / fitted.size, 1 - 1 / fitted.size)
                 spread = spread + plausible * (1 - plausible)
-            if self._views.widest < 2:  # nobody was asked how attributes go together
-                spread = spread + unknown_variances(
-                    self._work, places, fitted, combinations(places, 2)
-                )
-            elif len(places) > self._views.widest:  # structure that smaller tables cannot show
-                spread = (
-                    spread + TRIPLE_TIE**2 * comb(len(places), self._views.widest + 1) * fitted**2
-                )
+            if self._views.widest < 2:
+                # nobody was asked how attributes go together
+                pairs = combinations(places, 2)
+                spread = spread + unknown_variances(self._work, places, fitted, pairs)
+            elif len(places) > self._views.widest:
+                # structure that smaller tables cannot show: a tie of each set of one more attribute
+                unseen = comb(len(places), self._views.widest + 1)
+                spread = spread + TRIPLE_TIE**2 * unseen * fitted**2
             self._spread[places] = spread
         return self._spread[places]
+
+    def _resampled(self, places: Places, pieces: Sequence[Places], fitted: Floats) -> Floats:
+        """A parametric bootstrap: fits to the fitted table's own pieces with new errors.
+
+        Returns:
+            The mean squared distance of those fits from ``fitted``, (cells,).
+        """
+        draws = np.random.Generator(np.random.PCG64([len(places), *places]))
+        inside = [tuple(places.index(place) for place in piece) for piece in pieces]
+        true = margins(fitted, self._work.shape(places), inside)
+        errors = [np.sqrt(each) for each in self.variances(pieces)]
+        steps = fitted.size * len(pieces) * LEAST_ROUNDS
+        rows = min(max(MAX_FIT_CELLS // steps, RESAMPLED[0]), RESAMPLED[1])
+        noisy = []  # for each piece (rows, cells of the piece)
+        for table, error in zip(true, errors, strict=True):
+            noisy.append(table + error * draws.standard_normal((rows, table.size)))
+        fits = self._maximum_entropy(places, pieces, noisy)  # (rows, cells)
+        return np.asarray(((fits - fitted) ** 2).mean(axis=0))
 
     # -- the fit
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
         out = []
-        for each in sets:
-            heard = self._heard(each)
-            out.append(self._average(each, heard) if heard else self._reconstruction(each).copy())
+        for places in sets:
+            heard = self._heard(places)
+            if heard:
+                out.append(self._average(places, heard))
+            else:
+                out.append(self._reconstruction(places).copy())
         return out
 
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         out = []
-        for each, table in zip(sets, self.tables(sets), strict=True):
-            heard = self._heard(each)
-            out.append(
-                self._average_variance(each, heard, table)
-                if heard
-                else self._reconstruction_variance(each).copy()
-            )
+        for places, table in zip(sets, self.tables(sets), strict=True):
+            heard = self._heard(places)
+            if heard:
+                out.append(self._average_variance(places, heard, table))
+            else:
+                out.append(self._reconstruction_variance(places).copy())
         return out
 
     def is_unbiased(self, places: Places) -> bool:
@@ -298,17 +325,13 @@ class PerTable(MarginalMethod):
             return f"there are {count:,} tables, more than {MOST_VIEWS:,}"
         if count > terms.people:
             return f"there are {count:,} tables and {terms.people:,} people, less than one for each"
-        sizes = (
-            {work.cells(each) for each in work.sets}
-            if work.sets
-            else {prod(sorted(work.sizes)[-work.order :])}
-        )
-        largest = max(sizes)
-        if largest > self.most or largest * count > MOST_NUMBERS:
+        largest = prod(sorted(work.sizes)[-work.order :])  # cells of the largest table
+        if work.sets:
+            largest = max(work.cells(each) for each in work.sets)
+        if largest > self.most or largest * count > MAX_STATE_NUMBERS:
             return (
-                f"{count:,} tables of up to {largest:,} cells are too many numbers: a table must "
-                "have at most "
-                f"{self.most:,}, all together {MOST_NUMBERS:,}"
+                f"{count:,} tables of up to {largest:,} cells are too many numbers: "
+                f"a table must have at most {self.most:,}, all together {MAX_STATE_NUMBERS:,}"
             )
         try:
             oracle_by(self.oracle_name, largest, terms.epsilon)
@@ -339,24 +362,23 @@ class PerTable(MarginalMethod):
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         views = None if work.sets is None else Views(work)
-        oracles: dict[int, Oracle] = {}
+        oracles: dict[int, Oracle] = {}  # by the cells of a view
         errors = []
         for places in work.sample:
+            told = [places]  # the views that hold this table
+            if views is not None:
+                told = [views.listed[number] for number in views.containing(places)]
             cells = work.cells(places)
-            told = (
-                [places]
-                if views is None
-                else [views.listed[number] for number in views.containing(places)]
-            )
             sources = []
-            for size in map(work.cells, told):
+            for view in told:
+                size = work.cells(view)
                 if size not in oracles:
                     oracles[size] = oracle_by(self.oracle_name, size, terms.epsilon)
                 sources.append(source_of(oracles[size], terms.people / work.count, cells))
             noise, drawn = average_noise(sources, shares(sources, cells), terms.people)
-            errors.append(
-                cells * noise.floor + noise.slope + drawn * (1 - squared_mass(work, places))
-            )
+            # over the cells of a table:  sum f = 1  and  sum f(1 - f) = 1 - sum f^2
+            unlike = 1 - squared_mass(work, places)
+            errors.append(cells * noise.floor + noise.slope + drawn * unlike)
         return float(np.mean(errors))
 
     def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
@@ -399,31 +421,27 @@ class MarginalPreferentialSampling(PerTable):
     about: ClassVar[str] = "each table by generalized randomized response"
     source: ClassVar[str] = "cormode2018marginal, section 4.3; fact 3.1 corrected, see docs/errata"
     oracle_name: ClassVar[str] = "grr"
-    most: ClassVar[int] = MOST_NUMBERS
+    most: ClassVar[int] = MAX_STATE_NUMBERS
 
 
 class MarginalHadamard(PerTable):
-    """The sign of one Hadamard coefficient of one table; a table of any sizes is filled up to a
-    power of two cells.
-    """
+    """The sign of one Hadamard coefficient of a table, filled up to a power of two cells."""
 
     name: ClassVar[str] = "marg-ht"
     about: ClassVar[str] = "each table by one of its Hadamard coefficients"
     source: ClassVar[str] = "cormode2018marginal, sections 4.3 and 6.3"
     oracle_name: ClassVar[str] = "hrr"
-    most: ClassVar[int] = MOST_NUMBERS
+    most: ClassVar[int] = MAX_STATE_NUMBERS
 
 
 class AllMarginals(PerTable):
-    """Randomized response or unary encoding by the size of each table; hashing where a bit each is
-    too much.
-    """
+    """Randomized response or unary encoding by each table's size; hashing for the largest."""
 
     name: ClassVar[str] = "am"
     about: ClassVar[str] = "each table by the better of two oracles"
     source: ClassVar[str] = "zhang2018calm, section 3.4"
     oracle_name: ClassVar[str] = CALM_RULE
-    most: ClassVar[int] = MOST_NUMBERS
+    most: ClassVar[int] = MAX_STATE_NUMBERS
 
 
 PER_TABLE: tuple[MarginalMethod, ...] = (

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle
-from sottovoce.postprocessing.consistency import Overlap, norm_subs
+from sottovoce.postprocessing.consistency import Overlap
 from sottovoce.postprocessing.maximum_entropy import fit_cells, proportional_fits
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Encoding
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
@@ -37,14 +38,14 @@ from sottovoce.questions.marginals.workload import Places, Workload
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-REPLICATES = 24  # simulated crowds behind the errors
+CROWD_REPLICATES = 24  # simulated crowds behind the errors
 # people of a view in a simulated crowd; with more, their errors are scaled down to size
 MOST_REPLAYED = 2048
 # of a cell's variance is the mean of its table: few replicates say little of cells held at 0
 SMOOTHING = 0.2
-MOST_PAIRS = 100  # that the usual tie of a pair is taken from
-SMALLEST_VARIANCE = 1e-15  # epsilon may be so large that nothing is noisy
-SEED = 20_240_229
+MAX_TIE_PAIRS = 100  # that the usual tie of a pair is taken from
+SMALLEST_VIEW_VARIANCE = 1e-15  # epsilon may be so large that nothing is noisy
+REPLICATE_SEED = 20_240_229
 
 
 def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Family:
@@ -139,11 +140,11 @@ class ViewsHeard:
         """What each view's cells weigh: the inverse of a typical variance."""
         return view_weights(self.oracles, self.people, self.everybody)
 
-    def again(self, fitted: Floats, replicates: int = REPLICATES) -> Floats:
+    def again(self, fitted: Floats, replicates: int = CROWD_REPLICATES) -> Floats:
         """The rows of cells that crowds of the same size would give whose views' tables are the
         fitted ones.
         """
-        draws = np.random.Generator(np.random.PCG64(SEED))
+        draws = np.random.Generator(np.random.PCG64(REPLICATE_SEED))
         out = np.empty((replicates, self.overlap.cells))
         alike: dict[Oracle, list[int]] = {}
         for number, oracle in enumerate(self.oracles):
@@ -188,7 +189,7 @@ def view_weights(
         noise[oracle] / int(count) + (1 / int(count) - 1 / max(everybody, int(count))) / oracle.size
         for oracle, count in zip(oracles, people, strict=True)
     ]
-    return 1 / np.maximum(each, SMALLEST_VARIANCE)
+    return 1 / np.maximum(each, SMALLEST_VIEW_VARIANCE)
 
 
 def _summing_to_one(table: Floats) -> Floats:
@@ -216,7 +217,7 @@ class Reconstruction:
     def known(self, places: Places) -> Floats:
         """A table that lies in a view, made non-negative."""
         if places not in self._known:
-            self._known[places] = norm_subs(self.overlap.table(self.coefficients, places))
+            self._known[places] = norm_sub(self.overlap.table(self.coefficients, places))
         return self._known[places]
 
     def parts(self, places: Places) -> list[Places]:
@@ -318,7 +319,7 @@ class ViewFit(Fit):
     def pair_tie(self) -> float:
         """The most that the mean squared tie of the pairs that views hold may well be."""
         known = self.pairs()
-        known = known[:: max(1, len(known) // MOST_PAIRS)]
+        known = known[:: max(1, len(known) // MAX_TIE_PAIRS)]
         if not known:
             return UNKNOWN_TIE
         squares, noises, rooms = zip(*(self._squared_tie(own) for own in known), strict=True)

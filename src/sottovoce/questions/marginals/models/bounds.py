@@ -20,8 +20,8 @@ import numpy as np
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.workload import Places, Workload
 
-LEVEL = 0.95
-MISSES = (1 - LEVEL) / 2  # on each side of an interval of this level
+BOUND_LEVEL = 0.95
+MISSES = (1 - BOUND_LEVEL) / 2  # on each side of an interval of this level
 ERRORS = NormalDist().inv_cdf(1 - MISSES)  # standard errors on each side
 
 Ends = tuple[Floats, Floats]  # of the intervals of a margin's cells: low, high, (cells,) each
@@ -44,7 +44,8 @@ def interval_ends(table: Floats, variances: Floats, margins: int = 2) -> Ends:
         variances: theirs, (cells,).
         margins: how many margins a table has bounds from, which share the level.
     """
-    # Bonferroni: of m margins each may miss by (1 - LEVEL) / m on either side; for two, MISSES
+    # Bonferroni: of m margins each may miss by (1 - BOUND_LEVEL) / m on either side,
+    # for two by MISSES
     misses = 2 * MISSES / max(margins, 2)
     reach = NormalDist().inv_cdf(1 - misses) * np.sqrt(variances)
     low = np.clip(table - reach, 0, 1)

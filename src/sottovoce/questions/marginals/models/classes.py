@@ -31,7 +31,7 @@ from sottovoce.questions.marginals.workload import Places, Workload
 CLASSES = 8
 BINARY_CLASSES = 6  # if all attributes are yes-or-no
 TRIED_CLASSES = (1, 2, 3, 4, 6)  # numbers of classes for the start by maximum likelihood
-RIDGE = 1e-3  # penalty of that start
+START_RIDGE = 1e-3  # penalty of that start
 LBFGS_ITERATIONS = 250
 HEATS = (0.02, 0.06, 0.2, 0.5, 1.0)  # the data's weight while a cold start is annealed
 # means and standard deviations of the normal priors on beta, ln s, ln nu, ln t
@@ -40,9 +40,9 @@ STIFF_PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [0.0, 0.6], [log(0.015), 1e-3]]
 LEAPFROG_STEPS = 8
 ANNEALING_WARM_UP = 120  # iterations at each heat, and those after it
 ANNEALING_ITERATIONS = 10
-WARM_UP = 400
+CHAIN_WARM_UP = 400
 ITERATIONS = 800
-DRAWS = 100
+CHAIN_DRAWS = 100
 EASY_SIGNS = 100  # up to half as many, twice the iterations; beyond, fewer
 # the reach of the prior, to which the start by maximum likelihood is clipped
 LARGEST_CENTRE = 3.5
@@ -212,7 +212,7 @@ class ClassModel:
         gradient = np.empty(end + classes + 4)
 
         def objective(x: Floats) -> tuple[float, Floats]:
-            energy = potential(x, classes, layout, data, 1.0, RIDGE, gradient)
+            energy = potential(x, classes, layout, data, 1.0, START_RIDGE, gradient)
             return energy, gradient.copy()
 
         # one class starts from the frequencies alone; of several, the better of two random starts
@@ -281,10 +281,10 @@ class ClassModel:
             self.layout(PRIORS),
             self.data,
             1.0,
-            round(self.effort * WARM_UP),
+            round(self.effort * CHAIN_WARM_UP),
             round(self.effort * ITERATIONS),
             LEAPFROG_STEPS,
-            DRAWS,
+            CHAIN_DRAWS,
             seed + 1,
         )
         return out

@@ -97,8 +97,8 @@ def _known(points: int, size: int, strength: int) -> tuple[Places, ...] | None:
     if (points, size, strength) == (8, 4, 2):
         return PAIRS_OF_EIGHT
     if (size, strength) == (4, 3) and points.bit_count() == 1:
-        # {a, b, c, a xor b xor c}: the Steiner quadruple system of the planes of an affine space
-        # over two elements
+        # {a, b, c, a xor b xor c}: the Steiner quadruple system of the planes
+        # of an affine space over two elements
         quadruples = set()
         for a, b, c in combinations(range(points), 3):
             quadruples.add(tuple(sorted((a, b, c, a ^ b ^ c))))

@@ -21,7 +21,9 @@ from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.models.signs import Moments
 from sottovoce.questions.marginals.workload import Places, Workload
 
-WIDTHS = np.concatenate([[0.0], np.geomspace(0.02, 0.8, 10)])  # standard deviations of the prior
+PRIOR_WIDTHS = np.concatenate(
+    [[0.0], np.geomspace(0.02, 0.8, 10)]
+)  # standard deviations of the prior
 # pseudo-counts of the widths' weights, by the number of attributes: of no effect, and of each other
 NULL_COUNTS = {2: 0.2, 3: 3.0}  # triples are taken for nothing until they show something
 SLAB_COUNT = 0.2
@@ -55,9 +57,9 @@ def shrink(
         groups: the group of each effect, 0 to groups - 1, (effects,).
         null_count: the pseudo-count of groups without any effect.
     """
-    # effect_e ~ N(delta_e, v_e),  delta_e ~ N(0, s_g^2) for e in group g,  s_g one of WIDTHS,
-    # P(s_g = WIDTHS[k]) = w_k,  w ~ Dirichlet of the pseudo-counts
-    squares = WIDTHS[:, None] ** 2  # (widths, 1)
+    # effect_e ~ N(delta_e, v_e),  delta_e ~ N(0, s_g^2) for e in group g,  s_g one of PRIOR_WIDTHS,
+    # P(s_g = PRIOR_WIDTHS[k]) = w_k,  w ~ Dirichlet of the pseudo-counts
+    squares = PRIOR_WIDTHS[:, None] ** 2  # (widths, 1)
     total_variances = squares + variances  # (widths, effects)
     logs = -0.5 * np.log(total_variances) - 0.5 * effects**2 / total_variances
     count = int(groups.max()) + 1 if len(groups) else 0
@@ -65,10 +67,12 @@ def shrink(
     likelihood = np.exp(group_logs - group_logs.max(0))  # (widths, groups), the largest is 1
 
     # EM: which width each group has, then the weights of the widths
-    weights = np.full(len(WIDTHS), 0.5 / (len(WIDTHS) - 1))
+    weights = np.full(len(PRIOR_WIDTHS), 0.5 / (len(PRIOR_WIDTHS) - 1))
     weights[0] = 0.5
     for _ in range(EM_ROUNDS):
-        share = weights[:, None] * likelihood  # (widths, groups): P(s_g = WIDTHS[k] | effects)
+        share = (
+            weights[:, None] * likelihood
+        )  # (widths, groups): P(s_g = PRIOR_WIDTHS[k] | effects)
         share /= share.sum(0)
         weights = share.sum(1) + SLAB_COUNT
         weights[0] += null_count - SLAB_COUNT

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from sottovoce.questions.marginals.method import Floats
 
-SMALLEST_VARIANCE = 1e-7  # of a mean: no target is met exactly, so eta stays finite
-RIDGE = 1e-9  # added to the Hessian's diagonal, which keeps it invertible
+SMALLEST_MEAN_VARIANCE = 1e-7  # of a mean: no target is met exactly, so eta stays finite
+HESSIAN_RIDGE = 1e-9  # added to the Hessian's diagonal, which keeps it invertible
 MAX_NEWTON_STEPS = 60
 SMALLEST_DECREMENT = 1e-10  # slope . step below which a table is done
 MAX_HALVINGS = 25  # of a step that does not lower the objective enough
 ARMIJO_SLOPE = 1e-4  # of the decrease that the slope promises, the share that a step must bring
-ROUNDING = 1e-12  # of the objective: a step may seem to raise it by so much
+OBJECTIVE_ROUNDING = 1e-12  # of the objective: a step may seem to raise it by so much
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def maximum_entropy(values: Floats, targets: Floats, variances: Floats) -> Float
     #   slope    E[F] - tau + V eta
     #   Hessian  E[F F^T] - E[F] E[F]^T + diag(V)
     tables_count, features_count = targets.shape
-    slack = np.maximum(variances, SMALLEST_VARIANCE)  # (tables, features)
+    slack = np.maximum(variances, SMALLEST_MEAN_VARIANCE)  # (tables, features)
     eta = np.zeros((tables_count, features_count))
     diagonal = np.arange(features_count)
 
@@ -106,7 +106,7 @@ def maximum_entropy(values: Floats, targets: Floats, variances: Floats) -> Float
         slope = mean - targets[active] + slack[active] * eta[active]
         hessian = np.einsum("bx,xf,xg->bfg", current, values, values, optimize=True)
         hessian -= mean[:, :, None] * mean[:, None, :]
-        hessian[:, diagonal, diagonal] += slack[active] + RIDGE
+        hessian[:, diagonal, diagonal] += slack[active] + HESSIAN_RIDGE
         step = np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]  # (active, features)
         decrement = (slope * step).sum(1)  # (active,)
         is_unfinished = decrement > SMALLEST_DECREMENT
@@ -122,7 +122,10 @@ def maximum_entropy(values: Floats, targets: Floats, variances: Floats) -> Float
         for _ in range(MAX_HALVINGS):
             trial = eta[active] - length[:, None] * step
             trial_level, trial_tables = objective(trial, active)
-            accepted = trial_level <= level[active] - ARMIJO_SLOPE * length * decrement + ROUNDING
+            accepted = (
+                trial_level
+                <= level[active] - ARMIJO_SLOPE * length * decrement + OBJECTIVE_ROUNDING
+            )
             if accepted.all():
                 break
             length = np.where(accepted, length, length / 2)
@@ -149,14 +152,14 @@ def cell_variances(values: Floats, tables: Floats, variances: Floats) -> Floats:
         Variances of shape (tables, cells).
     """
     # d p/d eta = p (F - E[F]);  d eta/d tau = Hessian^-1;  Var[p] = sum V (d p/d tau)^2
-    slack = np.maximum(variances, SMALLEST_VARIANCE)
+    slack = np.maximum(variances, SMALLEST_MEAN_VARIANCE)
     diagonal = np.arange(values.shape[1])
     out = np.empty_like(tables)
     for row, (table, table_slack) in enumerate(zip(tables, slack, strict=True)):
         mean = table @ values  # (features,)
         by_eta = table[:, None] * (values - mean)  # (cells, features)
         hessian = values.T @ by_eta  # (features, features)
-        hessian[diagonal, diagonal] += table_slack + RIDGE
+        hessian[diagonal, diagonal] += table_slack + HESSIAN_RIDGE
         by_target = np.linalg.solve(hessian, by_eta.T).T  # (cells, features)
         out[row] = by_target**2 @ table_slack
     return out

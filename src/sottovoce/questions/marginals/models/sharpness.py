@@ -10,11 +10,11 @@ from typing import Any
 
 from sottovoce.oracles.rules import sign_noise, sign_oracle
 from sottovoce.protocol.families import Block
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.models.signs import (
     attribute_tickets,
     blocks_of,
-    elementary,
     signs_per_attribute,
 )
 from sottovoce.questions.marginals.models.structure import (
@@ -107,7 +107,7 @@ class _Information:
         self._shares = [ticket / sum(tickets) for ticket in tickets]  # sum to 1
 
         self.by_order = [0.0, 0.0, 0.0]
-        block_tickets = [block.times * elementary(tickets, block.order) for block in blocks]
+        block_tickets = [block.times * elementary(tickets, block.order)[-1] for block in blocks]
         for block, ticket in zip(blocks, block_tickets, strict=True):
             people = terms.people * ticket / sum(block_tickets)
             noise = sign_noise(sign_oracle(len(block.products), terms.epsilon))

@@ -36,7 +36,7 @@ from sottovoce.questions.marginals.workload import Places, Workload
 MAX_NEWTON_WORK = 2e8  # cells x features^2 up to which a table is solved by Newton steps
 MAX_TRIPLE_WORK = MAX_NEWTON_WORK / 10  # the same for the tables of all triples, which are many
 LARGEST_MEAN = 0.9999  # of a feature's largest value: beyond, no table has such a mean
-SMALLEST_CELL = 1e-9  # of a table of two, before it is scaled to sum to 1
+SMALLEST_PAIR_CELL = 1e-9  # of a table of two, before it is scaled to sum to 1
 UNIFORM_SHARE = 0.001  # mixed into the classes' table, so that fitting can move every cell
 # the parts of an interval that docs/marginals.md found on public data
 POSTERIOR_FACTOR = 1.3  # posterior variances are too small by this factor
@@ -265,7 +265,7 @@ class SignFit(Fit):
         table = single_one[:, None] / len(second) + single_two[None, :] / len(first)
         interaction = first @ self.posterior.pair[first_span, second_span] @ second.T
         table = table - 1 / table.size + interaction
-        table = np.maximum(table, SMALLEST_CELL)
+        table = np.maximum(table, SMALLEST_PAIR_CELL)
         return np.asarray(table / table.sum())
 
     def class_table(self, places: Places) -> Floats:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sottovoce.oracles.rules import sign_noise, sign_oracle
 from sottovoce.protocol.families import Block, Signs
+from sottovoce.protocol.families.choices import elementary
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
@@ -167,7 +168,7 @@ def shared_out(
         _, order = key
         if share > 0 and order <= len(work.names):
             kept[key] = share
-            totals[key] = elementary(tickets, order)
+            totals[key] = elementary(tickets, order)[-1]
     # A block of T tickets that counts c times gets people in proportion to c T. The block with the
     # most tickets for its share counts SHARE_PRECISION times, so that rounding moves no share much.
     scale = max(totals[key] / share for key, share in kept.items())
@@ -176,20 +177,6 @@ def shared_out(
         times = round(SHARE_PRECISION * share * scale / totals[shape, order])
         blocks.append(Block(shape, order, times=max(1, times)))
     return blocks
-
-
-def elementary(weights: Sequence[int], order: int) -> int:
-    """The sum over sets of ``order`` of the products of their weights.
-
-    >>> elementary((1, 2, 3), 2)  # 1*2 + 1*3 + 2*3
-    11
-    """
-    # e_k of the weights so far, for k = 0, ..., order:  e_(k+1) += weight e_k
-    sums = [1] + [0] * order
-    for weight in weights:
-        for size in reversed(range(order)):  # downwards, so that no weight counts twice
-            sums[size + 1] += weight * sums[size]
-    return sums[order]
 
 
 def sign_shares(
