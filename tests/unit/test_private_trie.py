@@ -1,4 +1,6 @@
-"""The trie that grows in rounds: what it finds, what a round hands on to the next, and who is asked."""
+"""The trie that grows in rounds: what it finds, what a round hands on to the next, and who is
+asked.
+"""
 
 from __future__ import annotations
 

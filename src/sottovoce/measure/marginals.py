@@ -27,7 +27,7 @@ from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.marginals.estimate import MOST_CELLS
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.models.bounds import stated_variances
 from sottovoce.questions.method import AUTO

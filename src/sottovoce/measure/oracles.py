@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure.runs import WARM_UP_PEOPLE
 from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle, oracle_with
-from sottovoce.oracles.base import MOST_LISTED
+from sottovoce.oracles.base import MAX_LISTED_VALUES
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.questions.frequencies import MOST_SOLVED
 

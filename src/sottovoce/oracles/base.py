@@ -18,7 +18,7 @@ from sottovoce.oracles.counter import MANY, Counter, tally
 from sottovoce.oracles.estimator import Estimator, Floats, Noise, in_order
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.randomizer import Randomizer
-from sottovoce.oracles.shape import MOST_LISTED
+from sottovoce.oracles.shape import MAX_LISTED_VALUES
 from sottovoce.oracles.weights import Integers
 
 __all__ = [

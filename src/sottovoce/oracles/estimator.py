@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.shape import MOST_LISTED, Shape
+from sottovoce.oracles.shape import MAX_LISTED_VALUES, Shape
 from sottovoce.oracles.weights import Integers
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ class Shape(ABC):
 
     names: ClassVar[tuple[str, ...]]  # the name in plans, then the aliases
     about: ClassVar[str]  # one line for tables
-    largest: ClassVar[int] = MOST_LISTED  # the largest size it takes
+    largest: ClassVar[int] = MAX_LISTED_VALUES  # the largest size it takes
     # what the absolute weights of all reports may add up to, so that no integer overflows
     most_weight: ClassVar[int] = MOST_WEIGHT
 

@@ -18,9 +18,6 @@ from sottovoce.questions.prediction import Prediction, Rank
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
 
-AUTO = "auto"  # the name of no method: the best one for the plan's terms is taken
-SPLITS = ("people", "budget")  # what the parts of a question share out among them
-
 
 class Question(ABC):
     """What is to be learnt.

@@ -34,7 +34,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, are_names, round_terms
-from sottovoce.questions.method import given
+from sottovoce.questions.method import SPLITS, given
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.results.estimate import Estimate, PureLaw, Table
 from sottovoce.schema import Items, Schema

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 AUTO = "auto"  # the name under which a question chooses its method itself
+SPLITS = PEOPLE, BUDGET = ("people", "budget")  # what the parts of a question share out
 
 Options = Mapping[str, Any]  # by name: what a person gave, or what a plan has settled
 NO_OPTIONS: Options = MappingProxyType({})

@@ -11,8 +11,8 @@ from sottovoce.protocol.families.signs import MOST_TICKETS, SHAPES, Block, Signs
 from sottovoce.protocol.families.subsets import Subsets, products_of
 
 __all__ = [
-    "FAMILIES", "MOST_TICKETS", "SHAPES", "Batch", "Block", "Choices", "Cohort", "Family", "Keep", "Listed", "Places",
-    "Signs", "Subsets", "products_of", "rows_by", "share_of",
+    "FAMILIES", "MOST_TICKETS", "SHAPES", "Batch", "Block", "Choices", "Cohort", "Family", "Keep",
+    "Listed", "Places", "Signs", "Subsets", "products_of", "rows_by", "share_of",
 ]  # fmt: skip
 
 # Every family there is, by its name in plans. A new one is a class in a file of this folder, a line

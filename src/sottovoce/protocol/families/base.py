@@ -19,11 +19,11 @@ from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
-# Of the reports of a question all that is needed may be sums. Or it needs the rows: what each person
-# said to all of her asks together.
+# Of the reports of a question all that is needed may be sums. Or it needs the rows: what each
+# person said to all of her asks together.
 Keep = Literal["sums", "rows"]
 
-MOST_COHORTS = 1 << 32  # a report names its cohort in 32 bits
+MAX_PLAN_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
 
 @dataclass(frozen=True)

@@ -414,7 +414,7 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
         return found
     rows, totals = peel(tables, found, top)
     nats = evidence(totals, tables.total, tables.buckets)
-    is_strong = nats > limit + STRONG
+    is_strong = nats > limit + STRONG_NATS
     if not is_strong.any():
         return found
     sure = found[rows[is_strong]]

@@ -17,7 +17,7 @@ from sottovoce.ground.arguments import named_salt
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.oracles import CohortOracle, oracle_with
-from sottovoce.oracles.cohorts import DECODERS, MOST_CANDIDATES
+from sottovoce.oracles.cohorts import DECODERS, MAX_DECODED_CANDIDATES
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
@@ -122,9 +122,9 @@ def _codes(target: SearchTarget, candidates: Sequence[Any]) -> dict[int, int]:
         codes = {attribute.spell(value): attribute.code(value) for value in candidates}
     except (ValueError, TypeError, KeyError):
         raise InvalidInput(f"candidates: {attribute.rule}") from None
-    if not 2 <= len(codes) <= MOST_CANDIDATES:
+    if not 2 <= len(codes) <= MAX_DECODED_CANDIDATES:
         raise InvalidInput(
-            f"candidates ({len(codes)}) must be 2 to {MOST_CANDIDATES} different values"
+            f"candidates ({len(codes)}) must be 2 to {MAX_DECODED_CANDIDATES} different values"
         )
     return codes
 

@@ -1,5 +1,5 @@
-"""Parts beside the whole: people tell parts of a value, and the whole of it tests what the parts are
-joined to.
+"""Parts beside the whole: people tell parts of a value, and the whole of it tests what the parts
+are joined to.
 
 Two older methods share this: pairs of segments (``spm``) and channels by a public hash (``hash``).
 """
@@ -23,12 +23,11 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.heavyhitters.method import Ranked, SearchTarget, sampled_variances
 from sottovoce.questions.heavyhitters.sensitivity import expected_false
-from sottovoce.questions.method import Options
+from sottovoce.questions.method import BUDGET, SPLITS, Options
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SPLITS = BUDGET, PEOPLE = ("budget", "people")
 OTHERS = 9  # people who tell parts, for each one who tells the whole value only
 
 

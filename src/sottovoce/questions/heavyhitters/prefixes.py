@@ -46,7 +46,7 @@ from sottovoce.schema import Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-QUERIES = 1 << 20  # that the thesis allows itself
+MAX_QUERIES = 1 << 20  # that the thesis allows itself
 MAX_BLOCK_CELLS = 1 << 24  # of the tables that are made at once, or one table a core
 MOST_FRESH = 26  # bits that a round may add: a table of 2^26 integers
 MOST_KEPT = 1 << 16
@@ -359,7 +359,7 @@ class PrefixExtending(_Prefixes):
         if seconds is not None:
             budget = _seconds(seconds)
         else:
-            most = whole("queries", QUERIES if queries is None else queries, 2, 1 << 40)
+            most = whole("queries", MAX_QUERIES if queries is None else queries, 2, 1 << 40)
         bits, top = target.bits, target.top
         rest = bits - _first(bits, top)
         for groups in range(1, rest + 1):

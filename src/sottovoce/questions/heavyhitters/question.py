@@ -166,7 +166,7 @@ class HeavyHitters(Question):
         if self.above is None:
             return SearchTarget(self.attribute, attribute, self.top or 1, None)
         above = Fraction(self.above)
-        most = min(int(1 / above), MOST_TOP)  # so many values can be as frequent
+        most = min(int(1 / above), MAX_TOP_VALUES)  # so many values can be as frequent
         return SearchTarget(self.attribute, attribute, most, float(above))
 
     def settled(self, schema: Schema, terms: Terms) -> Self:

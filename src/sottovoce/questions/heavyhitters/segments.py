@@ -1,5 +1,5 @@
-"""Pairs of segments: each person tells two segments of her value, and frequent pairs of patterns are
-joined to candidates.
+"""Pairs of segments: each person tells two segments of her value, and frequent pairs of patterns
+are joined to candidates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_SEGMENT = 16  # bits: every pattern of a segment is tested
 MOST_SEGMENTS = 32
 MOST_PATTERNS = 256  # of a segment that are paired: pairs grow with the square
 MOST_JOINED = 16_384  # partial candidates that a join goes on with
-MOST_CANDIDATES = 4_096  # that are tested
+MAX_TESTED_CANDIDATES = 4_096  # that are tested
 
 Integers = NDArray[np.int64]
 Pair = tuple[int, int]  # two segments, by their numbers
@@ -294,7 +294,7 @@ def _candidates(
         # pairs are added until more than k candidates are identified
         #     wang2021thesis, section 4.4.1
         is_enough = len(numbers) > top and weight < last
-        if is_enough or len(numbers) == MOST_CANDIDATES:
+        if is_enough or len(numbers) == MAX_TESTED_CANDIDATES:
             break
         number = 0
         for window, own, row in zip(design.windows, patterns, pick, strict=True):
@@ -306,6 +306,6 @@ def _candidates(
     if top > MOST_PATTERNS:
         notes.append(f"only the {MOST_PATTERNS} most frequent patterns of a segment were paired")
     is_short = dropped > -np.inf and len(numbers) <= top
-    if dropped > last or len(numbers) == MOST_CANDIDATES or is_short:
+    if dropped > last or len(numbers) == MAX_TESTED_CANDIDATES or is_short:
         notes.append("there were more candidates than are looked at; some were left out")
     return numbers, notes

@@ -165,7 +165,7 @@ class Trie:
     @classmethod
     def of(cls, target: SearchTarget, options: Options) -> Self:
         """The trie that options describe; by default nothing is known yet."""
-        factor = _factor(options.get("factor", FACTOR))
+        factor = _factor(options.get("factor", THRESHOLD_FACTOR))
         known = options.get("known", [])
         if not isinstance(known, list | tuple):
             raise InvalidInput("known must be what the round before found")
@@ -181,7 +181,9 @@ class Trie:
 
     @property
     def growing(self) -> dict[int, list[Place]]:
-        """The prefixes that are asked on, by their length: the accepted ones, if more can follow."""
+        """The prefixes that are asked on, by their length: the accepted ones,
+        if more can follow.
+        """
         growing: dict[int, list[Place]] = {0: [(0, 0)]}
         for node in self.known:
             if node.accepted and not complete(self.target, node.place):
@@ -411,7 +413,7 @@ def _batches(trie: Trie, terms: Terms, given: Any) -> int:
     """
     if given is None:
         # at least 800 / epsilon^2 people a batch   wang2021thesis, section 4.4.2
-        full = int(terms.people * terms.epsilon**2 / BATCH)
+        full = int(terms.people * terms.epsilon**2 / BATCH_PEOPLE)
         fitting = min(BATCHES, full)
         characters = -(-trie.target.bits // trie.step)  # rounded up
         given = max(fitting, characters)

@@ -267,9 +267,9 @@ def _listed(target: SearchTarget, candidates: Sequence[Any]) -> list[int]:
         listed = list(dict.fromkeys(candidates))
     except TypeError:
         raise InvalidInput("candidates must be a list of single values") from None
-    if not 1 <= len(listed) <= MOST_CANDIDATES:
+    if not 1 <= len(listed) <= MAX_WINDOW_CANDIDATES:
         raise InvalidInput(
-            f"candidates ({len(listed)}) must be 1 to {MOST_CANDIDATES} different values"
+            f"candidates ({len(listed)}) must be 1 to {MAX_WINDOW_CANDIDATES} different values"
         )
     try:
         return [target.attribute.spell(value) for value in listed]

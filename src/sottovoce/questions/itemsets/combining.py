@@ -82,7 +82,7 @@ class Rated:
     @property
     def is_strong(self) -> NDArray[np.bool_]:
         """Whether each stands far above the noise."""
-        strong: NDArray[np.bool_] = self.values > STRONG * np.sqrt(self.variances)
+        strong: NDArray[np.bool_] = self.values > STRONG_ERRORS * np.sqrt(self.variances)
         return strong
 
     def at(self, rows: NDArray[np.bool_]) -> Rated:

@@ -28,7 +28,7 @@ def guessed_sets(frequencies: Mapping[int, float], top: int, wanted: int) -> Can
     scaled = []
     for item, frequency in frequencies.items():
         if frequency > 0:
-            scaled.append((FACTOR * frequency / largest, item))
+            scaled.append((GUESS_FACTOR * frequency / largest, item))
     scaled.sort(reverse=True)
     values = [value for value, _ in scaled]
     items = [item for _, item in scaled]

@@ -26,7 +26,7 @@ class ItemsHeard:
 
     def to_json(self) -> list[Any]:
         numbers = (self.frequency, self.variance, self.chance)
-        texts = [f"{number:.{DIGITS}g}" for number in numbers]
+        texts = [f"{number:.{SIZE_DIGITS}g}" for number in numbers]
         return [list(self.candidate), *texts]
 
     @classmethod
@@ -61,7 +61,7 @@ class Known:
         if self.sizes is not None:
             sizes = self.sizes.to_json()
         if self.factor is not None:
-            factor = f"{self.factor:.{DIGITS}g}"
+            factor = f"{self.factor:.{SIZE_DIGITS}g}"
         return {
             "candidates": candidates,
             "sizes": sizes,
@@ -80,7 +80,7 @@ class Known:
         if data["sizes"] is not None:
             sizes = Sizes.from_json(data["sizes"])
         if data["length"] is not None:
-            length = whole("plan: known length", data["length"], 1, MOST_LENGTH)
+            length = whole("plan: known length", data["length"], 1, MAX_PADDED_LENGTH)
         if data["factor"] is not None:
             factor = finite("factor", data["factor"])
         heard = tuple(ItemsHeard.from_json(item) for item in data["heard"])

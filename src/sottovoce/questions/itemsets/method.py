@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import PureOracle
+from sottovoce.oracles import ADAPTIVE, PureOracle
 from sottovoce.protocol.encodings import Ask, Drawn, Held, Padded
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.itemsets.padding import ADAPTIVE, PLAIN, WHOLE
+from sottovoce.questions.itemsets.padding import PLAIN, WHOLE_SETS
 from sottovoce.questions.itemsets.prediction import HELD, least_frequency, rare_error
 from sottovoce.questions.itemsets.readings import Reading, frequencies_found
 from sottovoce.questions.itemsets.target import BEST, COUNT, ItemTarget, RoundStep
@@ -27,7 +27,7 @@ from sottovoce.schema import Label, Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-MOST_CANDIDATES = 1 << 16
+MAX_ITEM_CANDIDATES = 1 << 16
 
 
 class ItemMethod(Method[ItemTarget]):
@@ -119,7 +119,7 @@ def shortfall(target: ItemTarget, best: Reading) -> list[str]:
 
 def checked_oracle(option: str, options: Mapping[str, Any]) -> str:
     """The name of an oracle through which candidates are told."""
-    known = (ADAPTIVE, BEST, "grr", WHOLE, *PLAIN)
+    known = (ADAPTIVE, BEST, "grr", WHOLE_SETS, *PLAIN)
     name = options[option]
     if name not in known:
         raise InvalidInput(f"{option} ({name}) must be one of {', '.join(known)}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import oracle
+from sottovoce.oracles import ADAPTIVE, oracle
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Held
 from sottovoce.protocol.encodings.sets import Candidates
@@ -25,12 +25,12 @@ from sottovoce.questions.itemsets.guesses import guessed_sets
 from sottovoce.questions.itemsets.known import Known
 from sottovoce.questions.itemsets.lengths import counting_length, finding_length
 from sottovoce.questions.itemsets.method import (
-    MOST_CANDIDATES,
+    MAX_ITEM_CANDIDATES,
     ItemMethod,
     checked_oracle,
     shortfall,
 )
-from sottovoce.questions.itemsets.padding import ADAPTIVE, PLAIN, best_oracle, padded_ask
+from sottovoce.questions.itemsets.padding import PLAIN, best_oracle, padded_ask
 from sottovoce.questions.itemsets.readings import Reading
 from sottovoce.questions.itemsets.sizes import Sizes
 from sottovoce.questions.itemsets.target import (
@@ -44,12 +44,11 @@ from sottovoce.questions.itemsets.target import (
     ItemTarget,
     RoundStep,
 )
-from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.questions.method import BUDGET, NO_OPTIONS, PEOPLE, SPLITS, Options, RoundResult
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
-SPLITS = PEOPLE, BUDGET = ("people", "budget")
 MOST_SIZES = 32  # that are told apart to choose a length by predicted error
 LEAST_SIZES = 64  # that are told apart when whole sets are counted
 
@@ -124,7 +123,7 @@ class TwoPhases(ItemMethod):
                 "split (budget) has two phases for items: first_length and second_length must be "
                 "given"
             )
-        settled["candidates"] = whole("candidates", settled["candidates"], 1, MOST_CANDIDATES)
+        settled["candidates"] = whole("candidates", settled["candidates"], 1, MAX_ITEM_CANDIDATES)
         settled["shares"] = _shares(settled["shares"], _names(target, settled), target.sets)
         return settled
 
@@ -253,7 +252,7 @@ def _length(option: str, settled: Options, words: Sequence[str]) -> int | str:
     length = settled[option]
     if length in words:
         return str(length)
-    return whole(option, length, 1, MOST_CANDIDATES)
+    return whole(option, length, 1, MAX_ITEM_CANDIDATES)
 
 
 def _names(target: ItemTarget, options: Options) -> tuple[str, ...]:

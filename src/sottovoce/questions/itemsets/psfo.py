@@ -6,15 +6,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.ground.arguments import fraction, share, whole
+from sottovoce.oracles import ADAPTIVE
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.itemsets.method import (
-    MOST_CANDIDATES,
+    MAX_ITEM_CANDIDATES,
     ItemMethod,
     checked_oracle,
     shortfall,
 )
-from sottovoce.questions.itemsets.padding import ADAPTIVE, padded_ask
+from sottovoce.questions.itemsets.padding import padded_ask
 from sottovoce.questions.itemsets.readings import read_frequencies
 from sottovoce.questions.itemsets.target import COUNT, ItemTarget, RoundStep
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
@@ -42,7 +43,7 @@ class PaddedSampling(ItemMethod):
         delta = options.get("delta")
         usual = ADAPTIVE if delta is None else "olh-seeded"
         return {
-            "length": whole("length", options.get("length", 1), 1, MOST_CANDIDATES),
+            "length": whole("length", options.get("length", 1), 1, MAX_ITEM_CANDIDATES),
             "oracle": checked_oracle("oracle", {"oracle": usual, **options}),
             "delta": None if delta is None else str(share("delta", delta)),
         }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.results.findings import Findings
 
-MOST_TOP = 1 << 15
+MAX_TOP_ITEMS = 1 << 15
 PARTS = ("attribute", "top", "method", "options", "round", "known")
 
 
@@ -78,7 +78,7 @@ class Popular(Question):
             combine=combine,
             split=split,
         )
-        self._set(attribute, whole("top", top, 1, MOST_TOP), method, options, 0, Known())
+        self._set(attribute, whole("top", top, 1, MAX_TOP_ITEMS), method, options, 0, Known())
 
     def _set(self, *values: Any) -> None:
         for name, value in zip(PARTS, values, strict=True):
@@ -192,7 +192,7 @@ class Popular(Question):
         plain = cls(data["attribute"], data["top"], data["method"])
         return plain._with(
             options=dict(data["options"]),
-            round=whole("plan: round", data["round"], 0, MOST_TOP),
+            round=whole("plan: round", data["round"], 0, MAX_TOP_ITEMS),
             known=Known.from_json(data["known"]),
         )
 

@@ -13,9 +13,9 @@ from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import AUTO, Question, are_names, predicted, round_terms
+from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
-from sottovoce.questions.marginals.estimate import MOST_CELLS, MarginalEstimate
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, MarginalEstimate
 from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.planner import (
     BASELINES,
@@ -160,7 +160,7 @@ class Marginals(Question):
     def settled(self, schema: Schema, terms: Terms) -> Marginals:
         work = self.work(schema)
         largest = max(work.sample_cells)
-        if largest > MOST_CELLS:
+        if largest > MAX_TABLE_CELLS:
             raise InvalidInput(
                 f"up_to ({self.up_to}): a table of {largest:,} cells is more than "
                 f"{MAX_TABLE_CELLS:,}"

@@ -37,4 +37,4 @@ METHOD_ALIASES = {"ft": "inp-ht"}
 
 def method(name: str) -> MarginalMethod:
     """A method by its name."""
-    return method_named(METHODS, ALIASES.get(name, name))
+    return method_named(METHODS, METHOD_ALIASES.get(name, name))

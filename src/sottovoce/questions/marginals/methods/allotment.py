@@ -19,6 +19,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.methods.coefficients import counts, orders
+from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
 
 # characters times their parts up to which signs of more attributes are used for fewer
@@ -111,6 +112,45 @@ class Allotment:
     def _kind(self, places: Places) -> Kind:
         return tuple(sum(self.work.sizes[place] == size for place in places) for size in self.sizes)
 
+    @cached_property
+    def _depth(self) -> int:
+        """How many attributes a sign may have beyond those it is used for."""
+        return depth_of(self.work)
+
+    @cached_property
+    def _leaking(self) -> list[tuple[int, float, list[NDArray[np.bool_]]]]:
+        """The sizes that leak.
+
+        Returns:
+            For each its column of kinds, its leak (H - K)/K, and for each of its attributes whether
+            that is outside S, (kinds,).
+        """
+        kinds, _ = self._uses
+        leak_of = dict(zip(self.work.sizes, leaks(self.work), strict=True))
+        leaking = []
+        for column, size in enumerate(self.sizes):
+            if leak_of[size] > 0:
+                numbers = range(self.work.sizes.count(size))
+                is_outside = [
+                    number >= kinds[:, column] for number in numbers
+                ]  # the first are in S
+                leaking.append((column, leak_of[size], is_outside))
+        return leaking
+
+    @cached_property
+    def _asked(self) -> list[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+        """For 0, 1, ... attributes beyond S whether signs have so many, and their place in times.
+
+        Both have shape (kinds,).
+        """
+        kinds, _ = self._uses
+        members = kinds.sum(1)  # |S|, (kinds,)
+        asked = []
+        for j in range(self._depth + 1):
+            order = np.minimum(members + j, self.work.order)
+            asked.append((members + j <= self.work.order, order - 1))
+        return asked
+
     def _leaked(self, weights: Floats) -> Floats:
         """Elementary symmetric polynomials of weight (H - K)/K over the attributes outside S.
 
@@ -118,16 +158,14 @@ class Allotment:
             Of orders 0, 1, ... for each kind of S, (orders, kinds).
         """
         kinds, _ = self._uses
-        deepest = min(depth_of(self.work), self.work.order - 1)
-        leak = dict(zip(self.work.sizes, leaks(self.work), strict=True))
+        deepest = min(self._depth, self.work.order - 1)
         sums = np.zeros((self.work.order, len(kinds)))
         sums[0] = 1.0
-        for column, (size, weight) in enumerate(zip(self.sizes, weights, strict=True)):
-            if leak[size] > 0:
-                for number in range(self.work.sizes.count(size)):
-                    is_outside = number >= kinds[:, column]  # the first ones are in S, (kinds,)
-                    for j in reversed(range(deepest)):
-                        sums[j + 1] += is_outside * (weight * leak[size]) * sums[j]
+        for column, leak, outside in self._leaking:
+            gain = weights[column] * leak
+            for is_outside in outside:
+                for j in reversed(range(deepest)):
+                    sums[j + 1] += is_outside * gain * sums[j]
         return sums
 
     def error(self, times: Floats, weights: Floats) -> float:
@@ -135,20 +173,25 @@ class Allotment:
         kinds, uses = self._uses
         sums = self._leaked(weights)
         # L_S / prod over S of H = prod over S of weight  sum over j of times_(|S| + j) e_j
-        members = kinds.sum(1)  # |S|, (kinds,)
         level = np.zeros(len(kinds))
-        for j in range(depth_of(self.work) + 1):
-            order = np.minimum(members + j, self.work.order)
-            is_asked = members + j <= self.work.order
-            level += np.where(is_asked, times[order - 1] * sums[j], 0.0)
+        for j, (is_asked, place) in enumerate(self._asked):
+            level += np.where(is_asked, times[place] * sums[j], 0.0)
         level *= np.prod(np.asarray(weights) ** kinds, axis=1)
         return float((uses / level).sum() * self.tickets(times, weights))
 
     def tickets(self, times: Floats, weights: Floats) -> float:
         """Those of all characters together."""
-        by_attribute = [weights[self.sizes.index(size)] for size in self.work.sizes]
-        return float(np.dot(times, sign_tickets(self.work, by_attribute)))
+        by_attribute = [weights[place] * signs for place, signs in self._signs]
+        return float(np.dot(times, elementary(by_attribute, self.work.order)[1:]))
 
+    @cached_property
+    def _signs(self) -> list[tuple[int, int]]:
+        """For each attribute the place of its size, and how many signs it has, H - 1."""
+        places = [self.sizes.index(size) for size in self.work.sizes]
+        signs = [order - 1 for order in orders(self.work.sizes)]
+        return list(zip(places, signs, strict=True))
+
+    @cached_property
     def best(self) -> tuple[Floats, Floats]:
         """(times, weights) of least error."""
         minimize = imported("scipy.optimize").minimize
@@ -171,11 +214,12 @@ class Allotment:
         def loss(values: Floats) -> float:
             return float(np.log(self.error(*split(values))))
 
-        found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": DESCENT_STEPS})
+        with one_thread():
+            found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": DESCENT_STEPS})
         return split(found.x)
 
 
 @lru_cache(maxsize=64)
-def best_allotment(work: Workload) -> tuple[Floats, Floats]:
-    """(times, weights) of least error: the same at every epsilon and for any number of people."""
-    return Allotment(work).best()
+def allotment_of(work: Workload) -> Allotment:
+    """The allotment of a workload: the same at every epsilon and for any number of people."""
+    return Allotment(work)

@@ -321,7 +321,7 @@ class Calm(MarginalMethod):
         alike = self._alike(work, terms)
         tables = self.tables(work, work.order)
         widths = [
-            width for width in range(2, points + 1) if domain.largest_view(width) <= MOST_CELLS
+            width for width in range(2, points + 1) if domain.largest_view(width) <= MAX_VIEW_CELLS
         ]
         if widths[-1] == points:
             widths.pop()
@@ -388,7 +388,7 @@ class CalmPlus(Calm):
         designs = [views]
         while not is_sure(work, views, terms.people):
             size += 1
-            if size > domain.points or domain.largest_view(size) > MOST_CELLS:
+            if size > domain.points or domain.largest_view(size) > MAX_VIEW_CELLS:
                 return surest(work, designs, terms.people) or chosen
             views = covering(work, size)
             designs.append(views)

@@ -25,7 +25,7 @@ from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
+from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.signs import (
     hadamard,
@@ -36,6 +36,7 @@ from sottovoce.questions.marginals.models.signs import (
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:

@@ -22,9 +22,7 @@ Hadamard transform included; for powers of two the two are equal.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import combinations, product
@@ -39,6 +37,12 @@ from sottovoce.protocol.families import MOST_TICKETS, Block, Signs
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Floats, MarginalMethod
+from sottovoce.questions.marginals.methods.allotment import (
+    allotment_of,
+    depth_of,
+    leaks,
+    sign_tickets,
+)
 from sottovoce.questions.marginals.methods.coefficients import (
     Coefficients,
     LinearFit,
@@ -56,7 +60,6 @@ from sottovoce.questions.marginals.models.signs import (
     sign_shares,
 )
 from sottovoce.questions.marginals.models.structure import spread, squared_mass
-from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.schema import Schema
@@ -236,150 +239,12 @@ class EfronSteinFit(LinearFit):
         centred = self._axes[place][:, 1:]  # c_r, (K, H - 1)
         if state == "both":
             return centred**2
-        leaked: Floats = self._rows[place].mean(1)
-        return centred * leaked / size
-
-
-@dataclass(frozen=True)
-class Allotment:
-    """How many people each character gets, and the error that follows; attributes of one size are
-    treated alike.
-
-    A character of S, |S| = r attributes, has times_r prod over S of weight tickets, and in
-    proportion w_S people. Over the tables A of the workload and S within A the squared error is
-
-        E = sum of a_S(A)/L_S,    a_S(A) = prod over S of (K - 1) prod over A - S of 1/K,
-
-    at the cost of sum over S of w_S prod over S of (H - 1) people. Without leaks (H = K), L_S = w_S
-    prod over S of H, and for equal weights E is least for
-
-        times_r proportional to sqrt(A_r/N_r),    A_r = sum over A and |S| = r of a_S(A)/prod over S
-        of H,
-
-    with N_r characters of order r: the square root of how often the workload uses one. From there a
-    descent settles the leaks and the weights of attributes of other sizes.
-    """
-
-    work: Workload
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        return sorted(set(self.work.sizes))
-
-    @cached_property
-    def _uses(self) -> tuple[Any, Floats]:
-        """(how many attributes of each size a set S has, the mean over tables of a_S / prod H over
-        such S).
-        """
-        tables = Counter(self._kind(places) for places in self.work.sample)
-        ways: Counter[tuple[int, ...]] = Counter()
-        inside = [
-            (size - 1) / order for size, order in zip(self.sizes, orders(self.sizes), strict=True)
-        ]
-        for table, often in tables.items():
-            for kind in product(*(range(most + 1) for most in table)):
-                if any(kind):
-                    value = float(often)
-                    for own, most, gain, size in zip(kind, table, inside, self.sizes, strict=True):
-                        value *= comb(most, own) * gain**own / float(size) ** (most - own)
-                    ways[kind] += value / len(self.work.sample)  # type: ignore[assignment]
-        return np.array(list(ways)), np.array(list(ways.values()))
-
-    def _kind(self, places: Places) -> tuple[int, ...]:
-        return tuple(sum(self.work.sizes[place] == size for place in places) for size in self.sizes)
-
-    def error(self, times: Floats, weights: Floats) -> float:
-        """E times the people per ticket: the squared error if one person answered in all, with
-        1/kappa^2 = 1.
-        """
-        kinds, uses = self._uses
-        order = self.work.order
-        sums = np.zeros((order, len(kinds)))
-        sums[0] = 1.0
-        for column, leak, outside in self._leaking:
-            gain = weights[column] * leak
-            for is_outside in outside:
-                for more in reversed(range(min(self._depth, order - 1))):
-                    sums[more + 1] += is_outside * gain * sums[more]
-        level = np.zeros(len(kinds))
-        for more, (is_reached, place) in enumerate(self._reached):
-            level += np.where(is_reached, times[place] * sums[more], 0.0)
-        level *= np.prod(np.asarray(weights) ** kinds, axis=1)
-        return float((uses / level).sum() * self.tickets(times, weights))
-
-    @cached_property
-    def _depth(self) -> int:
-        return depth_of(self.work)
-
-    @cached_property
-    def _leaking(self) -> list[tuple[int, float, list[NDArray[np.bool_]]]]:
-        """For each size that leaks: its column of kinds, its leak, and for each attribute of that
-        size whether it is outside S, by kind of S.
-        """
-        kinds, _ = self._uses
-        leak_of = dict(zip(self.work.sizes, leaks(self.work), strict=True))
-        out = []
-        for column, size in enumerate(self.sizes):
-            if leak_of[size] > 0:
-                numbers = range(self.work.sizes.count(size))
-                out.append((column, leak_of[size], [n >= kinds[:, column] for n in numbers]))
-        return out
-
-    @cached_property
-    def _reached(self) -> list[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
-        """For 0, 1, ... attributes beyond S: whether signs have so many, and their place in times."""
-        kinds, _ = self._uses
-        order = self.work.order
-        wide = [kinds.sum(1) + more for more in range(self._depth + 1)]
-        return [(own <= order, np.minimum(own, order) - 1) for own in wide]
-
-    @cached_property
-    def _signs(self) -> list[tuple[int, int]]:
-        """For each attribute the place of its size, and how many signs it has."""
-        places = [self.sizes.index(size) for size in self.work.sizes]
-        return [(place, h - 1) for place, h in zip(places, orders(self.work.sizes), strict=True)]
-
-    def tickets(self, times: Floats, weights: Floats) -> float:
-        own = [weights[place] * signs for place, signs in self._signs]
-        return float(np.dot(times, elementary(own, self.work.order)[1:]))
-
-    @cached_property
-    def best(self) -> tuple[Floats, Floats]:
-        """(times, weights by size) of least error."""
-        minimize = imported("scipy.optimize").minimize
-
-        kinds, uses = self._uses
-        own = kinds.sum(1)
-        order = self.work.order
-        start = [
-            sqrt(max(uses[own == size].sum(), 1e-12) / count)
-            for size, count in zip(range(1, order + 1), counts(self.work), strict=True)
-        ]
-        logs = np.log(np.array([*start, *(1.0 for _ in self.sizes)]))
-
-        def split(values: Floats) -> tuple[Floats, Floats]:
-            free = np.clip(values - np.max(values[:order]), -12, 12)
-            return np.exp(free[:order]), np.exp(free[order:] - free[order])
-
-        def loss(values: Floats) -> float:
-            return float(np.log(self.error(*split(values))))
-
-        with one_thread():
-            found = minimize(loss, logs, method="L-BFGS-B", options={"maxiter": 60})
-        return split(found.x)
-
-
-@lru_cache(maxsize=64)
-def _allotment(work: Workload) -> Allotment:
-    """The allotment of a workload, which is the same at every epsilon and for any number of
-    people.
-    """
-    return Allotment(work)
+        means: Floats = self._rows[place].mean(1)  # m_r, (H - 1,)
+        return centred * means / self._work.sizes[place]
 
 
 class EfronStein(MarginalMethod):
-    """One sign each, as often as the workload uses it; categories are decoded by orthogonal
-    components.
+    """One sign each, as often as the workload uses it; categories by orthogonal components.
 
     People are shared out over orders and attributes by :class:`Allotment`.
     """
@@ -393,15 +258,13 @@ class EfronStein(MarginalMethod):
 
     def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         self.check_options(options)
-        allotment = _allotment(work)
-        times, weights = allotment.best
-        for fineness in (FINENESS, 10, 5, 2, 1):
-            steps = (
-                np.maximum(1, np.round(weights / weights.max() * fineness))
-                if len(weights) > 1
-                else np.ones(1)
-            )
-            # of a weight, by which an order r's tickets shrink r times
+        allotment = allotment_of(work)
+        times, weights = allotment.best  # (orders,), (sizes,)
+        for fineness in FINENESSES:  # until the tickets are few enough to be numbered
+            steps = np.ones(1)  # whole weights, (sizes,)
+            if len(weights) > 1:
+                steps = np.maximum(1, np.round(weights / weights.max() * fineness))
+            # a step stands for so much of a weight, by which an order r's tickets shrink r times
             scale = weights[0] / steps[0]
             exact = np.array([times[r - 1] * scale**r for r in range(1, len(times) + 1)])
             whole = np.maximum(1, np.round(exact / exact.min() * SHARES))  # whole times, (orders,)
@@ -423,15 +286,15 @@ class EfronStein(MarginalMethod):
         return EfronSteinFit(work, Coefficients(aggregate), options)
 
     def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:
-        blocks = [Block("parity", order + 1, times) for order, times in enumerate(options["times"])]
+        blocks = _blocks(options["times"])
         return sign_shares(work.sizes, options["weights"], blocks, parts)
 
     def coefficients(self, work: Workload, part: Places) -> int:
         return sign_count(work.sizes, part)
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
-        allotment = _allotment(work)
-        times = np.array(options["times"], float)
+        allotment = allotment_of(work)
+        times = np.array(options["times"], float)  # (orders,)
         by_size = dict(zip(work.sizes, options["weights"], strict=True))
         weights = np.array([by_size[size] for size in allotment.sizes], float)  # (sizes,)
         total = allotment.tickets(times, weights)
@@ -460,6 +323,11 @@ class EfronStein(MarginalMethod):
         return (
             f"{sum(counts(work)):,} signs; of the people {shares} tell one of 1, 2, ... attributes"
         )
+
+
+def _blocks(times: Sequence[int]) -> list[Block]:
+    """Parities of 1, 2, ... attributes, each block as often as its order counts."""
+    return [Block("parity", order, often) for order, often in enumerate(times, 1)]
 
 
 def people_shares(work: Workload, options: Options) -> list[float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -21,10 +19,11 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
+from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.models.structure import squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import NO_OPTIONS, Options
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -126,9 +125,7 @@ class FullFit(Fit):
         return out
 
     def _sum_variances(self, count: int, sums: Floats) -> Floats:
-        """Variances of the errors of sums of ``count`` cells each; what a sketch's state tells of
-        them counts too.
-        """
+        """Variances of the errors of sums of ``count`` cells each; a sketch's state counts too."""
         if isinstance(self._oracle, SummedOracle) and self._oracle.uses_state:
             return self._oracle.sum_variances(self._aggregate.state(0), self._people, count, sums)
         return self._oracle.sum_noise(self._people, count).variance(np.clip(sums, 0, 1))
@@ -164,9 +161,8 @@ class Full(MarginalMethod):
         return made
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
-        return Listed(
-            [Cohort((Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options)),))]
-        )
+        ask = Ask(Cells.of(schema, *work.names), self.oracle(work, epsilon, options))
+        return Listed([Cohort((ask,))])
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         return FullFit(work, self.oracle(work, aggregate.plan.epsilon, options), aggregate)
@@ -178,7 +174,7 @@ class Full(MarginalMethod):
         chosen = self.oracle(work, terms.epsilon, options)
         errors: dict[int, float] = {}
         for cells in set(work.sample_cells):
-            # the sum over a table's cells of floor + slope f
+            # the sum over a table's cells of  floor + slope f,  and sum f = 1
             noise = chosen.sum_noise(terms.people, chosen.size // cells)
             errors[cells] = cells * noise.floor + noise.slope
         return float(np.mean([errors[cells] for cells in work.sample_cells]))
@@ -216,6 +212,7 @@ class InputLocalHashing(Full):
     name: ClassVar[str] = "inp-olh"
     about: ClassVar[str] = "the whole table by local hashing"
     source: ClassVar[str] = "cormode2018marginal, appendix B.2"
+    options: ClassVar[tuple[str, ...]] = ("hashes", "width", "salt")
     oracle_name: ClassVar[str] = "olh"
     most: ClassVar[int] = MAX_LISTED_CELLS
 
@@ -247,12 +244,13 @@ class InputSketch(Full):
 
     def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         self.check_options(options)
-        holding = 1 << (_all_cells(work) - 1).bit_length()
-        width = power_of_two(
-            "width", options.get("width", min(max(holding, WIDTHS[0]), WIDTHS[1])), 2, SKETCH // 2
-        )
-        hashes = power_of_two("hashes", options.get("hashes", SKETCH // width), 2, SKETCH // width)
-        salt = whole("salt", options.get("salt", _salt(work)), 0, LARGEST_SALT)
+        holding = 1 << (_all_cells(work) - 1).bit_length()  # buckets for every cell
+        usual = min(max(holding, SKETCH_WIDTHS[0]), SKETCH_WIDTHS[1])
+        width = power_of_two("width", options.get("width", usual), 2, SKETCH // 2)
+        rows = SKETCH // width
+        hashes = power_of_two("hashes", options.get("hashes", rows), 2, rows)
+        named = named_salt(work.names, work.sizes)
+        salt = whole("salt", options.get("salt", named), 0, LARGEST_SALT)
         return {"hashes": hashes, "width": width, "salt": str(salt)}
 
     def oracle(self, work: Workload, epsilon: Decimal, options: Options) -> HadamardCountMeanSketch:
@@ -276,12 +274,6 @@ def _all_cells(work: Workload) -> int:
 
 def _grouped(count: int) -> str:
     return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}"
-
-
-def _salt(work: Workload) -> int:
-    """A salt that the same attributes always get again."""
-    text = json.dumps([work.names, work.sizes], ensure_ascii=False)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 FULL: tuple[MarginalMethod, ...] = (

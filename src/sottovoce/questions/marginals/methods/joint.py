@@ -366,7 +366,7 @@ class JointFit(ViewFit):
 def _sizes(domain: Domain) -> list[int]:
     """How many attributes a view may have, of those that are tried."""
     sizes = range(min(2, domain.order), min(domain.points, LARGEST_VIEW_SIZE) + 1)
-    return [size for size in sizes if domain.largest_view(size) <= MOST_CELLS]
+    return [size for size in sizes if domain.largest_view(size) <= MAX_VIEW_CELLS]
 
 
 class Joint(Calm):

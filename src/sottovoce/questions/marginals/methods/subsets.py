@@ -22,19 +22,14 @@ from sottovoce.protocol.families import Family, Listed, Subsets
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
-from sottovoce.questions.marginals.method import (
-    BOOTSTRAP,
-    CLOSED_FORM,
-    Fit,
-    Floats,
-    MarginalMethod,
-    Offer,
-)
+from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, MarginalMethod, Offer
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
+from sottovoce.questions.marginals.methods.view_predictions import BOUND_ROUNDING
 from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -43,8 +38,7 @@ if TYPE_CHECKING:
 MOST_VIEWS = 1 << 16
 MAX_STATE_NUMBERS = 1 << 26  # that the states of all cohorts hold
 RESAMPLED = (8, 32)  # fits of a parametric bootstrap: at least, at most
-MOST_STEPS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
-ROUNDING = 1e-9  # by which a bound may be off, relatively
+MAX_FIT_CELLS = 1 << 28  # cells that one maximum-entropy fit touches, or all of a bootstrap
 LEAST_ROUNDS = 16  # of a bootstrap's fit, if the steps allow
 
 
@@ -390,7 +384,7 @@ class PerTable(MarginalMethod):
     def _is_noisier(self, work: Workload, terms: Terms, most: float) -> bool:
         """Whether the noise of reports errs by more than this, if each table is told by itself."""
         respondents = terms.people / work.count
-        limit = most * (1 + ROUNDING) * respondents * len(work.sample)
+        limit = most * (1 + BOUND_ROUNDING) * respondents * len(work.sample)
         total = 0.0
         tables_of = Counter(work.sample_cells)
         for cells in sorted(tables_of, reverse=True):

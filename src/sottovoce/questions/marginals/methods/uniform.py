@@ -13,10 +13,11 @@ from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, MarginalMethod
+from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.models.structure import spread
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:

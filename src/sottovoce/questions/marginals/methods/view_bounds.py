@@ -15,8 +15,8 @@ import numpy as np
 from sottovoce.oracles import Oracle
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.methods.view_predictions import (
+    BOUND_ROUNDING,
     MOST_SHAPES,
-    ROUNDING,
     Tables,
     noise_within,
     projected,
@@ -71,7 +71,7 @@ class AlikeViews:
             return False
         noise = self._least_noise(tables, widths)
         kept = self._least_kept(tables, widths, respondents, noise)
-        return noise * kept * (1 - ROUNDING) > noise_within(most)
+        return noise * kept * (1 - BOUND_ROUNDING) > noise_within(most)
 
     def _least_noise(self, tables: Tables, widths: Sequence[int]) -> float:
         """The noise of a table before repair, at least.

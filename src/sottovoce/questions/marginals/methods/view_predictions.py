@@ -19,7 +19,7 @@ from math import comb, inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.postprocessing.consistency import norm_subs
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.models.designs import all_sets, ranks
 from sottovoce.questions.marginals.models.structure import EVENNESS, PAIR_TIE, TRIPLE_TIE
@@ -37,7 +37,7 @@ MOST_AT_ONCE = 1 << 14  # cells that are projected in one go, which the processo
 SATURATION = 0.3
 SEED = 20_240_229
 WORD = 64  # bits
-ROUNDING = 1e-9  # by which a bound may be off, relatively
+BOUND_ROUNDING = 1e-9  # by which a bound may be off, relatively
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sequence[Places], sizes: Sequence[int], longest: int) -> Tables:
-        """Some of a workload's tables, few enough to add up all sets of ``longest`` points or fewer.
+        """Some of a workload's tables, few enough to add up all sets of ``longest`` points or
+        fewer.
 
         Args:
             sample: The workload's tables, as increasing points.
@@ -199,11 +200,13 @@ def _repaired(parts: Unrepaired, kept: float) -> Expected:
 
 
 def noise_within(most: float) -> float:
-    """The noise, less what repair takes away, that leaves an error of ``most`` when it saturates."""
+    """The noise, less what repair takes away, that leaves an error of ``most`` when it
+    saturates.
+    """
     # x s/(x + s) = m  for  x = m s/(s - m)
     if most >= SATURATION:
         return inf
-    return most * SATURATION / (SATURATION - most) * (1 + ROUNDING)
+    return most * SATURATION / (SATURATION - most) * (1 + BOUND_ROUNDING)
 
 
 @lru_cache(maxsize=256)
@@ -311,7 +314,7 @@ def projected(shape: Shape, noise: float) -> float:
         true = truth[start : start + rows]
         errors = scale * normal[start : start + rows]
         errors -= errors.mean(1, keepdims=True)  # the total is known
-        total += float(((norm_subs(true + errors) - true) ** 2).sum())
+        total += float(((norm_sub(true + errors) - true) ** 2).sum())
     return total / TRIALS
 
 

@@ -121,8 +121,8 @@ def _best_blocks(points: int, size: int, strength: int, most: int) -> list[Place
     """The best of all blocks each time: the gain of every block is kept up to date."""
     targets = comb(points, strength)  # sets to cover, numbered in lexicographic order
     blocks = all_sets(points, size)  # (blocks, size)
-    # numbers of the sets that each block holds, (sets in a block, blocks); in few bytes, which makes
-    # them quick to sort
+    # numbers of the sets that each block holds, (sets in a block, blocks); in few bytes, which
+    # makes them quick to sort
     kind = np.uint16 if targets <= 1 << 16 else np.int64
     covered = ranks(blocks, points, strength).T.astype(kind)
     sets_per_block = len(covered)

@@ -194,7 +194,7 @@ def sign_shares(
         For each set the share, 0 to 1, of people whose report tells its product of signs by itself.
     """
     tickets = attribute_tickets(sizes, weights)
-    total = sum(block.times * elementary(tickets, block.order) for block in blocks)
+    total = sum(block.times * elementary(tickets, block.order)[-1] for block in blocks)
     by_tickets: dict[tuple[int, ...], float] = {}  # attributes of as many tickets are alike
     shares = []
     for attributes in sets:
@@ -206,7 +206,7 @@ def sign_shares(
             for block in blocks:
                 if _tells(block, len(attributes)):
                     remaining = block.order - len(attributes)
-                    reached += block.times * prod(own) * elementary(others, remaining)
+                    reached += block.times * prod(own) * elementary(others, remaining)[-1]
             by_tickets[own] = reached / total
         shares.append(by_tickets[own])
     return shares
