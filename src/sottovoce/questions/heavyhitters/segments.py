@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -65,7 +66,7 @@ class SegmentDesign(PartsDesign):
             segment = whole("segment", given, least, most)
         return cls(target, split_of(options), segment)
 
-    @property
+    @cached_property
     def windows(self) -> list[Window]:
         """The segments."""
         name, bits = self.target.name, self.target.bits
@@ -75,7 +76,7 @@ class SegmentDesign(PartsDesign):
             windows.append(Window(name, bits, start, fresh))
         return windows
 
-    @property
+    @cached_property
     def pairs(self) -> list[Pair]:
         """The two segments of each cohort."""
         return list(combinations(range(len(self.windows)), 2))
