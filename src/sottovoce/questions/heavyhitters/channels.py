@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from math import isqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -55,7 +56,7 @@ class ChannelDesign(PartsDesign):
         channels = isqrt(self.target.top**3 - 1) + 1
         return min((channels - 1).bit_length(), MOST_CELLS - self.block)
 
-    @property
+    @cached_property
     def windows(self) -> list[Window]:
         """The blocks, each beside the channel; the last one may be shorter."""
         name, bits = self.target.name, self.target.bits

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -64,7 +64,7 @@ class SegmentDesign(PartsDesign):
             segment = whole("segment", given, least, most)
         return cls(target, split_of(options), segment)
 
-    @property
+    @cached_property
     def windows(self) -> list[Window]:
         """The segments."""
         name, bits = self.target.name, self.target.bits
@@ -74,7 +74,7 @@ class SegmentDesign(PartsDesign):
             windows.append(Window(name, bits, start, fresh))
         return windows
 
-    @property
+    @cached_property
     def pairs(self) -> list[Pair]:
         """The two segments of each cohort."""
         return list(combinations(range(len(self.windows)), 2))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from math import ceil, log, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -103,7 +104,7 @@ class WindowDesign:
             )
         return cls(target, width, checked)
 
-    @property
+    @cached_property
     def windows(self) -> list[Window]:
         """The windows: all but the first begin with a tag, a hash of the bits before them."""
         name, bits = self.target.name, self.target.bits
