@@ -229,8 +229,8 @@ def _null(
     if not isinstance(source, Aggregate):
         raise InvalidInput(
             f"null: estimates by {estimate.method} are biased, and the null law takes a "
-            "simulation: give the aggregate "
-            "in place of its estimate, or choose asymptotic, which is then approximate"
+            "simulation: give the aggregate in place of its estimate, or choose asymptotic, which "
+            "is then approximate"
         )
     return "simulation"
 
