@@ -50,8 +50,8 @@ class Point:
         doubt = f" ± {self.spread:.2f}" if self.spread < inf else ""
         return (
             f"{self.source}, n = {_power(self.n)}, k = {self.k}, eps {self.epsilon:g}: "
-            f"{self.ratio:.2f}{doubt} "
-            f"({self.ours:.2e} by {self.chosen} against {self.base:.2e}, {self.runs} runs)"
+            f"{self.ratio:.2f}{doubt} ({self.ours:.2e} by {self.chosen} against {self.base:.2e}, "
+            f"{self.runs} runs)"
         )
 
 
@@ -250,9 +250,8 @@ def _coverage(lines: Sequence[Line], ours: str) -> list[str]:
     figures = [each["coverage"] for each in means]
     out = [
         f"95% intervals of `{ours}` hold {np.mean(figures):.1%} of cells on average, between "
-        f"{min(figures):.1%} and "
-        f"{max(figures):.1%} over {len(figures)} points; {len(outside)} points lie outside 92% to "
-        "98%.",
+        f"{min(figures):.1%} and {max(figures):.1%} over {len(figures)} points; {len(outside)} "
+        "points lie outside 92% to 98%.",
     ]
     for each in sorted(outside, key=lambda point: -abs(point["coverage"] - 0.95))[:5]:
         where = (

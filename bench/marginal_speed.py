@@ -67,9 +67,9 @@ def marginals(_: Any, __: Mapping[str, Any], shape: Shape = Shape()) -> Iterator
     """Every target of marginals."""
     group, d = "marginals", shape.attributes
     code = (
-        f"import sottovoce as sv; s = sv.Schema(**{{f'a{{i}}': sv.Boolean() for i in "
-        f"range({d})}}); "
-        f"sv.plan(s, sv.Marginals(up_to={shape.k}), epsilon=1.0, people={shape.people})"
+        "import sottovoce as sv; s = sv.Schema(**{f'a{i}': sv.Boolean() for i in "
+        f"range({d})}}); sv.plan(s, sv.Marginals(up_to={shape.k}), epsilon=1.0, "
+        f"people={shape.people})"
     )
     planning = fresh([sys.executable, "-c", code], shape.repeats)
     yield Row(

@@ -304,9 +304,9 @@ def vectors() -> dict[str, Any]:
     }.values()  # one per schema
     return {
         "wire": 1,
-        "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, "
-        "little endian, low bits kept. "
-        "`sent` and `envelope` are what it posts, with the id given there, as JSON and in binary.",
+        "about": "A device reads `entropy` front to back: k bits are ceil(k/8) bytes, little "
+        "endian, low bits kept. `sent` and `envelope` are what it posts, with the id given there, "
+        "as JSON and in binary.",
         "key": KEY.hex(),
         "hashes": hashes(),
         "plans": [_entry(case, others[case is made[0]], case.name in thorough) for case in made],

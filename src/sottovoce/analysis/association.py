@@ -34,6 +34,8 @@ from sottovoce.results.joint import JointEstimate
 NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")
 NULL_DRAWS = 2000  # of a normal law
+SAME = 1e-12  # a statistic that is lower by less, relatively, counts as reached
+STRENGTH_DRAWS = 200  # for what noise alone would seem to give
 NULL_SEED = 1  # of these draws: they only integrate, and give the same figures every time
 
 
@@ -98,8 +100,8 @@ class Association:
             return f"{self.attributes[0]}, {self.attributes[1]}: {NEVER_ASKED} together"
         notes = ", ".join(filter(None, [self.method, f"{self.people:,} people", self.mark]))
         return (
-            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}, statistic "
-            f"{self.statistic:.2f}, "
+            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}, "
+            f"statistic {self.statistic:.2f}, "
             f"p {self.p_value:.2g}, adjusted {self.adjusted:.2g} ({notes})"
         )
 
@@ -148,28 +150,29 @@ def associate(
         assert isinstance(source, Aggregate)
         if seed is None:
             raise InvalidInput("seed is needed for the null law by simulation")
-        tests = _simulated(
-            source,
-            estimate,
-            asked,
-            laws,
-            whole("replicates", replicates, 19, 100_000),
-            seed,
-            progress or _silent,
-        )
+        count = whole("replicates", replicates, 19, 100_000)
+        tests = _simulated(source, estimate, asked, laws, count, seed, progress or _silent)
     else:
         judge = _asymptotic if chosen == "asymptotic" else _naive
         tests = [judge(law, estimate.people, number) for number, law in enumerate(laws)]
-    corrected = adjusted([p for _, p in tests])
+    corrected = adjusted([p_value for _, p_value in tests])
     found = {}
-    for number, (pair, law, (statistic, p), fair) in enumerate(
-        zip(asked, laws, tests, corrected, strict=True)
-    ):
+    for number, pair in enumerate(asked):
+        law = laws[number]
+        statistic, p_value = tests[number]
         names = _named(estimate, pair)
         heard = estimate.heard_share(*names)
-        strength = _strength(law, number) if heard >= MOSTLY_HEARD else nan
-        figures = (statistic, _degrees(law), p, fair, chosen, strength, estimate.people)
-        found[pair] = Association(names, *figures, heard=heard)
+        found[pair] = Association(
+            names,
+            statistic,
+            _degrees(law),
+            p_value,
+            corrected[number],
+            chosen,
+            _strength(law, number) if heard >= MOSTLY_HEARD else nan,
+            estimate.people,
+            heard=heard,
+        )
     return [found[pair] if pair in found else _unasked(estimate, pair) for pair in listed]
 
 
@@ -226,8 +229,8 @@ def _null(
     if not isinstance(source, Aggregate):
         raise InvalidInput(
             f"null: estimates by {estimate.method} are biased, and the null law takes a "
-            "simulation: give the aggregate "
-            "in place of its estimate, or choose asymptotic, which is then approximate"
+            "simulation: give the aggregate in place of its estimate, or choose asymptotic, which "
+            "is then approximate"
         )
     return "simulation"
 
@@ -250,12 +253,13 @@ def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
     independence so that all cells weigh alike. The table itself counts as one of the draws, so that
     the test holds its level for any number of them.
     """
-    squares = standardized(law, np.concatenate([law.table[None], independent]))
-    means = squares.mean(axis=0)
+    tables = np.concatenate([law.table[None], independent])  # (1 + draws, rows, columns)
+    squares = standardized(law, tables)
+    means = squares.mean(axis=0)  # (rows, columns)
     parts = np.divide(squares, means, out=np.zeros_like(squares), where=means > 0)
-    statistics = parts.sum(axis=(1, 2)) * (_degrees(law) / law.table.size)
+    statistics = parts.sum(axis=(1, 2)) * (_degrees(law) / law.table.size)  # (1 + draws,)
     own, others = float(statistics[0]), statistics[1:]
-    reached = int((others >= own * (1 - 1e-12)).sum())
+    reached = int((others >= own * (1 - SAME)).sum())
     share = (1 + reached) / (1 + len(others))
     return own, share if reached else min(share, _tail(own, others))
 
@@ -264,12 +268,11 @@ def _tail(statistic: float, draws: Floats) -> float:
     """The chance of so much under the gamma law of the draws' mean and variance (Satterthwaite)."""
     gamma = imported("scipy.stats").gamma
 
+    # shape k and scale t with  k t = mean  and  k t^2 = variance
     mean, variance = float(draws.mean()), float(draws.var())
-    return (
-        float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
-        if variance > 0
-        else 1.0
-    )
+    if variance <= 0:
+        return 1.0
+    return float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
 
 
 def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
@@ -282,13 +285,12 @@ def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
 
 def _strength(law: PairLaw, number: int) -> float:
     """Cramer's V, the contingency of noise alone taken off."""
-    count = max(20, min(200, MAX_DRAWN_CELLS // law.table.size))
-    noise = contingency(
-        law.independent + law.errors(count, np.random.default_rng([NULL_SEED, 1, number]))
-    )
-    return sqrt(
-        max(0.0, float(contingency(law.table)) - float(noise.mean())) / (min(law.table.shape) - 1)
-    )
+    draws = np.random.default_rng([NULL_SEED, 1, number])
+    count = max(20, min(STRENGTH_DRAWS, MAX_DRAWN_CELLS // law.table.size))
+    noise = contingency(law.independent + law.errors(count, draws))  # (count,)
+    excess = max(0.0, float(contingency(law.table)) - float(noise.mean()))
+    # V^2 = phi^2 / (min(rows, columns) - 1)
+    return sqrt(excess / (min(law.table.shape) - 1))
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -297,6 +299,7 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     >>> adjusted([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]
     """
+    # of the sorted p-values:  min over j >= i of  p_(j) m/j,  at most 1
     order = np.argsort(p_values, kind="stable")
     count = len(p_values)
     ratios = np.array(p_values)[order] * count / np.arange(1, count + 1)
@@ -332,18 +335,16 @@ def _simulated(
     done = 0
     for group, (without, members) in enumerate(groups.items()):
         sets = [_increasing(asked[number]) for number in members]
-        tables: list[list[Floats]] = []
+        collections: list[list[Floats]] = []  # the members' tables of each replicate
         for replicate in range(replicates):
-            tables.append(
-                _collected(heard, estimate, tree, without, sets, [seed, group, replicate])
-            )
+            seeds = [seed, group, replicate]
+            collections.append(_collected(heard, estimate, tree, without, sets, seeds))
             done += 1
             progress(done)
         for place, number in enumerate(members):
             shape = laws[number].table.shape
-            tests[number] = judged(
-                laws[number], np.array([each[place].reshape(shape) for each in tables])
-            )
+            drawn = np.array([tables[place].reshape(shape) for tables in collections])
+            tests[number] = judged(laws[number], drawn)
     return [tests[number] for number in range(len(asked))]
 
 
@@ -358,7 +359,9 @@ def _collected(
     """The tables that one more collection gives, among people drawn from the tree."""
     draws = np.random.Generator(np.random.PCG64(list(seeds)))
     series = heard.plan.series
+    # so many that as many as before are of this round
     people = estimate.people * sum(series.shares) // series.shares[series.number]
     crowd = people_of(heard.plan.schema, tree.codes(people, draws, without))
-    again = Aggregate(heard.plan).add(simulate(heard.plan, crowd, int(draws.integers(1 << 62))))
+    reports = simulate(heard.plan, crowd, int(draws.integers(1 << 62)))
+    again = Aggregate(heard.plan).add(reports)
     return estimate_of(again).fit.tables(sets)

@@ -30,27 +30,45 @@ def draw_cells(distribution: Floats, people: int, draws: np.random.Generator) ->
 
 
 def draw_given(conditionals: Floats, given: Integers, draws: np.random.Generator) -> Integers:
-    """A value for everybody, each from the row of ``conditionals`` that is given."""
+    """A value for everybody, each from the row that is given.
+
+    Args:
+        conditionals: The frequencies of values in each row, (rows, values).
+        given: Everybody's row, (people,).
+        draws: The generator.
+
+    Returns:
+        Values, (people,).
+    """
+    values = conditionals.shape[1]
     # rows laid end to end: row i covers the interval from i to i + 1
-    ladder = (np.cumsum(conditionals, axis=1) / conditionals.sum(axis=1, keepdims=True)).clip(0, 1)
+    totals = conditionals.sum(axis=1, keepdims=True)
+    ladder = (np.cumsum(conditionals, axis=1) / totals).clip(0, 1)
     ladder += np.arange(len(conditionals))[:, None]
     places = _places(ladder.ravel(), given + draws.random(len(given)))
-    return np.asarray(
-        np.clip(places - given * conditionals.shape[1], 0, conditionals.shape[1] - 1), np.int64
-    )
+    return np.asarray(np.clip(places - given * values, 0, values - 1), np.int64)
 
 
 def _places(rising: Floats, points: Floats) -> Integers:
-    return np.minimum(np.searchsorted(rising, points, side="right"), rising.size - 1).astype(
-        np.int64
-    )
+    """For each point the first of the rising numbers above it; the last one if there is none."""
+    found = np.searchsorted(rising, points, side="right")
+    return np.minimum(found, rising.size - 1).astype(np.int64)
 
 
 def conditionals_of(table: Floats, otherwise: Floats) -> Floats:
-    """The last attribute given the others, a row per cell of theirs; ``otherwise`` if empty."""
+    """The last attribute given the others, a row per cell of theirs; ``otherwise`` if empty.
+
+    Args:
+        table: Frequencies, the last axis that of the attribute, (..., values).
+        otherwise: The distribution of a row without people, (values,).
+
+    Returns:
+        Distributions, (cells of the others, values).
+    """
     rows = np.maximum(table.reshape(-1, table.shape[-1]), 0.0)
     totals = rows.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), otherwise)
+    is_known = totals > 0
+    return np.where(is_known, rows / np.where(is_known, totals, 1.0), otherwise)
 
 
 def frame(schema: Schema, codes: Mapping[str, Integers]) -> Any:

@@ -66,26 +66,20 @@ def draw_records(
     draws = generator(people, seed)
     names = checked_names(estimate.work.names, attributes)
     cells = estimate.work.cells(estimate.work.places(names))
-    if (
-        cells > MOST_DIRECT and estimate.work.order < 2
-    ):  # no pair was asked: each attribute by itself
+    if cells > MOST_DIRECT and estimate.work.order < 2:
+        # no pair was asked: each attribute by itself
         singles = estimate.values_of([[name] for name in names])
-        return {
-            name: draw_cells(norm_sub(own), people, draws)
-            for name, own in zip(names, singles, strict=True)
-        }
+        codes = {}
+        for name, table in zip(names, singles, strict=True):
+            codes[name] = draw_cells(norm_sub(table), people, draws)
+        return codes
     if cells > MOST_DIRECT:
         return _along(dependency_tree(estimate), estimate, names, people, draws)
     (table,) = estimate.values_of([names])
-    drawn = draw_cells(norm_sub(table), people, draws)
+    drawn = draw_cells(norm_sub(table), people, draws)  # cells, (people,)
     shape = [estimate.schema[name].size for name in names]
-    return dict(
-        zip(
-            names,
-            (column.astype(np.int64) for column in np.unravel_index(drawn, shape)),
-            strict=True,
-        )
-    )
+    columns = np.unravel_index(drawn, shape)
+    return {name: column.astype(np.int64) for name, column in zip(names, columns, strict=True)}
 
 
 def _along(
@@ -103,9 +97,8 @@ def _along(
             drawn[name] = draw_cells(tree.singles[name], people, draws)
             continue
         (table,) = estimate.values_of([[*parents, name]])
-        rows = conditionals_of(
-            norm_sub(table).reshape(-1, estimate.schema[name].size), tree.singles[name]
-        )
+        joint = norm_sub(table).reshape(-1, estimate.schema[name].size)  # (parents' cells, values)
+        rows = conditionals_of(joint, tree.singles[name])
         shape = [estimate.schema[parent].size for parent in parents]
         given = np.ravel_multi_index([drawn[parent] for parent in parents], shape)
         drawn[name] = draw_given(rows, given.astype(np.int64), draws)
@@ -145,8 +138,8 @@ class Classification:
 
     def __str__(self) -> str:
         return (
-            f"{self.label} from {', '.join(self.features)}: wrong for {self.private:.1%} of "
-            f"{self.tested:,} people "
+            f"{self.label} from {', '.join(self.features)}: "
+            f"wrong for {self.private:.1%} of {self.tested:,} people "
             f"(trained without noise {self.no_noise:.1%}, majority {self.majority:.1%})"
         )
 
@@ -169,25 +162,27 @@ def classify(
     """
     estimate = estimate_of(source)
     (label,) = checked_names(estimate.work.names, [label])
-    chosen = (
-        [name for name in estimate.work.names if name != label] if features is None else features
-    )
-    chosen = checked_names(estimate.work.names, chosen)
+    others = [name for name in estimate.work.names if name != label]
+    chosen = checked_names(estimate.work.names, others if features is None else features)
     if label in chosen:
         raise InvalidInput(f"features: {label!r} is the label")
     names = [*chosen, label]
     sizes = [estimate.schema[name].size for name in names]
     made = draw_records(estimate, estimate.people if people is None else people, seed, names)
-    learnt, held = (_columns(estimate, table, names) for table in (trained, tested))
-    truth = held[label]
+    learnt = _columns(estimate, trained, names)
+    held = _columns(estimate, tested, names)
+    truth = held[label]  # (people,)
+    by_synthetic = _predicted(made, held, names, sizes)
+    by_true = _predicted(learnt, held, names, sizes)
+    most_frequent = np.bincount(learnt[label]).argmax()
     return Classification(
         label,
         chosen,
-        float((_predicted(made, held, names, sizes) != truth).mean()),
-        float((_predicted(learnt, held, names, sizes) != truth).mean()),
-        float((np.bincount(learnt[label]).argmax() != truth).mean()),
-        len(learnt[label]),
-        len(truth),
+        private=float((by_synthetic != truth).mean()),
+        no_noise=float((by_true != truth).mean()),
+        majority=float((most_frequent != truth).mean()),
+        trained=len(learnt[label]),
+        tested=len(truth),
     )
 
 
@@ -204,28 +199,36 @@ def _predicted(
     names: Sequence[str],
     sizes: Sequence[int],
 ) -> Integers:
-    """The labels that a classifier trained on some records gives to others."""
+    """The labels that a classifier trained on some records gives to others.
+
+    Args:
+        learnt: Columns to train on.
+        held: Columns of the people whose label is asked.
+        names: The features, and the label last.
+        sizes: How many values each has.
+
+    Returns:
+        Labels, (people held,).
+    """
     LinearSVC = imported("sklearn.svm").LinearSVC
 
     # equal records are one with their number as its weight: the same machine, sooner
-    rows, counts = np.unique(
-        np.stack([learnt[name] for name in names], axis=1), axis=0, return_counts=True
-    )
-    if len(np.unique(rows[:, -1])) == 1:
-        return np.full(len(held[names[-1]]), rows[0, -1])
+    records = np.stack([learnt[name] for name in names], axis=1)  # (people, names)
+    rows, counts = np.unique(records, axis=0, return_counts=True)
+    labels = rows[:, -1]
+    if len(np.unique(labels)) == 1:
+        return np.full(len(held[names[-1]]), labels[0])
     machine = LinearSVC(dual=False)
-    machine.fit(
-        _one_hot(rows[:, :-1], sizes),
-        rows[:, -1],
-        sample_weight=counts * (len(rows) / counts.sum()),
-    )
-    asked, place = np.unique(
-        np.stack([held[name] for name in names[:-1]], axis=1), axis=0, return_inverse=True
-    )
-    return np.asarray(machine.predict(_one_hot(asked, sizes)))[place.ravel()].astype(np.int64)
+    weights = counts * (len(rows) / counts.sum())
+    machine.fit(_one_hot(rows[:, :-1], sizes), labels, sample_weight=weights)
+    # each different row of features is asked once
+    features = np.stack([held[name] for name in names[:-1]], axis=1)  # (people held, features)
+    asked, place = np.unique(features, axis=0, return_inverse=True)
+    predicted = np.asarray(machine.predict(_one_hot(asked, sizes)))
+    return predicted[place.ravel()].astype(np.int64)
 
 
 def _one_hot(rows: Integers, sizes: Sequence[int]) -> Floats:
-    return np.concatenate(
-        [np.eye(sizes[place])[rows[:, place]] for place in range(rows.shape[1])], axis=1
-    )
+    """A column for every value of every feature, (rows, values of all)."""
+    columns = [np.eye(sizes[place])[rows[:, place]] for place in range(rows.shape[1])]
+    return np.concatenate(columns, axis=1)

@@ -36,6 +36,7 @@ from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, labels_of
 from sottovoce.questions.marginals.method import BOOTSTRAP
 from sottovoce.questions.marginals.models.bounds import Ends, allowed_variances, interval_ends
 from sottovoce.results.estimate import Floats, Table
+from sottovoce.results.joint import JointEstimate, turned
 from sottovoce.schema import Schema
 
 TABLE_DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
@@ -99,16 +100,16 @@ def informations(laws: Sequence[PairLaw]) -> list[Tie]:
     """The mutual information of each pair."""
     ties = []
     for number, law in enumerate(laws):
-        count = _affordable(law.table.size)
+        draws = np.random.default_rng([NOISE_SEED, 0, number])
+        errors = law.errors(_affordable(law.table.size), draws)  # (draws, rows, columns)
         plain = float(mutual_information(law.table))
-        noise = mutual_information(
-            law.independent + law.errors(count, np.random.default_rng([NOISE_SEED, 0, number]))
-        )
+        noise = mutual_information(law.independent + errors)  # (draws,)
         ties.append(Tie(plain - float(noise.mean()), plain, plain > float(noise.max())))
     return ties
 
 
 def _affordable(cells: int) -> int:
+    """How often a table of so many cells is drawn."""
     return max(20, min(TABLE_DRAWS, MAX_DRAWN_CELLS // cells))
 
 
@@ -166,13 +167,15 @@ class Tree:
 
     @cached_property
     def _conditionals(self) -> dict[Pair, Floats]:
+        """Of each edge the child given its parent, (parent's values, child's values)."""
         return self._conditionals_of({pair: law.table for pair, law in self.laws.items()})
 
     def _conditionals_of(self, tables: Mapping[Pair, Floats]) -> dict[Pair, Floats]:
-        return {
-            pair: conditionals_of(repaired_tables(table), self.singles[pair[1]])
-            for pair, table in tables.items()
-        }
+        conditionals = {}
+        for (parent, child), table in tables.items():
+            rows = conditionals_of(repaired_tables(table), self.singles[child])
+            conditionals[parent, child] = rows
+        return conditionals
 
     def joint(self, *attributes: str) -> Table:
         """The table of some attributes under the tree's model: each given its parent.
@@ -189,9 +192,8 @@ class Tree:
         variances = self._variances(names, values)
         unasked = tuple(pair for pair in self.never_asked if set(pair) <= set(names))
         if unasked:
-            variances = np.maximum(
-                variances, allowed_variances(shape, values, self._margin_ends(names))
-            )
+            allowed = allowed_variances(shape, values, self._margin_ends(names))
+            variances = np.maximum(variances, allowed)
         return Table(
             names,
             labels_of(self.schema, names),
@@ -219,46 +221,69 @@ class Tree:
         return ends
 
     def _variances(self, names: Sequence[str], values: Floats) -> Floats:
-        """Of the joint, by drawing every edge's table anew."""
+        """Of the joint, by drawing every edge's table anew.
+
+        Args:
+            names: Its attributes.
+            values: The joint, flat.
+        """
         draws = np.random.default_rng([NOISE_SEED, 2])
         count = _affordable(values.size)
+        # for each edge (draws, parent's values, child's values)
         errors = {pair: law.errors(count, draws) for pair, law in self.laws.items()}
         squares = np.zeros_like(values)
         for number in range(count):
             tables = {pair: law.table + errors[pair][number] for pair, law in self.laws.items()}
-            root = next(
-                (table.sum(1) for pair, table in tables.items() if pair[0] == self.root), None
-            )
-            single = self.singles[self.root] if root is None else norm_sub(root)
-            squares += (
-                self._multiplied(names, self._conditionals_of(tables), single) - values
-            ) ** 2
+            root = self._root_of(tables)
+            drawn = self._multiplied(names, self._conditionals_of(tables), root)
+            squares += (drawn - values) ** 2
         return squares / count
+
+    def _root_of(self, tables: Mapping[Pair, Floats]) -> Floats:
+        """The root's distribution: a margin of its first edge's table, or what is known alone."""
+        for (parent, _), table in tables.items():
+            if parent == self.root:
+                return norm_sub(table.sum(1))
+        return self.singles[self.root]
 
     def _multiplied(
         self, names: Sequence[str], conditionals: Mapping[Pair, Floats], root: Floats
     ) -> Floats:
-        """The product of the conditionals, summed over the attributes not asked for."""
-        # what lies below an attribute, given it: its own value in front, then those asked for
+        """The product of the conditionals, summed over the attributes not asked for.
+
+        Args:
+            names: The attributes asked for.
+            conditionals: The child given its parent, of each edge (parent's values, child's).
+            root: The root's distribution, (values,).
+
+        Returns:
+            The table of ``names`` in this order, flat.
+        """
+        # what lies below an attribute, given it: (own values, *those of the attributes asked for),
+        # and which those are
         below = {name: (np.ones(self.schema[name].size), list[str]()) for name in self.attributes}
-        for edge in reversed(self.edges):
+        for edge in reversed(self.edges):  # children before their parents
             factor, axes = below[edge.child]
-            rows = conditionals[(edge.parent, edge.child)]
+            rows = conditionals[edge.parent, edge.child]
             if edge.child in names:
+                # Pr[child | parent] Pr[what is below | child], the child's axis kept
                 told = rows.reshape(rows.shape + (1,) * len(axes)) * factor
                 axes = [edge.child, *axes]
             else:
+                # the same, summed over the child's values
                 told = np.tensordot(rows, factor, axes=1)
+            # times what other children told: their axes first, then these
             sofar, known = below[edge.parent]
             sofar = sofar.reshape(sofar.shape + (1,) * len(axes))
             told = told.reshape(told.shape[:1] + (1,) * len(known) + told.shape[1:])
             below[edge.parent] = (sofar * told, [*known, *axes])
         factor, axes = below[self.root]
         if self.root in names:
-            table, axes = factor * root.reshape(root.shape + (1,) * len(axes)), [self.root, *axes]
+            table = factor * root.reshape(root.shape + (1,) * len(axes))
+            axes = [self.root, *axes]
         else:
             table = np.tensordot(root, factor, axes=1)
-        return np.ascontiguousarray(table.transpose([axes.index(name) for name in names])).ravel()
+        return turned(table, axes, names)
 
     def sample(self, people: int, seed: int) -> Any:
         """Records drawn from the tree's model, as a data frame of the schema's labels."""
@@ -389,23 +414,38 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
         checked_names(names, [root])
     places = list(combinations(range(len(names)), 2))
     laws = dict(zip(combinations(names, 2), pair_laws(estimate, places), strict=True))
-    known = dict(zip(laws, informations(list(laws.values())), strict=True))
-    ties = {pair: replace(tie, heard=estimate.heard_share(*pair)) for pair, tie in known.items()}
-    ties = {pair: tie if estimate.is_asked(*pair) else UNASKED for pair, tie in ties.items()}
+    ties = _ties(estimate, laws)
     kept = _spanning(names, ties)
     if root is None:
-        told = {
-            name: sum(ties[pair].information for pair in kept if name in pair) for name in names
-        }
-        root = max(names, key=lambda name: round(told[name], 12))
+        root = _most_telling(names, kept, ties)
+    towards = {}  # the law of each edge, parents in rows
+    edges = []
+    for pair in _directed(root, kept, ties):
+        is_turned = pair not in laws
+        given = pair[::-1] if is_turned else pair
+        towards[pair] = laws[given].turned() if is_turned else laws[given]
+        edges.append(_edge(pair, towards[pair], ties[given]))
     singles = estimate.fit.tables([(place,) for place in range(len(names))])
-    directed = _directed(root, kept, ties)
-    towards = {pair: laws[pair] if pair in laws else _turned(laws[pair[::-1]]) for pair in directed}
-    edges = [
-        _edge(pair, towards[pair], ties[pair if pair in ties else pair[::-1]]) for pair in directed
-    ]
     alone = {name: norm_sub(values) for name, values in zip(names, singles, strict=True)}
     return Tree(root, tuple(edges), estimate.people, estimate.schema, ties, alone, towards)
+
+
+def _ties(estimate: JointEstimate, laws: Mapping[Pair, PairLaw]) -> dict[Pair, Tie]:
+    """What is known of each pair."""
+    ties = {}
+    for pair, tie in zip(laws, informations(list(laws.values())), strict=True):
+        is_asked = estimate.is_asked(*pair)
+        ties[pair] = replace(tie, heard=estimate.heard_share(*pair)) if is_asked else UNASKED
+    return ties
+
+
+def _most_telling(names: Sequence[str], kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> str:
+    """The attribute whose edges tell most together; of equals the first in order."""
+    told = dict.fromkeys(names, 0.0)
+    for pair in kept:
+        for name in pair:
+            told[name] += ties[pair].information
+    return max(names, key=lambda name: round(told[name], 12))
 
 
 def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
@@ -420,10 +460,11 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
             name = group[name]
         return name
 
+    def rank(pair: Pair) -> tuple[bool, float]:
+        return not ties[pair].is_asked, -round(ties[pair].information, 12)
+
     kept = []
-    for pair in sorted(
-        ties, key=lambda pair: (not ties[pair].is_asked, -round(ties[pair].information, 12))
-    ):
+    for pair in sorted(ties, key=rank):
         one, two = top(pair[0]), top(pair[1])
         if one != two:
             group[two] = one
@@ -443,12 +484,8 @@ def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list
     return out
 
 
-def _turned(law: PairLaw) -> PairLaw:
-    rows, columns, inner = law.scales
-    return PairLaw(law.table.T, law.spread.T, law.is_total_known, (columns, rows, inner))
-
-
 def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
+    """An edge, with the standard error of its information under the law."""
     draws = np.random.default_rng([NOISE_SEED, 1, *pair[1].encode()])
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))

@@ -112,8 +112,7 @@ class PlanAudit:
             return [first, f"  {cost}"]
         largest = (
             f"  largest log ratio: {found.epsilon:.12g} of one report (stated "
-            f"{self.stated.per_report:.12g}, "
-            f"asked for {self.requested})"
+            f"{self.stated.per_report:.12g}, asked for {self.requested})"
         )
         if found.lifetime is None:
             return [first, f"{largest}; two reports of one device have too many ways"]

@@ -103,8 +103,7 @@ def _lines(found: Sequence[Association]) -> list[str]:
     for name, each in sorted(tested, key=lambda row: (row[1].p_value, -row[1].statistic)):
         lines.append(
             f"{name:<{width}}  {each.strength:>7} {each.statistic:>10.2f} {each.degrees:>8} "
-            f"{each.p_value:>10.3g} "
-            f"{each.adjusted:>10.3g}  {each.mark}".rstrip()
+            f"{each.p_value:>10.3g} {each.adjusted:>10.3g}  {each.mark}".rstrip()
         )
     lines += [f"{name:<{width}}  never asked together" for name, each in rows if not each.is_asked]
     if not tested:

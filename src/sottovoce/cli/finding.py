@@ -112,7 +112,6 @@ def popular_table(rows: Sequence[PopularComparison], what: str) -> RichTable:
         told = "means ± the standard deviation over runs" if measured.runs != 1 else "means"
         out.caption = (
             f"{measured.people:,} people, {runs}: {told}; found: of the true top; NCR: normalised "
-            "cumulative rank; "
-            f"variance: mean squared error of the counts of what was found"
+            "cumulative rank; variance: mean squared error of the counts of what was found"
         )
     return out

@@ -289,8 +289,7 @@ def send(
         return
     typer.echo(
         f"{line}, {len(sent.lost):,} lost ({named_rows(sent.lost)}): the collector no longer takes "
-        "their assignments, "
-        f"and nothing is drawn again"
+        "their assignments, and nothing is drawn again"
     )
     raise typer.Exit(REPORTS_LOST)
 

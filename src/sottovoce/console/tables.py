@@ -137,9 +137,8 @@ def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable
         )
     out.caption = (
         "* recommended. Thesis: tables 3.1 and 3.2, real d' and theta = 1. Then realised: g a "
-        "power of two, best "
-        "theta, integer coins; half-sum: the summed count of half the values; blank where the "
-        "candidates decide"
+        "power of two, best theta, integer coins; half-sum: the summed count of half the values; "
+        "blank where the candidates decide"
     )
     return out
 

@@ -212,18 +212,14 @@ def _promise(plan: Plan) -> str:
     even, unlikely = (at_most_percent(guarantee.best_guess(prior)) for prior in (0.5, 0.1))
     return (
         "<p>Whatever you answer, each report that your device might send could also come from any "
-        "other answer, and "
-        f"is at most <b>{at_most(times)} times</b> likelier under yours{but}. Somebody who gave "
-        "your secret a 50% "
-        f"chance and then reads your report is at most <b>{even}</b> sure; from 10% they get to at "
-        f"most {unlikely}. "
-        "This holds whatever else they know, for whoever receives the reports, and cannot be "
-        "undone later.</p>"
-        "<p>The coins are tossed on the device against integer thresholds, so the number above is "
-        "proved, not "
+        f"other answer, and is at most <b>{at_most(times)} times</b> likelier under yours{but}. "
+        "Somebody who gave your secret a 50% chance and then reads your report is at most "
+        f"<b>{even}</b> sure; from 10% they get to at most {unlikely}. This holds whatever else "
+        "they know, for whoever receives the reports, and cannot be undone later.</p><p>The coins "
+        "are tossed on the device against integer thresholds, so the number above is proved, not "
         "measured: <code>sottovoce audit plan.json</code> runs the device's own code along the "
-        "ways its coins can "
-        f"fall, with exact chances, and says what it enumerated and what it sampled.</p>"
+        "ways its coins can fall, with exact chances, and says what it enumerated and what it "
+        "sampled.</p>"
     )
 
 
@@ -278,8 +274,8 @@ def _method(finding: Finding) -> str:
         return "Estimates are unbiased and unrepaired, so a rare cell may come out below zero."
     return (
         f"Estimates by <code>{escape(table.method)}</code> are pulled towards a model of how "
-        "people are, which is why "
-        f"they err less than unbiased ones. Standard errors: {escape(table.errors)}."
+        "people are, which is why they err less than unbiased ones. Standard errors: "
+        f"{escape(table.errors)}."
     )
 
 
@@ -328,10 +324,9 @@ def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Fin
 def _posted(posted: Posted) -> str:
     return (
         f"Then {posted.people:,} of them posted: each a device that randomises, sends its report "
-        "to a collector over "
-        f"HTTP, and is thanked when it is durable. It took {posted.seconds:.1f} seconds, "
-        f"{posted.rate:,.0f} reports a "
-        f"second. Fewer people than above, so the intervals are wider."
+        "to a collector over HTTP, and is thanked when it is durable. It took "
+        f"{posted.seconds:.1f} seconds, {posted.rate:,.0f} reports a second. Fewer people than "
+        "above, so the intervals are wider."
     )
 
 
@@ -359,13 +354,10 @@ def _comparison(rows: Sequence[MarginalsComparison]) -> str:
     first = rows[0]
     return (
         f"One more simulated survey for each, of {first.people:,} people drawn from these, at "
-        "epsilon "
-        f"{first.epsilon:g}: errors of the same {first.queries} random tables of {first.k} "
-        "attributes. One run says "
-        "which is far ahead, not by exactly how much; <code>sottovoce compare marginals "
-        "people.csv "
-        f"--schema survey.toml --k {first.k} --epsilon {first.epsilon:g} --methods "
-        "auto,calm</code> measures more."
+        f"epsilon {first.epsilon:g}: errors of the same {first.queries} random tables of {first.k} "
+        "attributes. One run says which is far ahead, not by exactly how much; <code>sottovoce "
+        f"compare marginals people.csv --schema survey.toml --k {first.k} --epsilon "
+        f"{first.epsilon:g} --methods auto,calm</code> measures more."
     )
 
 

@@ -130,9 +130,8 @@ class Story:
         holds = np.concatenate([finding.holds for finding in (*self.singles, self.two, self.three)])
         return (
             f"{holds.sum()} of the {holds.size} intervals shown hold the truth. Over many surveys "
-            "about 95% should; "
-            "within one they rest on the same reports and miss together, so this count is no test "
-            "of them."
+            "about 95% should; within one they rest on the same reports and miss together, so "
+            "this count is no test of them."
         )
 
 

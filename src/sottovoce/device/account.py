@@ -95,8 +95,7 @@ class Account:
                     before, more = getattr(total, part) - getattr(cost, part), getattr(cost, part)
                     raise BudgetExceeded(
                         f"attribute {name!r}: {part} {before / UNITS:.9g} was spent and "
-                        f"{more / UNITS:.9g} more would "
-                        f"pass the cap of {most / UNITS:.9g}"
+                        f"{more / UNITS:.9g} more would pass the cap of {most / UNITS:.9g}"
                     )
         self.spent.update(charged)
 

@@ -130,8 +130,7 @@ def _texts(name: str, values: NDArray[Any]) -> Column:
     if len(distinct) > MOST_TEXTS:
         raise InvalidInput(
             f"attribute {name!r} has {len(distinct):,} different texts, more than {MOST_TEXTS:,}: "
-            "give a schema or "
-            f"leave it out"
+            "give a schema or leave it out"
         )
     place = {value: code for code, value in enumerate(distinct)}
     codes = np.fromiter((place[value] for value in listed), np.int64, len(listed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from sottovoce.questions.marginals.method import Fit
     from sottovoce.questions.marginals.workload import Workload
     from sottovoce.schema import Schema
+
+
+def turned(table: Floats, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> Floats:
+    """A table with its axes in another order, flat.
+
+    Args:
+        table: One axis for each of ``axes``.
+        axes: What its axes are: names or places of attributes.
+        wanted: The same in the order asked for.
+
+    >>> import numpy as np
+    >>> turned(np.array([[1, 2, 3], [4, 5, 6]]), ("a", "b"), ("b", "a")).tolist()
+    [1, 4, 2, 5, 3, 6]
+    """
+    order = [axes.index(axis) for axis in wanted]
+    return table.transpose(order).ravel()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

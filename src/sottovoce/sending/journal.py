@@ -176,8 +176,7 @@ def other_records(people: Path, plan: Plan) -> Iterator[Record]:
         except OSError as wrong:
             raise InvalidInput(
                 f"journal ({path}) cannot be read ({wrong.strerror}): it may be of these people; "
-                "if it is not, "
-                f"give --journal FILE, a new one"
+                "if it is not, give --journal FILE, a new one"
             ) from None
         yield found
 
@@ -220,8 +219,8 @@ class Journal(Record):
         if self._end and not self.is_of(people) and not self.is_left():
             raise InvalidInput(
                 f"journal ({self.path}) is of another people's file, {self.people}; give each file "
-                "a journal of its "
-                f"own with --journal FILE, or remove that file if it is a copy of this one"
+                "a journal of its own with --journal FILE, or remove that file if it is a copy of "
+                "this one"
             )
         os.fchmod(self._file, 0o600)
         os.ftruncate(self._file, self._end)
@@ -244,8 +243,7 @@ class Journal(Record):
         if self.collector not in (None, address) and not is_moved:
             raise InvalidInput(
                 f"to ({address}): the reports of journal {self.path} go to {self.collector}; give "
-                "--to "
-                f"{self.collector}, or if that same collector now has this address --moved; "
+                f"--to {self.collector}, or if that same collector now has this address --moved; "
                 "nothing was drawn or sent"
             )
 
@@ -307,8 +305,7 @@ def _opened(path: Path) -> int:
     except OSError as wrong:
         raise InvalidInput(
             f"journal ({path}) cannot be written ({wrong.strerror}); --journal FILE names another "
-            "place for it, "
-            f"the same in every run"
+            "place for it, the same in every run"
         ) from None
     try:
         _take(file, path)

@@ -181,8 +181,7 @@ def needed(
     if series is None:
         raise InvalidInput(
             "series: this plan is one of several rounds; give --series FILE, the same in all of "
-            "them, so that nobody "
-            "answers twice"
+            "them, so that nobody answers twice"
         )
     with closing(SeriesMembership(series, plan)) as members:
         yield members

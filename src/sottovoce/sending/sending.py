@@ -141,9 +141,8 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
     if changed:
         raise InvalidInput(
             f"people ({people}): {named_rows(changed)} changed or went since a report was drawn "
-            "there; put back "
-            "what it was, or give other people a file of their own: to draw again would cost a "
-            "person epsilon again"
+            "there; put back what it was, or give other people a file of their own: to draw again "
+            "would cost a person epsilon again"
         )
     if bad:
         more = f"; {named_rows(bad)} in all" if len(bad) > 1 else ""
@@ -168,11 +167,9 @@ def _refuse_drawn(plan: Plan, people: Path) -> None:
         )
         raise InvalidInput(
             f"people ({people}): reports of these rows, or of most of them, were drawn for "
-            f"{other.people} before "
-            f"(journal {other.path}); {remedy} to go on with them, with the rows that were drawn "
-            "as they were and "
-            "others after them, or if these are other people give --journal FILE, a new one; "
-            "nothing was drawn or sent"
+            f"{other.people} before (journal {other.path}); {remedy} to go on with them, with the "
+            "rows that were drawn as they were and others after them, or if these are other "
+            "people give --journal FILE, a new one; nothing was drawn or sent"
         )
 
 

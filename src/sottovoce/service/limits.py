@@ -21,8 +21,7 @@ def check_attributes(schema: Schema, most: int) -> None:
     if len(schema) > most:
         raise InvalidInput(
             f"attributes ({len(schema):,}) must be at most {most:,} in a survey that is made over "
-            "HTTP; "
-            "give a larger plan to the command that starts the collector"
+            "HTTP; give a larger plan to the command that starts the collector"
         )
 
 
@@ -52,6 +51,5 @@ def check_table(plan: Plan, names: Sequence[str], most_cells: int, most_values: 
     if cells > most:
         raise InvalidInput(
             f"attributes: their table would have {cells:,} cells, and must have at most {most:,} "
-            "here; ask about fewer "
-            "attributes, or make it with `sottovoce estimate --marginal`"
+            "here; ask about fewer attributes, or make it with `sottovoce estimate --marginal`"
         )

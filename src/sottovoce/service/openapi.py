@@ -150,8 +150,8 @@ PATHS: dict[str, Any] = {
     },
     "/metrics": {
         "get": {
-            "summary": "Counters for Prometheus; "
-            "closed, or open to everybody, if the collector was told so",
+            "summary": "Counters for Prometheus; closed, or open to everybody, if the collector "
+            "was told so",
             "responses": _ok("Counters", {"type": "string"}, "text/plain")
             | _refusals("unauthorized", "not-found", "too-many-requests"),
             "security": [{"token": []}],

@@ -318,8 +318,8 @@ def require_sums(aggregate: Aggregate) -> None:
     if 0 < fewest < FEWEST_PEOPLE:
         raise InvalidInput(
             f"keep: a cohort of this survey was heard from {fewest} people only, and must be from "
-            f"{FEWEST_PEOPLE}: "
-            "what a few add up to tells their reports; keep it as it is, or delete it whole"
+            f"{FEWEST_PEOPLE}: what a few add up to tells their reports; keep it as it is, or "
+            "delete it whole"
         )
 
 

@@ -21,8 +21,7 @@ from sottovoce.studio.background_jobs import BackgroundJobs
 # Nothing but what this server sends: no inline scripts, no other sites, no frames.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
-    "'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 

@@ -147,20 +147,18 @@ def explained(
     if coverage.left_out:
         lines.append(
             f"Never asked: {named(work, coverage.left_out)} ({len(coverage.left_out):,} of "
-            f"{len(coverage.parts):,} "
-            "attributes and pairs); answers mark them, and say nothing of them"
+            f"{len(coverage.parts):,} attributes and pairs); answers mark them, and say nothing of "
+            "them"
         )
     if outside is None:
         lines.append(
             "Outside the tables: pairs that no table holds, too many to list, may never be asked; "
-            "answers mark those "
-            "that are not, and say nothing of them"
+            "answers mark those that are not, and say nothing of them"
         )
     elif outside:
         lines.append(
             f"Outside the tables: {named(work, outside)} ({len(outside):,} attributes and pairs) "
-            "are never asked; "
-            "answers mark them, and say nothing of them"
+            "are never asked; answers mark them, and say nothing of them"
         )
     unheard = coverage.unheard(people)
     if unheard > MOST_UNHEARD:
@@ -171,8 +169,7 @@ def explained(
         )
         lines.append(
             f"Few people: of the {coverage.asked:,} {things} asked, nobody is expected to be heard "
-            "on about "
-            f"{unheard:.2g}; answers mark them"
+            f"on about {unheard:.2g}; answers mark them"
         )
     if reconstructed:
         share = reconstructed / len(work.sample)

@@ -19,7 +19,7 @@ from sottovoce.questions.marginals.models.bounds import parts_of, stated_varianc
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.results.cells import CellLabel
 from sottovoce.results.estimate import Table
-from sottovoce.results.joint import JointEstimate
+from sottovoce.results.joint import JointEstimate, turned
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -122,19 +122,34 @@ class MarginalEstimate(JointEstimate):
         sets = [tuple(sorted(places)) for places in asked]
         values = self.fit.tables(sets)
         variances = stated_variances(self.work, self.fit, sets, values)
-        return [
-            self._table(
-                places, own, _ordered(self.work, places, flat), _ordered(self.work, places, errors)
-            )
-            for places, own, flat, errors in zip(asked, sets, values, variances, strict=True)
-        ]
+        tables = []
+        for places, own, flat, errors in zip(asked, sets, values, variances, strict=True):
+            ordered = _ordered(self.work, places, flat)
+            ordered_errors = _ordered(self.work, places, errors)
+            tables.append(self._table(places, own, ordered, ordered_errors))
+        return tables
 
     def _table(self, places: Places, own: Places, values: Floats, variances: Floats) -> Table:
+        """A table with all that marks it.
+
+        Args:
+            places: The attributes, in the order asked for.
+            own: The same, increasing.
+            values: Frequencies in the order of ``places``, flat.
+            variances: Of their errors.
+        """
         names = self.work.attributes(places)
-        parts = parts_of(own)
-        unheard = [part for part in parts if not self.fit.is_heard(part)]
-        shares = {part: self.fit.heard_share(part) for part in parts if part not in unheard}
-        partly = {self.work.attributes(part): share for part, share in shares.items() if share < 1}
+        unheard = []
+        partly = {}  # what only some of the reports asked for tell of, and their share
+        for part in parts_of(own):
+            if not self.fit.is_heard(part):
+                unheard.append(part)
+                continue
+            share = self.fit.heard_share(part)
+            if share < 1:
+                partly[self.work.attributes(part)] = share
+        is_beyond = len(own) > self.work.order
+        is_reconstructed = is_beyond or bool(unheard or partly) or self.fit.is_reconstructed(own)
         return Table(
             names,
             labels_of(self.schema, names),
@@ -144,9 +159,7 @@ class MarginalEstimate(JointEstimate):
             Noise(float(variances.mean()), 0.0),
             is_unbiased=self.fit.is_unbiased(own),
             method=self.method,
-            is_reconstructed=len(own) > self.work.order
-            or bool(unheard or partly)
-            or self.fit.is_reconstructed(own),
+            is_reconstructed=is_reconstructed,
             errors=self.fit.errors,
             never_asked=tuple(self.work.attributes(part) for part in unheard),
             partly_heard=partly,
@@ -218,22 +231,27 @@ def labels_of(schema: Schema, names: Sequence[str]) -> tuple[CellLabel, ...]:
 
 
 def _ordered(work: Workload, asked: Places, flat: Floats) -> Floats:
-    """A table over increasing places, turned to the order asked for."""
+    """A flat table over increasing places, turned to the order asked for."""
     own = tuple(sorted(asked))
-    if own == asked:
-        return flat
-    return flat.reshape(work.shape(own)).transpose([own.index(place) for place in asked]).ravel()
+    return flat if own == asked else turned(flat.reshape(work.shape(own)), own, asked)
 
 
 def _association(table: Floats) -> float:
+    """Cramer's V of a table, (values, values); of two by two negative if unlike values go together.
+
+    Negative cells count as 0.
+    """
     cells = np.clip(table, 0, None)
     if not cells.any():
         return 0.0
     cells = cells / cells.sum()
-    expected = np.outer(cells.sum(1), cells.sum(0))
+    expected = np.outer(cells.sum(1), cells.sum(0))  # if the two were independent
+    # V^2 = sum (f - e)^2/e / (min(rows, columns) - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        squared = np.where(expected > 0, (cells - expected) ** 2 / expected, 0).sum()
+        squares = (cells - expected) ** 2 / expected
+    squared = np.where(expected > 0, squares, 0).sum()
     strength = float(np.sqrt(squared / (min(table.shape) - 1)))
-    if table.shape == (2, 2) and cells[0, 0] * cells[1, 1] < cells[0, 1] * cells[1, 0]:
+    is_binary = table.shape == (2, 2)
+    if is_binary and cells[0, 0] * cells[1, 1] < cells[0, 1] * cells[1, 0]:
         return -strength
     return strength
