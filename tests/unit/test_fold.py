@@ -16,7 +16,7 @@ from sottovoce.aggregation.counts import Counts
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.oracles.shape import Shape
 from sottovoce.oracles.weights import MOST_WEIGHT
-from tests.unit.test_counts import each_family, plan_of, reports_of
+from tests.family_plans import each_family, plan_of, reports_of
 from tests.vectors.aggregates import plans
 
 KEPT = (

@@ -18,7 +18,7 @@ from sottovoce.aggregation.merging import sum_equal
 from sottovoce.aggregation.rows import KeptRows
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Integers
-from tests.unit.test_counts import each_family, kept, plan_of, reports_of
+from tests.family_plans import each_family, kept, plan_of, reports_of
 from tests.vectors.aggregates import plans
 
 CASES = {name: (plan, columns) for name, plan, columns in plans()}

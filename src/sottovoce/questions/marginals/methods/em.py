@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 
 Estimates = tuple[Floats, NDArray[np.int64]]  # (tables, *values) and (tables,)
 
-CELL_TOLERANCE = (
-    1e-5  # change of a cell at which EM stops: Omega of cormode2018marginal, section 5.4
-)
+# change of a cell at which EM stops: Omega of cormode2018marginal, section 5.4
+CELL_TOLERANCE = 1e-5
 EM_STEPS = 50_000  # of one table at most
 EM_WORK = 1 << 34  # multiplications of one call of climb at most
 
