@@ -103,12 +103,11 @@ class MarginalMethod(Method[Workload]):
             most: The error of a plan that asks for every table; infinite if there is none yet.
 
         Returns:
-            The offer; None if it is sure to err by more than ``most``, or if it leaves out a table
-            and ``most`` is finite.
+            The offer; it may be None if it is sure to err by more than ``most``, or if it leaves
+            out a table and ``most`` is finite.
         """
         options = self.settle(work, terms)
-        error = self.predict(work, terms, options)
-        return None if error > most else Offer(options, error)
+        return Offer(options, self.predict(work, terms, options))
 
     @abstractmethod
     def shares(self, work: Workload, options: Options, parts: Sequence[Places]) -> list[float]:

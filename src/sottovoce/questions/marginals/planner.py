@@ -39,19 +39,23 @@ class Choice:
 
 
 def ranking(
-    work: Workload, terms: Terms, methods: Sequence[MarginalMethod] = METHODS
+    work: Workload,
+    terms: Terms,
+    methods: Sequence[MarginalMethod] = METHODS,
+    known: Sequence[Choice] = (),
 ) -> list[Choice]:
-    """The methods that fit, by predicted error."""
+    """The methods that fit, by predicted error; what is ``known`` is not predicted again."""
+    by_method = {choice.method.name: choice for choice in known}
     choices = []
     for method in methods:
-        choice = _offered(method, work, terms, inf)
+        choice = by_method.get(method.name) or _offered(method, work, terms, inf)
         if choice is not None:
             choices.append(choice)
     return sorted(choices, key=_by_error)
 
 
 def _offered(method: MarginalMethod, work: Workload, terms: Terms, most: float) -> Choice | None:
-    """What a method offers; None if it does not fit, or has nothing better than ``most``."""
+    """What a method offers; None if it does not fit, or is sure to have nothing below ``most``."""
     if method.refuse(work, terms) is not None:
         return None
     try:
@@ -94,7 +98,12 @@ def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Ran
 
 
 def best(work: Workload, terms: Terms) -> Choice:
-    """The method to choose, with its settled options: ``best_of(ranking(work, terms, CHOOSABLE))``.
+    """The method to choose, with its settled options: the best of the ranked ones."""
+    return best_of(searched(work, terms))
+
+
+def searched(work: Workload, terms: Terms) -> list[Choice]:
+    """Those of the ranked methods of which :func:`best_of` chooses the same as of all.
 
     The first of the two that :func:`best_of` looks at has the least error; the second is sure to
     hear of every table, and is taken up to so many times that error. So nobody asks how much a
@@ -110,7 +119,7 @@ def best(work: Workload, terms: Terms) -> Choice:
         if not choice.left_out:
             is_sure = choice.unheard <= MOST_UNHEARD
             most = min(most, choice.error if is_sure else MOST_DEARER * choice.error)
-    return best_of(sorted(choices, key=_by_error))
+    return sorted(choices, key=_by_error)
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:

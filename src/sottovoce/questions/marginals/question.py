@@ -21,9 +21,10 @@ from sottovoce.questions.marginals.planner import (
     BASELINES,
     CHOOSABLE,
     Choice,
-    best,
+    best_of,
     ranking,
     ranks_of,
+    searched,
 )
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import AUTO, Options, given
@@ -74,6 +75,7 @@ class Marginals(Question):
     # once computed
     _rankings: dict[tuple[Workload, Terms, bool], list[Choice]] = field(compare=False, repr=False)
     _errors: dict[tuple[Workload, Terms], float] = field(compare=False, repr=False)
+    _searched: dict[tuple[Workload, Terms], list[Choice]] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -105,6 +107,7 @@ class Marginals(Question):
             "options": given(theta=theta, views=views, hashes=hashes, width=width, salt=salt),
             "_rankings": {},
             "_errors": {},
+            "_searched": {},
         }
         for part, value in parts.items():
             object.__setattr__(self, part, value)
@@ -181,9 +184,11 @@ class Marginals(Question):
         """The question with the best method, and its error, which nobody need predict again."""
         if self.options:
             raise InvalidInput(f"option {next(iter(self.options))!r} needs a method by name")
-        choice = best(work, terms)
+        choices = searched(work, terms)
+        choice = best_of(choices)
         made = self._settled_as(work.names, choice.method.name, choice.options)
         made._errors[work, terms] = choice.error
+        made._searched[work, terms] = choices
         return made
 
     def _ranking(self, work: Workload, terms: Terms, baselines: bool) -> list[Choice]:
@@ -192,7 +197,9 @@ class Marginals(Question):
         """
         key = (work, terms, baselines)
         if key not in self._rankings:
-            self._rankings[key] = ranking(work, terms, BASELINES if baselines else CHOOSABLE)
+            methods = BASELINES if baselines else CHOOSABLE
+            known = self._searched.get((work, terms), [])
+            self._rankings[key] = ranking(work, terms, methods, known)
         return self._rankings[key]
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
