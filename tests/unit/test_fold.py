@@ -14,8 +14,7 @@ import sottovoce as sv
 from sottovoce.aggregation.aggregate import fold
 from sottovoce.aggregation.counts import Counts
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
-from sottovoce.oracles.shape import Shape
-from sottovoce.oracles.weights import MOST_WEIGHT
+from sottovoce.oracles.shape import MOST_WEIGHT, Shape
 from tests.family_plans import each_family, plan_of, reports_of
 from tests.vectors.aggregates import plans
 

@@ -18,8 +18,8 @@ from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles import SummedOracle
 from sottovoce.oracles.base import Floats, Integers
+from sottovoce.oracles.counter import weighed, whole_weights
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.weights import weighed, whole_weights
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports

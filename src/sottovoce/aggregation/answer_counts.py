@@ -14,8 +14,8 @@ from sottovoce.aggregation.merging import is_rising, sum_equal
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle, SummedOracle
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.counter import magnitude_of
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.weights import magnitude_of
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.families.base import Batch
 

@@ -14,8 +14,8 @@ from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.counts import Counts
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.counter import Weighed, weighed
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.weights import Weighed, weighed
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.families.base import Batch, rows_by
 

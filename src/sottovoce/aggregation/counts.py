@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.counter import too_much
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.weights import too_much
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.families.base import Batch
 

@@ -14,8 +14,8 @@ from sottovoce.aggregation.rows import KeptRows, byte_keys
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.counter import magnitude_of
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.weights import magnitude_of
 from sottovoce.protocol.families.base import slices_of
 
 # before a report, highest first, so that reports are in the order of their cohorts

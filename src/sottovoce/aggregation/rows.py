@@ -17,8 +17,9 @@ from sottovoce.aggregation.merging import is_rising, sum_equal
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles import Oracle, SummedOracle
 from sottovoce.oracles.base import Integers
+from sottovoce.oracles.counter import magnitude_of
 from sottovoce.oracles.layout import Payload
-from sottovoce.oracles.weights import MOST_WEIGHT, magnitude_of
+from sottovoce.oracles.shape import MOST_WEIGHT
 from sottovoce.protocol.families.base import slices_of
 
 # Of reports of so few bits many are equal: each different one is kept once. Of longer ones hardly
@@ -71,11 +72,10 @@ class KeptRows(CohortPart):
         if self._new > len(self._tables[0].payload):
             self._settle()
 
-            self._new = 0
-
     def _settle(self) -> None:
         whole = _joined(self._tables)
         self._tables = [distinct_rows(whole) if self._repeats else whole]
+        self._new = 0
 
     # -- reading
 

@@ -14,12 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.oracles.counter import MANY, Counter, tally
+from sottovoce.oracles.counter import MANY, Counter, Integers, tally
 from sottovoce.oracles.estimator import Estimator, Floats, Noise, in_order
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.randomizer import Randomizer
 from sottovoce.oracles.shape import MAX_LISTED_VALUES
-from sottovoce.oracles.weights import Integers
 
 __all__ = [
     "MANY",

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles.counter import Integers
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.shape import MAX_LISTED_VALUES, Shape
-from sottovoce.oracles.weights import Integers
 
 Floats = NDArray[np.float64]
 

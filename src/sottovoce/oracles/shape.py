@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.layout import Layout, Payload
-from sottovoce.oracles.weights import MOST_WEIGHT
 
 MAX_LISTED_VALUES = 1 << 26  # values that are estimated one and all; beyond, name the ones you want
+MOST_WEIGHT = 1 << 50  # absolute weights of all reports, added up
 
 
 @dataclass(frozen=True)
