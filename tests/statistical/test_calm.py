@@ -330,8 +330,8 @@ def test_bad_input_is_named() -> None:
         )
     with pytest.raises(InvalidInput, match=r"theta \(2\) must lie between 0 and 1"):
         sv.plan(schema, sv.Marginals(up_to=2, method="calm", theta="2"), epsilon=1.0, people=2000)
-    with pytest.raises(InvalidInput, match="option 'view' is not one of calm's"):
-        sv.plan(schema, sv.Marginals(up_to=2, method="calm", view=3), epsilon=1.0, people=2000)
+    with pytest.raises(InvalidInput, match="option 'width' is not one of calm's"):
+        sv.plan(schema, sv.Marginals(up_to=2, method="calm", width=4), epsilon=1.0, people=2000)
     large = sv.Marginals(up_to=2).work(sv.Schema(a=sv.Ordinal(0, 499), b=sv.Ordinal(0, 499)))
     assert "a view of two attributes has 250,000 cells, more than 16,384" in str(
         Calm().refuse(large, Terms(Decimal(1), 2000))

@@ -242,9 +242,7 @@ def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> 
     """The same plan with blocks of signs as asked for."""
     body = json.loads(plan.to_json())
     body["question"]["options"] = {"blocks": blocks, "weights": weights}
-    question = sv.Marginals(
-        2, body["question"]["attributes"], None, "latent", weights=weights, blocks=blocks
-    )
+    question = sv.Marginals.from_json(body["question"])
     body["cohorts"] = question.cohorts(plan.schema, plan.terms).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
 
