@@ -25,7 +25,6 @@ from sottovoce.protocol.families import Block, Signs
 from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import CLOSED_FORM, Fit, Floats, Method
-from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.signs import (
     hadamard,
     sign_count,
@@ -33,6 +32,7 @@ from sottovoce.questions.marginals.models.signs import (
     sign_shares,
 )
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, squared_mass
+from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
 

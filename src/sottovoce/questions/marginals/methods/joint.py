@@ -38,10 +38,11 @@ from sottovoce.questions.marginals.methods.view_designs import (
     surest,
     views_coverage,
 )
-from sottovoce.questions.marginals.methods.views import ViewFit, tie_square
+from sottovoce.questions.marginals.methods.views import ViewFit
 from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, drawn
 from sottovoce.questions.marginals.models.loglinear import maximum_entropy
 from sottovoce.questions.marginals.models.threads import one_thread
+from sottovoce.questions.marginals.models.ties import tie_square
 from sottovoce.questions.marginals.workload import Places, Workload
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from sottovoce.questions.marginals.method import (
     Offer,
 )
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
-from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
+from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.schema import Schema
 
