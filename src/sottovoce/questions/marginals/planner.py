@@ -19,7 +19,7 @@ from sottovoce.questions.prediction import Rank
 CHOOSABLE = tuple(method for method in METHODS if not method.is_baseline)
 BASELINES = tuple(method for method in METHODS if method.is_baseline)
 # the one that mostly wins comes first, so that most others need not be settled
-SEARCHED = sorted(CHOOSABLE, key=lambda method: method.name != Latent.name)
+SEARCHED = tuple(sorted(CHOOSABLE, key=lambda method: method.name != Latent.name))
 # times the squared error, for a method that is sure to hear of every table where others are not
 MOST_DEARER = 2.0
 
@@ -45,7 +45,7 @@ def ranking(work: Workload, terms: Terms, methods: Sequence[Method] = METHODS) -
         choice = _offered(method, work, terms, inf)
         if choice is not None:
             choices.append(choice)
-    return sorted(choices, key=_by_error)
+    return sorted(choices, key=lambda choice: choice.error)
 
 
 def _offered(method: Method, work: Workload, terms: Terms, most: float) -> Choice | None:
@@ -69,11 +69,6 @@ def _offered(method: Method, work: Workload, terms: Terms, most: float) -> Choic
     )
 
 
-def _by_error(choice: Choice) -> tuple[float, int]:
-    """By predicted error; of two alike the method that stands first."""
-    return choice.error, METHODS.index(choice.method)
-
-
 def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Rank]:
     """Ranked choices as people read them; ``chosen`` is the method that a plan took."""
     least = choices[0].error if choices else 0.0
@@ -94,11 +89,11 @@ def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Ran
 def best(work: Workload, terms: Terms) -> Choice:
     """The method to choose, with its settled options: ``best_of(ranking(work, terms, CHOOSABLE))``.
 
-    The first of the two that :func:`best_of` looks at has the least error; the second is sure to
-    hear of every table, and is taken up to so many times that error. So nobody asks how much a
-    method errs that is sure to err more than one of which the same is known.
+    Methods that cannot be chosen are not settled if they can tell so beforehand. Of a method that
+    asks for every table :func:`best_of` takes none that errs more, if it is sure to hear of them;
+    or else none that errs more than ``MOST_DEARER`` times as much.
     """
-    most = inf
+    most = inf  # the error beyond which nothing is chosen
     choices = []
     for method in SEARCHED:
         choice = _offered(method, work, terms, most)
@@ -108,7 +103,8 @@ def best(work: Workload, terms: Terms) -> Choice:
         if not choice.left_out:
             is_sure = choice.unheard <= MOST_UNHEARD
             most = min(most, choice.error if is_sure else MOST_DEARER * choice.error)
-    return best_of(sorted(choices, key=_by_error))
+    choices.sort(key=lambda choice: (choice.error, CHOOSABLE.index(choice.method)))
+    return best_of(choices)
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:
