@@ -19,7 +19,7 @@ from sottovoce.questions.prediction import Rank
 CHOOSABLE = tuple(method for method in METHODS if not method.is_baseline)
 BASELINES = tuple(method for method in METHODS if method.is_baseline)
 # the one that mostly wins comes first, so that most others need not be settled
-SEARCHED = sorted(CHOOSABLE, key=lambda method: method.name != Latent.name)
+SEARCHED = tuple(sorted(CHOOSABLE, key=lambda method: method.name != Latent.name))
 # times the squared error, for a method that is sure to hear of every table where others are not
 MOST_DEARER = 2.0
 
@@ -51,7 +51,7 @@ def ranking(
         choice = by_method.get(method.name) or _offered(method, work, terms, inf)
         if choice is not None:
             choices.append(choice)
-    return sorted(choices, key=_by_error)
+    return sorted(choices, key=lambda choice: choice.error)
 
 
 def _offered(method: MarginalMethod, work: Workload, terms: Terms, most: float) -> Choice | None:
@@ -73,11 +73,6 @@ def _offered(method: MarginalMethod, work: Workload, terms: Terms, most: float) 
         coverage.left_out,
         coverage.unheard(terms.people),
     )
-
-
-def _by_error(choice: Choice) -> tuple[float, int]:
-    """By predicted error; of two alike the method that stands first."""
-    return choice.error, METHODS.index(choice.method)
 
 
 def ranks_of(work: Workload, choices: Sequence[Choice], chosen: str) -> list[Rank]:
@@ -105,11 +100,11 @@ def best(work: Workload, terms: Terms) -> Choice:
 def searched(work: Workload, terms: Terms) -> list[Choice]:
     """Those of the ranked methods of which :func:`best_of` chooses the same as of all.
 
-    The first of the two that :func:`best_of` looks at has the least error; the second is sure to
-    hear of every table, and is taken up to so many times that error. So nobody asks how much a
-    method errs that is sure to err more than one of which the same is known.
+    Methods that cannot be chosen are not settled if they can tell so beforehand. Of a method that
+    asks for every table :func:`best_of` takes none that errs more, if it is sure to hear of them;
+    or else none that errs more than ``MOST_DEARER`` times as much.
     """
-    most = inf
+    most = inf  # the error beyond which nothing is chosen
     choices = []
     for method in SEARCHED:
         choice = _offered(method, work, terms, most)
@@ -119,7 +114,7 @@ def searched(work: Workload, terms: Terms) -> list[Choice]:
         if not choice.left_out:
             is_sure = choice.unheard <= MOST_UNHEARD
             most = min(most, choice.error if is_sure else MOST_DEARER * choice.error)
-    return sorted(choices, key=_by_error)
+    return sorted(choices, key=lambda choice: (choice.error, CHOOSABLE.index(choice.method)))
 
 
 def best_of(choices: Sequence[Choice]) -> Choice:

@@ -26,7 +26,6 @@ from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
-from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.signs import (
     hadamard,
     sign_count,
@@ -34,6 +33,7 @@ from sottovoce.questions.marginals.models.signs import (
     sign_shares,
 )
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, squared_mass
+from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
 from sottovoce.results.estimate import CLOSED_FORM

@@ -38,10 +38,11 @@ from sottovoce.questions.marginals.methods.view_designs import (
     surest,
     views_coverage,
 )
-from sottovoce.questions.marginals.methods.views import ViewFit, tie_square
+from sottovoce.questions.marginals.methods.views import ViewFit
 from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, drawn
 from sottovoce.questions.marginals.models.loglinear import maximum_entropy
 from sottovoce.questions.marginals.models.threads import one_thread
+from sottovoce.questions.marginals.models.ties import tie_square
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
 
@@ -428,20 +429,21 @@ class Joint(Calm):
         return sorted(design for design in designs if not views_coverage(work, design).left_out)
 
     def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
-        """All designs that :meth:`choose` looks at are judged, without asking how much each errs.
+        """The designs that :meth:`choose` looks at are judged, without asking how much each errs.
 
-        Where attributes are alike, predictions are quick. Then it stops where :meth:`choose` does,
-        and does not search for covering designs that can be judged beforehand.
+        Where attributes are alike predictions are quick. Then this stops where :meth:`choose` does,
+        and makes no long search for covering designs that can be judged beforehand.
         """
-        if most == inf or super()._errs_more(work, terms, most):
-            return most < inf
+        if most == inf:
+            return False
+        if super()._errs_more(work, terms, most):
+            return True
         limit = self._limit(terms)
         alike = self._alike(work, terms) if AlikeViews.fits(work) else None
         best_error = inf
         for size in _sizes(self.domain(work)):
-            beyond = most if alike is None else max(most, 2 * best_error)
             designs = {at_random(work, size, limit)}
-            is_complete = alike is not None  # whether it is known what :meth:`choose` would find
+            is_complete = alike is not None  # whether these are all, and their errors are known
             for search in searches(work, size, limit):
                 if alike and search.is_long:
                     tables = self.tables(work, max(3, size))
@@ -449,7 +451,9 @@ class Joint(Calm):
                         is_complete = False
                         continue
                 designs.add(search.views() or drawn(len(work.sizes), size, limit))
-            least = inf
+
+            least = inf  # of those that are sure to be heard of
+            beyond = most if alike is None else max(most, 2 * best_error)
             for design in designs:
                 if views_coverage(work, design).left_out:
                     continue

@@ -25,8 +25,8 @@ from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, MarginalMethod, Offer
 from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
 from sottovoce.questions.marginals.methods.view_predictions import BOUND_ROUNDING
-from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
+from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
 from sottovoce.results.estimate import CLOSED_FORM

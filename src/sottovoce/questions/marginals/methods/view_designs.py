@@ -78,14 +78,14 @@ def at_random(work: Workload, size: int, limit: int) -> Views:
 def searches(work: Workload, size: int, limit: int) -> list[Search]:
     """Covering designs: of all pairs, if random views do not hold them; and of all tables."""
     points, order = len(work.sizes), work.order
-    searches = []
+    found = []
     if views_coverage(work, drawn(points, size, limit)).left_out:
         # each view of a covering design holds a pair that the others do not
         pairs = comb(points, 2)
         most_views = pairs if work.sets is None and pairs <= MOST_BLOCKS else 0
         is_long = comb(points, size) * comb(size, 2) > LONG_SEARCH
-        searches.append(Search(partial(covering, work, size), most_views, is_long))
+        found.append(Search(partial(covering, work, size), most_views, is_long))
     if size >= order:
         is_long = comb(points, size) * comb(size, order) > LONG_SEARCH
-        searches.append(Search(partial(cover, points, size, order, limit), limit, is_long))
-    return searches
+        found.append(Search(partial(cover, points, size, order, limit), limit, is_long))
+    return found

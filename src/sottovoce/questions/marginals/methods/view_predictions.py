@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import comb, inf, prod
 
@@ -37,6 +37,7 @@ MOST_AT_ONCE = 1 << 14  # cells that are projected in one go, which the processo
 SATURATION = 0.3
 SEED = 20_240_229
 WORD = 64  # bits
+MOST_WORDS = 1 << 17  # that are worked on in one go
 BOUND_ROUNDING = 1e-9  # by which a bound may be off, relatively
 
 
@@ -101,50 +102,46 @@ class Tables:
         values = np.array([*sizes, 1])
         # E[sum f^2] = (a + 1) / (K a + 1) for a Dirichlet law of parameter a over K values
         masses = (EVENNESS + 1) / (values * EVENNESS + 1)
-        levels = _levels(order, min(longest, order))
+        levels = tuple(_level(order, count) for count in range(1, min(longest, order) + 1))
         return cls(points, members, values[members], masses[members], levels)
 
 
-@dataclass(frozen=True, eq=False)
 class Level:
     """The sets of c of a table's k places, numbered in lexicographic order.
 
     Attributes:
         places: The sets, (sets, c).
-        prefix: For each set the number of the set without its last place, (sets,).
         others: For each set the places outside it, (sets, k - c).
-        wider: For each set and other place the number of the set with that place as well,
-            (sets, k - c); of the next level.
         masks: The sets as bits, (sets,).
     """
 
-    places: Integers
-    prefix: Integers
-    others: Integers
-    wider: Integers
-    masks: Integers
+    def __init__(self, order: int, count: int) -> None:
+        self._order = order  # k
+        self._count = count  # c
+        self.places = all_sets(order, count)
+        is_inside = np.zeros((len(self.places), order), bool)
+        is_inside[np.arange(len(self.places))[:, None], self.places] = True
+        self.others = np.nonzero(~is_inside)[1].reshape(len(self.places), order - count)
+        self.masks: Integers = is_inside @ (1 << np.arange(order))
+
+    @cached_property
+    def prefix(self) -> Integers:
+        """For each set the number of the set without its last place, (sets,)."""
+        return ranks(self.places[:, :-1], self._order, self._count - 1)[:, 0]
+
+    @cached_property
+    def wider(self) -> Integers:
+        """For each set and each other place the set with that place, (sets, k - c)."""
+        repeated = np.repeat(self.places[:, None, :], self.others.shape[1], axis=1)
+        sets = np.concatenate([repeated, self.others[:, :, None]], axis=2)
+        sets.sort(axis=2)
+        width = self._count + 1
+        return ranks(sets.reshape(-1, width), self._order, width).reshape(self.others.shape)
 
 
 @lru_cache(maxsize=64)
-def _levels(order: int, depth: int) -> tuple[Level, ...]:
-    """The levels of sets of 1 to ``depth`` of ``order`` places."""
-    out = []
-    for count in range(1, depth + 1):
-        places = all_sets(order, count)
-        is_inside = np.zeros((len(places), order), bool)
-        is_inside[np.arange(len(places))[:, None], places] = True
-        others = np.nonzero(~is_inside)[1].reshape(len(places), order - count)
-        masks = is_inside @ (1 << np.arange(order))
-        prefix = np.zeros(len(places), np.int64)
-        if count > 1:
-            prefix = ranks(places[:, :-1], order, count - 1)[:, 0]
-        wider = np.zeros_like(others)
-        if count < min(depth, order):
-            repeated = np.repeat(places[:, None, :], order - count, axis=1)
-            sets = np.sort(np.concatenate([repeated, others[:, :, None]], axis=2), axis=2)
-            wider = ranks(sets.reshape(-1, count + 1), order, count + 1).reshape(others.shape)
-        out.append(Level(places, prefix, others, wider, masks))
-    return tuple(out)
+def _level(order: int, count: int) -> Level:
+    return Level(order, count)
 
 
 @dataclass(frozen=True)
@@ -180,17 +177,17 @@ def expected(
         The error; None if it is sure to be more than ``most``.
     """
     parts = _unrepaired(tables, views, shares)
-    total = sum(noise for _, noise in parts.by_shape)
-    kept = 0.0  # of the total, by repair
-    limit = noise_within(most - parts.reconstruction)
     if not parts.by_shape:
         return _repaired(parts, 1.0)
+    limit = noise_within(most - parts.reconstruction)
+    before = sum(noise for _, noise in parts.by_shape)
+    after = 0.0  # what repair leaves of it
     # small shapes first: the large ones take longer, and may not be needed
     for shape, noise in sorted(parts.by_shape, key=lambda own: prod(own[0])):
-        kept += projected(shape, noise)
-        if parts.noise * kept / total > limit:
+        after += projected(shape, noise)
+        if parts.noise * after / before > limit:
             return None
-    return _repaired(parts, kept / total)
+    return _repaired(parts, after / before)
 
 
 def _repaired(parts: Unrepaired, kept: float) -> Expected:
@@ -240,29 +237,45 @@ def _weights(tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...
     Views are bits of words, so that those that hold a set are found by a few operations. Views of
     equal share stand in the same words, whose bits then need only be counted.
     """
+    holders, share_of_word = _packed(views, shares, tables.points)
+    number = tables.members.shape[1]
+    sets = max(len(level.places) for level in tables.levels)
+    columns = max(1, MOST_WORDS // (sets * len(share_of_word)))  # tables at once
+    out = [np.empty((len(level.places), number)) for level in tables.levels]
+    for start in range(0, number, columns):
+        span = slice(start, start + columns)
+        of_place = holders[tables.members[:, span]]  # (k, tables, words)
+        inside = of_place  # the views that hold a set, (sets, tables, words)
+        for count, level in enumerate(tables.levels, start=1):
+            if count > 1:
+                inside = inside[level.prefix] & of_place[level.places[:, -1]]
+            out[count - 1][:, span] = np.bitwise_count(inside) @ share_of_word
+    return out
+
+
+def _packed(
+    views: tuple[Places, ...], shares: tuple[float, ...], points: int
+) -> tuple[Words, Floats]:
+    """Which views hold each point, as bits of words, each word for views of one share.
+
+    Returns:
+        The words, (points + 1, words), the last row for no point; and each word's share, (words,).
+    """
     values, group = np.unique(shares, return_inverse=True)
     sizes = np.bincount(group)  # views of each share
     words = -(-sizes // WORD)  # of each share, rounded up
-    starts = np.cumsum(words) - words
-    order = np.argsort(group, kind="stable")
-    number = np.empty(len(views), np.int64)  # of each view among those of its share
-    number[order] = np.arange(len(views)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    bit = starts[group] * WORD + number
+    # the bit of a view: the first of its share, and then its number among those
+    first_bit = (np.cumsum(words) - words) * WORD
+    number = np.empty(len(views), np.int64)
+    in_order = np.argsort(group, kind="stable")
+    number[in_order] = np.arange(len(views)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    bits = (first_bit[group] + number).tolist()
 
-    holders = np.zeros((tables.points + 1, int(words.sum()) * WORD), bool)
-    for view, own in zip(views, bit.tolist(), strict=True):
-        holders[list(view), own] = True
+    holders = np.zeros((points + 1, int(words.sum()) * WORD), bool)
+    for view, bit in zip(views, bits, strict=True):
+        holders[list(view), bit] = True
     packed = np.packbits(holders, axis=1, bitorder="little").view(np.uint64)
-    share_of_word = np.repeat(values, words)
-
-    of_place = packed[tables.members]  # (k, tables, words)
-    inside: Words = of_place
-    out = []
-    for count, level in enumerate(tables.levels, start=1):
-        if count > 1:
-            inside = inside[level.prefix] & of_place[level.places[:, -1]]  # (sets, tables, words)
-        out.append(np.bitwise_count(inside) @ share_of_word)
-    return out
+    return packed, np.repeat(values, words)
 
 
 def _by_shape(tables: Tables, weights: Sequence[Floats]) -> tuple[tuple[Shape, float], ...]:
@@ -298,8 +311,9 @@ def _by_shape(tables: Tables, weights: Sequence[Floats]) -> tuple[tuple[Shape, f
 def projected(shape: Shape, noise: float) -> float:
     """The mean squared error of typical tables of a shape, brought back to the simplex.
 
-    It grows with the noise, and more slowly than it: the nearest point of a convex set lies no
-    farther from a point of the set if the noise is less, nor by less than in proportion.
+    It grows with the noise, though not more than in proportion. For if t is in a convex set, the
+    distance from t to the point of the set that is nearest to t + x e grows with x, and falls if it
+    is divided by x.
 
     Args:
         shape: That of the tables.

@@ -7,10 +7,9 @@ errors, so they are found by asking simulated crowds again that answer as the fi
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,12 +26,8 @@ from sottovoce.protocol.encodings import Ask, Encoding
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats
-from sottovoce.questions.marginals.models.structure import (
-    EVENNESS,
-    PAIR_TIE,
-    TRIPLE_TIE,
-    UNKNOWN_TIE,
-)
+from sottovoce.questions.marginals.models.structure import PAIR_TIE, UNKNOWN_TIE
+from sottovoce.questions.marginals.models.ties import tie_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 
 if TYPE_CHECKING:
@@ -45,14 +40,17 @@ MOST_REPLAYED = 2048
 SMOOTHING = 0.2
 MAX_TIE_PAIRS = 100  # that the usual tie of a pair is taken from
 SMALLEST_VIEW_VARIANCE = 1e-15  # epsilon may be so large that nothing is noisy
+SMALLEST_ROOM = 1e-9  # for a tie, of attributes of which all people have one value
 REPLICATE_SEED = 20_240_229
+
+
+# -- what cohorts report
 
 
 def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Family:
     """One cohort per view, all of the same weight."""
-    return Listed(
-        [Cohort((Ask(each, oracle),)) for each, oracle in zip(encodings, oracles, strict=True)]
-    )
+    asks = [Ask(encoding, oracle) for encoding, oracle in zip(encodings, oracles, strict=True)]
+    return Listed([Cohort((ask,)) for ask in asks])
 
 
 def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
@@ -62,40 +60,71 @@ def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
     except (TypeError, ValueError):
         raise InvalidInput(f"{method}: views must be lists of places") from None
     for view in made:
-        if not view or list(view) != sorted(set(view)) or view[0] < 0 or view[-1] >= points:
-            raise InvalidInput(
-                f"{method}: view {list(view)} must be increasing places below {points}"
-            )
+        if not view or list(view) != sorted(set(view)):
+            rule = f"must be increasing places below {points}"
+            raise InvalidInput(f"{method}: view {list(view)} {rule}")
     if not made or len(set(made)) < len(made):
         raise InvalidInput(f"{method}: views must be one or more, each once")
     return made
 
 
 def contrast_variance(oracle: Oracle, people: int) -> float:
-    """Variance of a contrast (weights that sum to 0, their squares to 1) of the estimated cells,
-    all equally frequent.
+    """Variance of a contrast of the estimated cells, all equally frequent.
 
-    Sums of cells over attributes differ by contrasts, and the total is known, so this is the noise
-    that matters. It is a cell's own variance if cells are uncorrelated, and more where they share a
-    fixed total.
+    A contrast has weights that sum to 0 and whose squares sum to 1. Sums of cells over attributes
+    differ by contrasts, and the total is known, so this is the noise that matters. It is a cell's
+    own variance if cells are uncorrelated, and more where they share a fixed total.
     """
-    # covariance a I + b 1 1^T:  one cell a + b, two cells 2 a + 4 b,  so  a = 2 Var(one) -
-    # Var(two)/2
+    # The covariance is a I + b 1 1^T: one cell has a + b, the sum of two 2 a + 4 b.
+    # So  a = 2 Var(one) - Var(two)/2
     one = float(oracle.sum_noise(people, 1).variance(1 / oracle.size))
     two = float(oracle.sum_noise(people, 2).variance(2 / oracle.size))
     return 2 * one - two / 2
 
 
+def view_weights(
+    oracles: Sequence[Oracle], people: Sequence[int] | NDArray[np.int64], everybody: int
+) -> Floats:
+    """What the cells of each view weigh: the inverse of the variance of a contrast of them.
+
+    Args:
+        oracles: Of each view.
+        people: Who report each view.
+        everybody: All people, of whom those of a view are a random part.
+
+    Returns:
+        The weights, (views,).
+    """
+    noise: dict[Oracle, float] = {}  # for one person
+    for oracle in oracles:
+        if oracle not in noise:
+            noise[oracle] = contrast_variance(oracle, 1)
+    variances = []
+    for oracle, count in zip(oracles, people, strict=True):
+        respondents = int(count)
+        # a random part of everybody:  (1/n_c - 1/n) f (1 - f) for each cell, in the mean 1/cells
+        drawn = (1 / respondents - 1 / max(everybody, respondents)) / oracle.size
+        variances.append(noise[oracle] / respondents + drawn)
+    return 1 / np.maximum(variances, SMALLEST_VIEW_VARIANCE)
+
+
 @dataclass(frozen=True)
 class ViewsHeard:
-    """What the cohorts of an aggregate said: the views that anybody reported, with their unbiased
-    tables.
+    """What the cohorts of an aggregate said: the views that anybody reported, with their tables.
+
+    Attributes:
+        overlap: Those views.
+        cells: Their unbiased tables in one row, as the overlap lays them out, (cells,).
+        noise: Variances of the cells' privacy noise, (cells,).
+        people: Who reported each view, (views,).
+        everybody: How many they are together.
+        oracles: Of each view.
     """
 
     overlap: Overlap
-    cells: Floats  # the tables in one row, as the overlap lays them out
-    noise: Floats  # variances of the cells' privacy noise
-    people: NDArray[np.int64]  # of each view
+    cells: Floats
+    noise: Floats
+    people: NDArray[np.int64]
     everybody: int
     oracles: tuple[Oracle, ...]
 
@@ -103,20 +132,23 @@ class ViewsHeard:
     def listen(
         cls, aggregate: Aggregate, sizes: Sequence[int], views: Sequence[Places]
     ) -> ViewsHeard:
-        """Cohort i reports view i, over attributes of ``sizes``. Views that nobody reported are
-        left out.
+        """What an aggregate holds, whose cohort i reports view i.
+
+        Args:
+            aggregate: The reports.
+            sizes: Of the points that views are made of.
+            views: All of them; those that nobody reported are left out.
         """
         kept, tables, noise, counts, oracles = [], [], [], [], []
         for index, view in enumerate(views):
             people = aggregate.cohort_people(index)
             if people:
-                oracle = aggregate.plan.cohorts[index].oracles[0]
                 frequencies, variances = aggregate.frequencies(index)
                 kept.append(view)
                 tables.append(frequencies)
                 noise.append(variances)
                 counts.append(people)
-                oracles.append(oracle)
+                oracles.append(aggregate.plan.cohorts[index].oracles[0])
         overlap = Overlap(sizes, kept)
         return cls(
             overlap,
@@ -129,7 +161,7 @@ class ViewsHeard:
 
     @cached_property
     def cell_variances(self) -> Floats:
-        """Variances of the cells' errors with respect to everybody who reported."""
+        """Variances of the cells' errors with respect to everybody who reported, (cells,)."""
         # the cohort is a random part of everybody:  (1/n_c - 1/n) f (1 - f)
         shares = np.clip(self.cells, 0, 1)
         sampling = (1 / self.people - 1 / self.everybody)[self.overlap.owner]
@@ -137,85 +169,97 @@ class ViewsHeard:
 
     @cached_property
     def weights(self) -> Floats:
-        """What each view's cells weigh: the inverse of a typical variance."""
+        """What each view's cells weigh: the inverse of a typical variance, (views,)."""
         return view_weights(self.oracles, self.people, self.everybody)
 
     def again(self, fitted: Floats, replicates: int = CROWD_REPLICATES) -> Floats:
-        """The rows of cells that crowds of the same size would give whose views' tables are the
-        fitted ones.
+        """What crowds of the same size would tell, whose views' tables are the fitted ones.
+
+        Args:
+            fitted: Tables of all views in a row, (cells,).
+            replicates: How many crowds.
+
+        Returns:
+            A row for each crowd, (replicates, cells).
         """
         draws = np.random.Generator(np.random.PCG64(REPLICATE_SEED))
         out = np.empty((replicates, self.overlap.cells))
-        alike: dict[Oracle, list[int]] = {}
-        for number, oracle in enumerate(self.oracles):
-            alike.setdefault(oracle, []).append(number)
+        views_of: dict[Oracle, list[int]] = {}
+        for view, oracle in enumerate(self.oracles):
+            views_of.setdefault(oracle, []).append(view)
         tables = self.overlap.project(fitted)
-        for oracle, numbers in alike.items():
-            crowds = [min(int(self.people[number]), MOST_REPLAYED) for number in numbers]
-            ends = np.cumsum(crowds)
-            laws = [_summing_to_one(tables[self.overlap.slices[number]]) for number in numbers]
-            codes = np.arange(oracle.size)
+        laws = {}
+        for view, span in self.overlap.slices.items():
+            # rounding may leave a sum just above one, which a generator refuses
+            laws[view] = tables[span] / tables[span].sum()
+        for oracle, views in views_of.items():
             for row in range(replicates):
-                counts = [
-                    draws.multinomial(crowd, law) for crowd, law in zip(crowds, laws, strict=True)
-                ]
-                values = np.repeat(np.tile(codes, len(numbers)), np.concatenate(counts))
-                payload = oracle.simulate(values, int(draws.integers(1 << 62)))
-                for number, crowd, end, law, held in zip(
-                    numbers, crowds, ends.tolist(), laws, counts, strict=True
-                ):
-                    found, _ = oracle.estimate_reports(payload[end - crowd : end])
-                    # the noise of the reports, and by what a random part of everybody differs from
-                    # all of them
-                    part = np.sqrt(1 - self.people[number] / self.everybody)
-                    error = (found - held / crowd) + part * (held / crowd - law)
-                    out[row, self.overlap.slices[number]] = (
-                        law + np.sqrt(crowd / self.people[number]) * error
-                    )
+                self._replay(oracle, views, laws, draws, out[row])
         return out
 
+    def _replay(
+        self,
+        oracle: Oracle,
+        views: Sequence[int],
+        laws: Mapping[int, Floats],
+        draws: np.random.Generator,
+        row: Floats,
+    ) -> None:
+        """Ask a simulated crowd about all views of one oracle, and write what it tells into a row.
 
-def view_weights(
-    oracles: Sequence[Oracle], people: Sequence[int] | NDArray[np.int64], everybody: int
-) -> Floats:
-    """The inverse of the variance of a contrast of each view's cells: noise, and that of a random
-    part of everybody.
-    """
-    noise: dict[Oracle, float] = {}
-    for oracle in oracles:
-        if oracle not in noise:
-            noise[oracle] = contrast_variance(oracle, 1)
-    each = [
-        noise[oracle] / int(count) + (1 / int(count) - 1 / max(everybody, int(count))) / oracle.size
-        for oracle, count in zip(oracles, people, strict=True)
-    ]
-    return 1 / np.maximum(each, SMALLEST_VIEW_VARIANCE)
+        Args:
+            oracle: Of these views.
+            views: Their numbers.
+            laws: For each view its table, (cells of the view,).
+            draws: Where the crowd's values and coins come from.
+            row: What all views tell, (cells,).
+        """
+        crowds = [min(int(self.people[view]), MOST_REPLAYED) for view in views]
+        counts = [
+            draws.multinomial(crowd, laws[view]) for view, crowd in zip(views, crowds, strict=True)
+        ]  # people of each value, for each view
+        codes = np.tile(np.arange(oracle.size), len(views))
+        values = np.repeat(codes, np.concatenate(counts))  # of one person after the other
+        payload = oracle.simulate(values, int(draws.integers(1 << 62)))
+        ends = np.cumsum(crowds).tolist()
+        for view, crowd, end, held in zip(views, crowds, ends, counts, strict=True):
+            told, _ = oracle.estimate_reports(payload[end - crowd : end])
+            true = held / crowd
+            # the noise of the reports, and by how much a random part of everybody differs from all
+            part = np.sqrt(1 - self.people[view] / self.everybody)
+            error = (told - true) + part * (true - laws[view])
+            scale = np.sqrt(crowd / self.people[view])
+            row[self.overlap.slices[view]] = laws[view] + scale * error
 
 
-def _summing_to_one(table: Floats) -> Floats:
-    """A law that a generator takes: rounding may leave a sum just above one."""
-    return np.asarray(table / table.sum())
+# -- tables from views
 
 
 class Reconstruction:
-    """Tables of any attributes from the coefficients that all views share; rows of them give rows
-    of tables.
+    """Tables of any attributes from the coefficients that all views share.
 
     A table that lies in a view is read off; any other has maximum entropy given the tables of its
     parts that do.
+
+    Args:
+        overlap: The views.
+        coefficients: Those that they share, (rows, coefficients).
+        cells: The views' own tables, (rows, cells).
     """
 
     def __init__(self, overlap: Overlap, coefficients: Floats, cells: Floats) -> None:
-        self.overlap, self.coefficients, self._cells = overlap, coefficients, cells
+        self.overlap = overlap
+        self.coefficients = coefficients
+        self._cells = cells
         self._masks = [sum(1 << place for place in view) for view in overlap.views]
         self._known: dict[Places, Floats] = {}
 
     def views(self) -> Floats:
-        """The views' own tables, in rows of cells."""
+        """The views' own tables, (rows, cells)."""
         return self._cells
 
     def known(self, places: Places) -> Floats:
-        """A table that lies in a view, made non-negative."""
+        """A table that lies in a view, made non-negative, (rows, cells of the table)."""
         if places not in self._known:
             self._known[places] = norm_sub(self.overlap.table(self.coefficients, places))
         return self._known[places]
@@ -225,50 +269,56 @@ class Reconstruction:
         return parts_in(self._masks, places)
 
     def table(self, places: Places) -> Floats:
-        """The table of a set of places, one row per row of coefficients."""
+        """The table of a set of places, (rows, cells of the table)."""
         if self.overlap.knows(places):
             return self.known(places)
         shape = tuple(self.overlap.sizes[place] for place in places)
         parts = self.parts(places)
-        axes = [tuple(places.index(place) for place in part) for part in parts]
         rows = len(self.coefficients)
         if not parts:
             return np.full((rows, prod(shape)), 1 / prod(shape))
-        return proportional_fits(shape, axes, [self.known(part) for part in parts]).reshape(
-            rows, -1
-        )
+        axes = [tuple(places.index(place) for place in part) for part in parts]
+        tables = [self.known(part) for part in parts]
+        return proportional_fits(shape, axes, tables).reshape(rows, -1)
 
     def chosen(self, places: Places, values: NDArray[np.int64]) -> Floats:
-        """The same for some cells alone, which are all there are: column c holds the values of cell
-        c's places.
+        """The same for some cells alone, which are all there are.
+
+        Args:
+            places: The attributes of the table.
+            values: Those of each cell, (places, cells).
+
+        Returns:
+            Frequencies, (rows, cells).
         """
         targets, maps = [], []
         for part in self.parts(places):
             shape = tuple(self.overlap.sizes[place] for place in part)
+            own = tuple(values[places.index(place)] for place in part)
             targets.append(self.known(part))
-            maps.append(
-                np.ravel_multi_index(tuple(values[places.index(place)] for place in part), shape)
-            )
+            maps.append(np.ravel_multi_index(own, shape))  # each cell's cell of the part
         return fit_cells(values.shape[1], maps, targets, len(self.coefficients))
 
 
 def parts_in(masks: Iterable[int], places: Places) -> list[Places]:
-    """The largest sets of ``places`` that lie in one of some sets,
-    which are given by their bits.
+    """The largest sets of ``places`` that lie in one of some sets, which are given by their bits.
+
+    >>> parts_in([0b0111, 0b1100, 0b0100], (0, 2, 3))
+    [(0, 2), (2, 3)]
     """
     whole = sum(1 << place for place in places)
+    inside = {mask & whole for mask in masks} - {0}
     kept: list[int] = []
-    for mask in sorted(
-        {mask & whole for mask in masks} - {0}, key=lambda own: (-own.bit_count(), own)
-    ):
+    for mask in sorted(inside, key=lambda own: (-own.bit_count(), own)):
         if not any(mask & other == mask for other in kept):
             kept.append(mask)
     return [tuple(place for place in places if mask >> place & 1) for mask in kept]
 
 
 class ViewFit(Fit):
-    """Tables from views, with errors by a parametric bootstrap: the crowd asked again, fitted
-    again.
+    """Tables from views, with errors by a parametric bootstrap.
+
+    The crowd is asked again, and fitted again.
     """
 
     errors: ClassVar[str] = BOOTSTRAP
@@ -278,8 +328,15 @@ class ViewFit(Fit):
 
     @abstractmethod
     def source(self, cells: Floats, *, is_replayed: bool) -> Any:
-        """What rows of the views' cells say: ``table(places)`` in rows, ``known`` of parts of
-        views, ``views()``.
+        """What rows of the views' cells say.
+
+        Args:
+            cells: The views' tables as heard, (rows, cells).
+            is_replayed: Whether simulated crowds told them.
+
+        Returns:
+            An object with ``table(places)`` in rows, ``known(places)`` of parts of views and
+            ``views()``.
         """
 
     @cached_property
@@ -290,10 +347,11 @@ class ViewFit(Fit):
     @cached_property
     def replicas(self) -> Any:
         """The fits of simulated crowds that answer as the fit says."""
-        return self.source(self.heard.again(self.model.views()[0]), is_replayed=True)
+        fitted = self.model.views()[0]
+        return self.source(self.heard.again(fitted), is_replayed=True)
 
     def answer(self, source: Any, places: Places) -> Floats:
-        """The table of attributes from a source, in rows."""
+        """The table of attributes from a source, (rows, cells of the table)."""
         return np.asarray(source.table(places))
 
     def is_known(self, places: Places) -> bool:
@@ -306,7 +364,8 @@ class ViewFit(Fit):
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         out = []
         for places, table in zip(sets, self.tables(sets), strict=True):
-            squares = ((self.answer(self.replicas, places) - table) ** 2).mean(0)
+            errors = self.answer(self.replicas, places) - table  # (replicates, cells)
+            squares = (errors**2).mean(0)
             smooth = (1 - SMOOTHING) * squares + SMOOTHING * squares.mean()
             out.append(smooth + tie_variances(self.work, places, table, self.is_tied))
         return out
@@ -323,28 +382,32 @@ class ViewFit(Fit):
         if not known:
             return UNKNOWN_TIE
         squares, noises, rooms = zip(*(self._squared_tie(own) for own in known), strict=True)
-        # the square of a contrast of variance v has variance 2 v^2, and a pair has (K_a - 1)(K_b -
-        # 1) contrasts
-        free = [prod(self.heard.overlap.sizes[place] - 1 for place in own) for own in known]
-        error = sqrt(sum(2 * noise**2 / count for noise, count in zip(noises, free, strict=True)))
-        most = (sum(squares) - sum(noises) + 2 * error) / sum(rooms)
+        # the square of a contrast of variance v has variance 2 v^2, and a pair has
+        # (K_a - 1)(K_b - 1) contrasts
+        variance = 0.0
+        for own, noise in zip(known, noises, strict=True):
+            contrasts = prod(self.heard.overlap.sizes[place] - 1 for place in own)
+            variance += 2 * noise**2 / contrasts
+        most = (sum(squares) - sum(noises) + 2 * sqrt(variance)) / sum(rooms)
         return float(max(PAIR_TIE**2, min(most, UNKNOWN_TIE)))
 
     def _squared_tie(self, pair: Places) -> tuple[float, float, float]:
-        """Sums over a pair's cells: of (f_ab - f_a f_b)^2 as heard, of its noise, and of what r^2 =
-        1 gives.
+        """Sums over a pair's cells: (of its squared tie as heard, of the noise in it, and of what
+        r^2 = 1 would give).
         """
         # f_ab - f_a f_b = r sqrt(f_a (1 - f_a) f_b (1 - f_b))
-        overlap, raw = self.heard.overlap, self._unrepaired
+        overlap = self.heard.overlap
         shape = tuple(overlap.sizes[place] for place in pair)
-        table = overlap.table(raw, pair).reshape(shape)
-        one, two = self.model.known(pair[:1])[0], self.model.known(pair[1:])[0]
-        square = float(((table - np.outer(table.sum(1), table.sum(0))) ** 2).sum())
-        noise = self._part_noise(pair)
-        noise += self._part_noise(pair[:1]) * float(two @ two) + self._part_noise(pair[1:]) * float(
-            one @ one
-        )
-        return square, noise, float((one * (1 - one)).sum() * (two * (1 - two)).sum()) + 1e-9
+        table = overlap.table(self._unrepaired, pair).reshape(shape)
+        ties = table - np.outer(table.sum(1), table.sum(0))
+        square = float((ties**2).sum())
+        one = self.model.known(pair[:1])[0]
+        two = self.model.known(pair[1:])[0]
+        singles = self._part_noise(pair[:1]) * float(two @ two)
+        singles += self._part_noise(pair[1:]) * float(one @ one)
+        noise = self._part_noise(pair) + singles
+        room = float((one * (1 - one)).sum() * (two * (1 - two)).sum())
+        return square, noise, room + SMALLEST_ROOM
 
     @cached_property
     def _unrepaired(self) -> Floats:
@@ -367,63 +430,3 @@ class ViewFit(Fit):
 
     def is_reconstructed(self, places: Places) -> bool:
         return not self.is_known(places)
-
-
-def tie_variances(
-    work: Workload, places: Places, table: Floats, is_tied: Callable[[Places], bool]
-) -> Floats:
-    """What maximum entropy may be off by, per cell, for all up to three attributes that no view
-    holds together.
-    """
-    if is_tied(places):
-        return np.zeros(table.size)
-    parts = [
-        own for count in range(1, min(3, len(places)) + 1) for own in combinations(places, count)
-    ]
-    return unknown_variances(work, places, table, [own for own in parts if not is_tied(own)])
-
-
-def unknown_variances(
-    work: Workload,
-    places: Places,
-    table: Floats,
-    parts: Iterable[Places],
-    shares: Mapping[Places, float] | None = None,
-) -> Floats:
-    """What a table may be off by, per cell, because nothing was heard of some parts of it.
-
-    ``shares``: of a part, the share of its variance that is unknown; all of it unless given.
-
-    Of two attributes that nobody was asked about together any tie is as likely as any other; of
-    three, what goes beyond their pairs is as is usual.
-    """
-    shape = work.shape(places)
-    cube = table.reshape(shape)
-    out = np.zeros(shape)
-    odds = {}
-    for axis, (place, size) in enumerate(zip(places, shape, strict=True)):
-        share = np.clip(
-            cube.sum(axis=tuple(other for other in range(len(shape)) if other != axis)),
-            0.5 / size**2,
-            1,
-        )
-        odds[place] = ((1 - share) / share).reshape(
-            [-1 if other == axis else 1 for other in range(len(shape))]
-        )
-    for own in parts:
-        # f_S = prod f_a + r prod sqrt(f_a (1 - f_a)):  relative to f_S, r prod sqrt((1 - f_a) /
-        # f_a)
-        square = UNKNOWN_TIE if len(own) == 2 else tie_square(work, own)
-        unknown = 1.0 if shares is None else shares.get(own, 1.0)
-        out += square * unknown * prod((odds[place] for place in own), start=np.ones(1))
-    return np.asarray((out * cube**2).ravel())
-
-
-def tie_square(work: Workload, places: Places) -> float:
-    """The mean squared tie of attributes beyond what fewer of them say; of one, its own distance
-    from uniform.
-    """
-    if len(places) == 1:
-        # Var f / (f (1 - f)) at f = 1/K for a Dirichlet law of parameter a over K values
-        return 1 / (work.sizes[places[0]] * EVENNESS + 1)
-    return {2: PAIR_TIE**2, 3: TRIPLE_TIE**2}.get(len(places), 0.0)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.questions.marginals.method import POSTERIOR, Fit, Floats
-from sottovoce.questions.marginals.methods.views import unknown_variances
 from sottovoce.questions.marginals.models.classes import Posterior, class_table
 from sottovoce.questions.marginals.models.evidence import Interactions, interactions
 from sottovoce.questions.marginals.models.loglinear import (
@@ -31,6 +30,7 @@ from sottovoce.questions.marginals.models.loglinear import (
 from sottovoce.questions.marginals.models.signs import Moments, contrasts
 from sottovoce.questions.marginals.models.structure import UNKNOWN_TIE
 from sottovoce.questions.marginals.models.threads import one_thread
+from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 
 MAX_NEWTON_WORK = 2e8  # cells x features^2 up to which a table is solved by Newton steps
