@@ -169,8 +169,8 @@ def test_no_class_name_stands_for_two_things() -> None:
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
 
 
-# one table of methods a folder: what they do is said by the folder
-NAMED_PER_FOLDER = {"METHODS"}
+# one table of methods a folder, and what auto is there: what they do is said by the folder
+NAMED_PER_FOLDER = {"METHODS", "DEFAULT"}
 
 
 def _constants(text: str) -> set[str]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MAX_QUERIES = 1 << 20  # that the thesis allows itself
 MAX_BLOCK_CELLS = 1 << 24  # of the tables that are made at once, or one table a core
 MOST_FRESH = 26  # bits that a round may add: a table of 2^26 integers
-MOST_KEPT = 1 << 16
+MAX_KEPT_PREFIXES = 1 << 16
 SECONDS_PER_STEP = 4e-9  # of decoding, for one step of one report or one cell; measured on one core
 
 Integers = NDArray[np.int64]
@@ -278,7 +278,7 @@ class _Prefixes(HeavyHitterMethod):
         if not isinstance(scramble, bool):
             raise InvalidInput(f"scramble ({scramble}) must be true or false")
         keep = options.get("keep", target.top)
-        keep = whole("keep", keep, target.top, MOST_KEPT)
+        keep = whole("keep", keep, target.top, MAX_KEPT_PREFIXES)
         return {"lengths": lengths, "keep": keep, "scramble": scramble}
 
     def cohorts(
@@ -368,7 +368,7 @@ class PrefixExtending(_Prefixes):
             if max(added) > MOST_FRESH:
                 continue
             if seconds is not None:
-                keep = whole("keep", options.get("keep", top), 1, MOST_KEPT)
+                keep = whole("keep", options.get("keep", top), 1, MAX_KEPT_PREFIXES)
                 people = terms.people / groups
                 if _cost(added, keep, people, terms.epsilon) <= budget:
                     return lengths

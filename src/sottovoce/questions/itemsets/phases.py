@@ -53,7 +53,7 @@ MOST_SIZES = 32  # that are told apart to choose a length by predicted error
 LEAST_SIZES = 64  # that are told apart when whole sets are counted
 
 # Shares of people in percent, by the rounds of the items' part   wang2021thesis, section 5.4.2
-SHARES = {
+ROUND_SHARES = {
     (SIZES, FIND, COUNT): (10, 40, 50),
     (FIND, COUNT): (50, 50),
     (FIND, SIZES, COUNT): (50, 10, 40),
@@ -278,11 +278,11 @@ def _shares(given: Any, names: tuple[str, ...], of_sets: bool) -> list[int]:
             )
         return [whole("shares", share, 1, 1 << 20) for share in given]
     if not of_sets:
-        return list(SHARES[names])
+        return list(ROUND_SHARES[names])
     # half of the people find items; sizes of sets 10% and their counts 40% of all
     #     wang2021thesis, section 5.4.3
     later = (20, 80) if names[-2:] == (SIZES, COUNT) else (100,)
-    return [*SHARES[names[: -len(later)]], *later]
+    return [*ROUND_SHARES[names[: -len(later)]], *later]
 
 
 # -- from round to round

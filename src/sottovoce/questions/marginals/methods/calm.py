@@ -33,7 +33,7 @@ from sottovoce.questions.marginals.methods.view_designs import (
     surest,
     views_coverage,
 )
-from sottovoce.questions.marginals.methods.view_predictions import Expected, Tables, expected
+from sottovoce.questions.marginals.methods.view_predictions import Expected, TypicalTables, expected
 from sottovoce.questions.marginals.methods.views import (
     Reconstruction,
     ViewFit,
@@ -131,8 +131,8 @@ def half_sum_oracle(size: int, epsilon: Decimal) -> Oracle:
 
 
 @lru_cache(maxsize=32)
-def _tables(work: Workload, longest: int) -> Tables:
-    return Tables.of(work.sample, work.sizes, longest)
+def _tables(work: Workload, longest: int) -> TypicalTables:
+    return TypicalTables.of(work.sample, work.sizes, longest)
 
 
 class CalmFit(ViewFit):
@@ -350,7 +350,7 @@ class Calm(MarginalMethod):
         tables = self.tables(work, longest)
         return expected(tables, views, tuple((weights / cells).tolist()), most)
 
-    def tables(self, work: Workload, longest: int) -> Tables:
+    def tables(self, work: Workload, longest: int) -> TypicalTables:
         """The workload's tables, for views of up to ``longest`` points."""
         return _tables(work, min(longest, work.order))
 

@@ -14,7 +14,7 @@ from sottovoce.protocol.encodings import Encoding, Parities
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats, Offer
 from sottovoce.questions.marginals.methods.calm import Calm, CalmFit, Domain
-from sottovoce.questions.marginals.methods.view_predictions import Tables
+from sottovoce.questions.marginals.methods.view_predictions import TypicalTables
 from sottovoce.questions.marginals.methods.views import ViewsHeard
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
@@ -82,13 +82,13 @@ def _bit_domain(work: Workload) -> Domain:
 
 
 @lru_cache(maxsize=32)
-def _bit_tables(work: Workload, longest: int) -> Tables:
+def _bit_tables(work: Workload, longest: int) -> TypicalTables:
     """The workload's tables as sets of bits."""
     groups = _bits_of(work.sizes)
     sample = []
     for places in work.sample:
         sample.append(tuple(bit for place in places for bit in groups[place]))
-    return Tables.of(sample, _bit_domain(work).sizes, longest)
+    return TypicalTables.of(sample, _bit_domain(work).sizes, longest)
 
 
 def _bit_parts(bits: Places) -> list[Places]:
@@ -135,7 +135,7 @@ class CalmBinary(Calm):
     def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
         return False
 
-    def tables(self, work: Workload, longest: int) -> Tables:
+    def tables(self, work: Workload, longest: int) -> TypicalTables:
         return _bit_tables(work, longest)
 
     def groups(self, work: Workload) -> Mapping[int, Places]:

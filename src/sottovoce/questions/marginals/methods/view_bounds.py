@@ -17,7 +17,7 @@ from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.methods.view_predictions import (
     BOUND_ROUNDING,
     MOST_SHAPES,
-    Tables,
+    TypicalTables,
     noise_within,
     projected,
 )
@@ -56,7 +56,9 @@ class AlikeViews:
             self._known[width] = cells * contrast_variance(self._oracle(cells), 1)
         return self._known[width]
 
-    def err_more(self, tables: Tables, widths: Sequence[int], most_views: int, most: float) -> bool:
+    def err_more(
+        self, tables: TypicalTables, widths: Sequence[int], most_views: int, most: float
+    ) -> bool:
         """Whether views that hold every pair of attributes are sure to err more than ``most``.
 
         Args:
@@ -73,7 +75,7 @@ class AlikeViews:
         kept = self._least_kept(tables, widths, respondents, noise)
         return noise * kept * (1 - BOUND_ROUNDING) > noise_within(most)
 
-    def _least_noise(self, tables: Tables, widths: Sequence[int]) -> float:
+    def _least_noise(self, tables: TypicalTables, widths: Sequence[int]) -> float:
         """The noise of a table before repair, at least.
 
         With W_S the weight of a set S of one or two attributes in all views, c_S what its inverse
@@ -100,7 +102,7 @@ class AlikeViews:
             best = max(best, total**2 / (self.people * heard))
         return best
 
-    def _uses(self, tables: Tables) -> tuple[Floats, Floats]:
+    def _uses(self, tables: TypicalTables) -> tuple[Floats, Floats]:
         """c_S of each attribute, (attributes,), and of each pair that is in a table, (pairs,)."""
         size, order, points = self.size, self.order, self.points
         number = tables.members.shape[1]
@@ -122,7 +124,7 @@ class AlikeViews:
         return ones, twos
 
     def _least_kept(
-        self, tables: Tables, widths: Sequence[int], respondents: int, noise: float
+        self, tables: TypicalTables, widths: Sequence[int], respondents: int, noise: float
     ) -> float:
         """The share of the noise that repair leaves, at least.
 

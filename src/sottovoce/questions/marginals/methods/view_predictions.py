@@ -31,12 +31,12 @@ Shape = tuple[int, ...]
 MOST_TERMS = 15_000  # (table, set of its attributes) pairs that a prediction adds up
 MOST_SHAPES = 24  # views of different shapes that a prediction projects
 TRIALS = 64  # typical tables that stand for all of a shape
-MOST_KEPT = 1024  # cells of a shape whose typical tables are kept for the next prediction
+MAX_KEPT_CELLS = 1024  # cells of a shape whose typical tables are kept for the next prediction
 MOST_AT_ONCE = 1 << 14  # cells that are projected in one go, which the processor's cache holds
 # the error that tables made consistent and non-negative approach, however much noise there is
 SATURATION = 0.3
 SEED = 20_240_229
-WORD = 64  # bits
+WORD_BITS = 64  # bits
 MOST_WORDS = 1 << 17  # that are worked on in one go
 BOUND_ROUNDING = 1e-9  # by which a bound may be off, relatively
 
@@ -60,7 +60,7 @@ class Expected:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class TypicalTables:
     """The tables that a prediction averages over, as arrays, and the levels of their sets.
 
     Tables may have different numbers of attributes. Where one has fewer, ``members`` names the
@@ -81,7 +81,7 @@ class Tables:
     levels: tuple[Level, ...]
 
     @classmethod
-    def of(cls, sample: Sequence[Places], sizes: Sequence[int], longest: int) -> Tables:
+    def of(cls, sample: Sequence[Places], sizes: Sequence[int], longest: int) -> TypicalTables:
         """Some of a workload's tables, few enough to add up all sets of ``longest`` points or
         fewer.
 
@@ -160,7 +160,7 @@ class Unrepaired:
 
 
 def expected(
-    tables: Tables,
+    tables: TypicalTables,
     views: tuple[Places, ...],
     shares: tuple[float, ...],
     most: float = inf,
@@ -207,7 +207,9 @@ def noise_within(most: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _unrepaired(tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...]) -> Unrepaired:
+def _unrepaired(
+    tables: TypicalTables, views: tuple[Places, ...], shares: tuple[float, ...]
+) -> Unrepaired:
     """The noise of the parts of tables that views hold, and what is missed of the others."""
     weights = _weights(tables, views, shares)
     sizes, masses = tables.sizes, tables.masses
@@ -231,7 +233,9 @@ def _unrepaired(tables: Tables, views: tuple[Places, ...], shares: tuple[float, 
     return Unrepaired(noise / number, reconstruction / number, _by_shape(tables, weights))
 
 
-def _weights(tables: Tables, views: tuple[Places, ...], shares: tuple[float, ...]) -> list[Floats]:
+def _weights(
+    tables: TypicalTables, views: tuple[Places, ...], shares: tuple[float, ...]
+) -> list[Floats]:
     """For each level the weights of its sets in all views, (sets, tables); 0 if none holds a set.
 
     Views are bits of words, so that those that hold a set are found by a few operations. Views of
@@ -263,22 +267,22 @@ def _packed(
     """
     values, group = np.unique(shares, return_inverse=True)
     sizes = np.bincount(group)  # views of each share
-    words = -(-sizes // WORD)  # of each share, rounded up
+    words = -(-sizes // WORD_BITS)  # of each share, rounded up
     # the bit of a view: the first of its share, and then its number among those
-    first_bit = (np.cumsum(words) - words) * WORD
+    first_bit = (np.cumsum(words) - words) * WORD_BITS
     number = np.empty(len(views), np.int64)
     in_order = np.argsort(group, kind="stable")
     number[in_order] = np.arange(len(views)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     bits = (first_bit[group] + number).tolist()
 
-    holders = np.zeros((points + 1, int(words.sum()) * WORD), bool)
+    holders = np.zeros((points + 1, int(words.sum()) * WORD_BITS), bool)
     for view, bit in zip(views, bits, strict=True):
         holders[list(view), bit] = True
     packed = np.packbits(holders, axis=1, bitorder="little").view(np.uint64)
     return packed, np.repeat(values, words)
 
 
-def _by_shape(tables: Tables, weights: Sequence[Floats]) -> tuple[tuple[Shape, float], ...]:
+def _by_shape(tables: TypicalTables, weights: Sequence[Floats]) -> tuple[tuple[Shape, float], ...]:
     """The noise of the largest parts of some tables that a view holds, in the mean by shape."""
     step = max(1, tables.members.shape[1] // MOST_SHAPES)
     sizes = tables.sizes[:, ::step]  # (k, tables)
@@ -320,7 +324,7 @@ def projected(shape: Shape, noise: float) -> float:
         noise: Their summed squared error before.
     """
     cells = prod(shape)
-    truth, normal = _kept(shape) if cells <= MOST_KEPT else _typical(shape)
+    truth, normal = _kept(shape) if cells <= MAX_KEPT_CELLS else _typical(shape)
     scale = np.sqrt(noise / max(cells - 1, 1))
     rows = max(1, MOST_AT_ONCE // cells)
     total = 0.0
