@@ -19,6 +19,7 @@ GROUPS = {
     "device": "One report on a device, system entropy",
     "likelihood": "Maximum likelihood for grr: 100,000 people, 1,024 values, "
     "from reports to frequencies",
+    "planning": "Planning marginals with auto: 2^18 people, epsilon = 1, empty caches",
     "marginals": "Marginals, epsilon = 1",
     "popular": "What is popular: top 32 values at epsilon = 1, top 64 items at epsilon = 2",
     "store": "The store by itself: SQLite",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from bench import marginal_speed, plain, popular, popular_speed, processes, speed
+from bench import marginal_speed, plain, planning, popular, popular_speed, processes, speed
 from bench.__main__ import RUNNERS, main
 from bench.published import IMPORTS, PUBLISHED
 from bench.resident import Above
@@ -110,6 +111,20 @@ def test_plain_numpy_computes_what_it_stands_for() -> None:
         plain.hashing_server(seeds, np.full(64, answer, np.uint64), 5, 4) for answer in range(4)
     )
     assert counts.tolist() == [64] * 5  # every report supports each value under exactly one answer
+
+
+def test_planning_is_measured_with_empty_caches_and_its_own_sources(tmp_path: Path) -> None:
+    from sottovoce.questions.marginals.models.designs import drawn
+
+    drawn(9, 2, 5)
+    planning.forget()
+    assert drawn.cache_info().currsize == 0
+    (found,) = planning.planning(None, {}, names=("few",), repeats=1)
+    assert found.group == "planning"
+    assert found.measured.best > 0
+    assert (found.peer is None) == (planning.before() is None)
+    with pytest.raises((RuntimeError, subprocess.CalledProcessError)):
+        planning.measured("few", 1, tmp_path)  # no sources there
 
 
 def test_memory_of_a_child_is_above_its_imports() -> None:

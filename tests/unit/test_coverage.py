@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 import sottovoce as sv
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage
+from sottovoce.questions.marginals.coverage import (
+    MOST_UNHEARD,
+    Coverage,
+    together,
+    view_shares,
+)
 from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.models.designs import completed, drawn
 from sottovoce.questions.marginals.planner import Choice, best, best_of
@@ -464,3 +469,13 @@ def test_a_tree_takes_pairs_never_asked_only_to_hold_together() -> None:
     )
     assert alone.joint("a", "d").never_asked == (("a", "d"),)
     assert len(alone.sample(5, seed=1)) == 5
+
+
+def test_shares_are_those_of_counting_view_by_view() -> None:
+    views = [(0, 1, 2), (1, 3), (2,), (0, 3, 4)]
+    parts = [*combinations(range(6), 1), *combinations(range(6), 2)]
+    plain = [sum(set(part) <= set(view) for view in views) / len(views) for part in parts]
+    assert view_shares(views, parts) == plain
+    assert together(views, 5).tolist() == [
+        [sum({one, two} <= set(view) for view in views) for two in range(5)] for one in range(5)
+    ]

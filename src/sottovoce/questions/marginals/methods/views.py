@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -68,6 +68,7 @@ def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
     return made
 
 
+@lru_cache(maxsize=1024)
 def contrast_variance(oracle: Oracle, people: int) -> float:
     """Variance of a contrast of the estimated cells, all equally frequent.
 
