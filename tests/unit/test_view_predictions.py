@@ -9,7 +9,8 @@ from math import comb, inf, prod
 import numpy as np
 import pytest
 
-from sottovoce.postprocessing.consistency import Overlap, norm_subs
+from sottovoce.postprocessing.consistency import Overlap
+from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.calm import Calm
@@ -19,7 +20,7 @@ from sottovoce.questions.marginals.methods.view_predictions import (
     SATURATION,
     SEED,
     TRIALS,
-    Tables,
+    TypicalTables,
     expected,
     projected,
 )
@@ -47,7 +48,7 @@ def plain_projected(shape: tuple[int, ...], noise: float) -> float:
         truth = (truth[:, :, None] * law[:, None, :]).reshape(TRIALS, -1)
     errors = draws.normal(0, np.sqrt(noise / max(truth.shape[1] - 1, 1)), truth.shape)
     errors -= errors.mean(1, keepdims=True)
-    return float(((norm_subs(truth + errors) - truth) ** 2).sum(1).mean())
+    return float(((norm_sub(truth + errors) - truth) ** 2).sum(1).mean())
 
 
 def plain_expected(
@@ -107,7 +108,7 @@ def test_predictions_are_those_of_a_plain_sum(name: str) -> None:
     cells = [prod(sizes[place] for place in view) for view in views]
     shares = tuple(weight / count for weight, count in zip(weights, cells, strict=True))
     longest = max(3, *(len(view) for view in views))
-    tables = Tables.of(work.sample, sizes, longest)
+    tables = TypicalTables.of(work.sample, sizes, longest)
     found = expected(tables, views, shares)
     assert found is not None
     noise, reconstruction = plain_expected(list(work.sample), sizes, views, weights)
@@ -120,7 +121,7 @@ def test_tables_of_different_lengths_are_added_up_alike() -> None:
     sample: list[Places] = [(0, 1, 2), (3,), (1, 3), (0, 1, 2, 3)]
     weights = [500.0, 700.0, 900.0]
     shares = tuple(w / prod(sizes[p] for p in v) for w, v in zip(weights, views, strict=True))
-    found = expected(Tables.of(sample, sizes, 3), views, shares)
+    found = expected(TypicalTables.of(sample, sizes, 3), views, shares)
     assert found is not None
     noise, reconstruction = plain_expected(sample, sizes, views, weights)
     assert found.noise == pytest.approx(noise, rel=1e-9)
@@ -130,7 +131,7 @@ def test_tables_of_different_lengths_are_added_up_alike() -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_prediction_that_is_cut_short_is_above_the_limit(name: str) -> None:
     sizes, order, views = SAMPLES[name]
-    tables = Tables.of(workload(sizes, order).sample, sizes, max(3, *map(len, views)))
+    tables = TypicalTables.of(workload(sizes, order).sample, sizes, max(3, *map(len, views)))
     shares = (50.0,) * len(views)
     whole = expected(tables, views, shares)
     assert whole is not None
