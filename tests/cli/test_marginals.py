@@ -439,6 +439,26 @@ def test_compare_counts_intervals(here: Folder, sottovoce: Command) -> None:
     assert "95% holds" in sottovoce("compare", "marginals", here["people.csv"], *options).out
 
 
+def test_compare_takes_options_of_methods_other_plans_and_a_repair(
+    here: Folder, sottovoce: Command
+) -> None:
+    more = ("--methods", "calm:theta=0.01,marg-ps", "--planned-for", 3, "--postprocess", "norm-sub")
+    calm, pairs = compared(sottovoce, here["people.csv"], *more)
+    assert (calm["method"], calm["postprocess"], calm["planned_for"]) == (
+        "calm:theta=0.01", None, 3,
+    )  # fmt: skip
+    assert (pairs["k"], pairs["view_size"], pairs["postprocess"]) == (2, 3, "norm-sub")
+    options = ("--k", 2, "--epsilon", 1, "--people", 500, "--runs", 1, *more)
+    printed = sottovoce("compare", "marginals", here["people.csv"], *options).out
+    assert "calm:theta=0.01" in printed
+    assert "after norm-sub" in printed
+    assert "by plans for tables of 3" in printed.replace("\n", " ")
+    compare = ("compare", "marginals", here["people.csv"], "--k", 2, "--epsilon", 1)
+    refused(sottovoce(*compare, "--postprocess", "wish"), "method (wish)", "norm-sub")
+    refused(sottovoce(*compare, "--planned-for", 9), "planned_for (9)")
+    refused(sottovoce(*compare, "--methods", "calm:wish=1"), "'wish'", "theta")
+
+
 def test_compare_refuses_bad_options(here: Folder, sottovoce: Command) -> None:
     compare = ("compare", "marginals", here["people.csv"], "--epsilon", "1")
     refused(sottovoce(*compare, "--k", 9), "k (9)", "(3)")

@@ -25,8 +25,9 @@ from sottovoce.measure import (
     read_holdings,
 )
 from sottovoce.measure import top_itemsets as mined
+from sottovoce.measure.choices import MethodChoice
 from sottovoce.measure.heavyhitters import GENIE, ValueCrowd, genie, largest
-from sottovoce.measure.popular import MethodChoice, score
+from sottovoce.measure.popular import score
 from sottovoce.schema import Sets
 from tests.statistics import ALPHA, z_limit
 

@@ -22,7 +22,22 @@ def compare_marginals(
     people: Annotated[
         int, typer.Option(help="Sampled from the table, with replacement, in each run.")
     ] = 65_536,
-    methods: Annotated[str, typer.Option(metavar="a,b", help="By name, or auto.")] = "auto",
+    methods: Annotated[
+        str,
+        typer.Option(metavar="a,b", help="By name, with options as in calm:theta=0.01; or auto."),
+    ] = "auto",
+    planned_for: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Attributes in the tables that plans are made for; by default k."
+        ),
+    ] = None,
+    postprocess: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Repair the tables of unbiased methods first: norm-sub, say."
+        ),
+    ] = None,
     queries: Annotated[int, typer.Option(help="Random tables in each run.")] = 50,
     runs: Annotated[int, typer.Option(help="Each with its own people and tables.")] = 5,
     seed: Annotated[int, typer.Option(min=0)] = 1,
@@ -62,6 +77,9 @@ def compare_marginals(
 
     Example:  sottovoce compare marginals baskets.parquet --top 16 --k 3 --epsilon 1 --people 65536
               --runs 5
+
+    Example:  sottovoce compare marginals baskets.parquet --top 16 --k 4 --planned-for 3
+              --epsilon 1 --methods calm,calm:theta=0.01,inp-ht --postprocess norm-sub
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
@@ -74,7 +92,18 @@ def compare_marginals(
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
         rows = list(
             measure.compare_marginals(
-                crowd, k, people, epsilons, names, queries, runs, seed, advance, coverage=coverage
+                crowd,
+                k,
+                people,
+                epsilons,
+                names,
+                queries,
+                runs,
+                seed,
+                advance,
+                coverage=coverage,
+                planned_for=planned_for,
+                repair=postprocess,
             )
         )
     if as_json:

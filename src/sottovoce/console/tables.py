@@ -171,6 +171,9 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
     from rich.markup import escape
 
     with_coverage = any(row.coverage is not None for row in rows)
+    title = f"tables of {rows[0].k} attributes"
+    if rows[0].planned_for not in (None, rows[0].k):
+        title += f", by plans for tables of {rows[0].planned_for}"
     columns = [
         "epsilon",
         "method",
@@ -181,24 +184,24 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
         "view size",
     ]
     out = grid(
-        f"tables of {rows[0].k} attributes",
+        title,
         [*columns, *(["95% holds"] if with_coverage else []), "note"],
     )
     for row in rows:
         if row.sse is None:
             blanks = [""] * (len(columns) - 2 + with_coverage)
-            out.add_row(f"{row.epsilon:g}", row.method, *blanks, escape(row.reason or ""))
+            out.add_row(f"{row.epsilon:g}", escape(row.method), *blanks, escape(row.reason or ""))
             continue
         out.add_row(
             f"{row.epsilon:g}",
-            row.method,
+            escape(row.method),
             spread(row.sse, row.sse_std),
             spread(row.tvd or 0.0, row.tvd_std),
             f"{row.seconds:.2f}",
             f"{row.views:,}",
             f"{row.view_size}",
             *([f"{row.coverage:.1%}" if row.coverage is not None else ""] if with_coverage else []),
-            f"chose {row.chosen}" if row.chosen != row.method else "",
+            escape(_note(row)),
         )
     measured = next((row for row in rows if row.sse is not None), None)
     if measured is not None:
@@ -208,7 +211,18 @@ def marginals_table(rows: Sequence[MarginalsComparison]) -> RichTable:
             f"{measured.people:,} people, {runs} {measured.queries} random tables: {told}; view "
             "size in attributes"
         )
+        if any(row.postprocess for row in rows):
+            out.caption += "; after NAME: each table was repaired so before it was judged"
     return out
+
+
+def _note(row: MarginalsComparison) -> str:
+    """What else is to be known of a row: the method that was chosen, and the repair."""
+    name = row.method.partition(":")[0]
+    parts = [f"chose {row.chosen}"] if row.chosen != name else []
+    if row.postprocess is not None:
+        parts.append(f"after {row.postprocess}")
+    return ", ".join(parts)
 
 
 def ranking_table(ranks: Sequence[Rank]) -> RichTable:

@@ -15,9 +15,9 @@ from sottovoce.api.surveys import asked
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.measure.choices import MethodChoice
 from sottovoce.measure.popular import (
     Judge,
-    MethodChoice,
     PopularComparison,
     PopularCrowd,
     answered,

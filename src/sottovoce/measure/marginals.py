@@ -10,7 +10,7 @@ from itertools import combinations
 from math import comb, prod
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,13 @@ from sottovoce.api.surveys import asked
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.measure.choices import MethodChoice
 from sottovoce.measure.populations import Population
 from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.oracles import Noise
 from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.postprocessing import postprocess
+from sottovoce.postprocessing.methods import find as find_repair
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS
@@ -53,7 +56,9 @@ class MarginalsComparison:
 
     ``sse`` and ``tvd`` are means over the tables asked for, then over runs, of the sum of squared
     errors and of the total variation distance; ``sse_std`` and ``tvd_std`` their standard
-    deviations over runs (None for one run).
+    deviations over runs (None for one run). ``planned_for`` is how many attributes the plan's
+    tables have, and ``k`` how many those that were asked for. ``postprocess`` names the repair
+    after which they were judged, None if they were not repaired.
     """
 
     method: str
@@ -73,6 +78,8 @@ class MarginalsComparison:
     queries: int | None = None
     runs: int | None = None
     coverage: float | None = None  # share of cells inside their 95% interval, if asked for
+    planned_for: int | None = None
+    postprocess: str | None = None  # of unbiased tables alone
     reason: str | None = None  # why there are no figures
 
     def to_json(self) -> dict[str, Any]:
@@ -109,6 +116,7 @@ class Measurement:
     tvd: float
     seconds: float  # without planning
     coverage: float | None = None
+    postprocess: str | None = None  # what repaired its tables
 
 
 def coded(schema: Schema) -> Schema:
@@ -184,40 +192,93 @@ def heard(made: Plan, crowd: Crowd, seed: int, run: int) -> Aggregate:
     return Aggregate(made).add(simulate(made, crowd.columns, whispers_seed(made, seed, run)))
 
 
+class Judged(NamedTuple):
+    """How good the answers of one run are."""
+
+    sse: float  # mean over tables
+    tvd: float  # mean over tables
+    seconds: float  # that the answers took
+    coverage: float | None  # share of cells inside their interval, if asked for
+    postprocess: str | None  # what repaired the tables; None if none was
+
+
 def judged(
-    estimate: JointEstimate, crowd: Crowd, coverage: bool
-) -> tuple[float, float, float | None, float]:
-    """(mean SSE, mean TVD, share of cells inside their interval if asked, seconds of answers)."""
+    estimate: JointEstimate, crowd: Crowd, coverage: bool = False, repair: str | None = None
+) -> Judged:
+    """Judge the tables that a crowd is asked for.
+
+    Args:
+        estimate: What the crowd said.
+        crowd: The people, with the true tables.
+        coverage: Whether to count the cells inside their 95% interval.
+        repair: Of :mod:`sottovoce.postprocessing`: unbiased tables go through it first.
+            Other methods have brought theirs to frequencies themselves.
+    """
     start = perf_counter()
     answers = estimate.values_of(crowd.queries)
+    sets = [estimate.work.places(names) for names in crowd.queries]
+    is_repaired = repair is not None and any(estimate.fit.is_unbiased(each) for each in sets)
+    tables: list[Table] = []
+    if coverage or is_repaired:  # else nobody needs variances, which may take long
+        tables = _tables(estimate, crowd.queries, sets, answers)
+    if repair is not None and is_repaired:
+        tables = [postprocess(each, repair) if each.is_unbiased else each for each in tables]
+        answers = [each.values for each in tables]
     seconds = perf_counter() - start
     errors = [answer - true for answer, true in zip(answers, crowd.truth, strict=True)]
     sse = float(np.mean([float(error @ error) for error in errors]))
     tvd = float(np.mean([np.abs(error).sum() / 2 for error in errors]))
-    return sse, tvd, _coverage(estimate, crowd, answers) if coverage else None, seconds
+    inside = _coverage(tables, crowd.truth) if coverage else None
+    return Judged(sse, tvd, seconds, inside, repair if is_repaired else None)
 
 
-def _coverage(estimate: JointEstimate, crowd: Crowd, answers: Sequence[Floats]) -> float:
-    """The share of all tables' cells whose 95% interval, as a table gives it, holds the truth."""
-    sets = [estimate.work.places(names) for names in crowd.queries]
+def _tables(
+    estimate: JointEstimate,
+    queries: Sequence[Names],
+    sets: Sequence[tuple[int, ...]],
+    answers: Sequence[Floats],
+) -> list[Table]:
+    """The answers with their variances, as tables give them; without labels."""
     variances = stated_variances(estimate.work, estimate.fit, sets, answers)
+    return [
+        Table(
+            names,
+            (),
+            values,
+            spread,
+            estimate.people,
+            Noise(float(spread.mean()), 0.0),
+            is_unbiased=estimate.fit.is_unbiased(places),
+        )
+        for names, places, values, spread in zip(queries, sets, answers, variances, strict=True)
+    ]
+
+
+def _coverage(tables: Sequence[Table], truth: Sequence[Floats]) -> float:
+    """The share of all tables' cells whose 95% interval, as a table gives it, holds the truth."""
     inside = []
-    for names, values, spread, true in zip(
-        crowd.queries, answers, variances, crowd.truth, strict=True
-    ):
-        table = Table(names, (), values, spread, estimate.people, Noise(float(spread.mean()), 0.0))
+    for table, true in zip(tables, truth, strict=True):
         low, high = table.interval(0.95)
         inside.append((low - INTERVAL_ROUNDING <= true) & (true <= high + INTERVAL_ROUNDING))
     return float(np.concatenate(inside).mean())
 
 
-def measured(made: Plan, crowd: Crowd, seed: int, run: int, coverage: bool = False) -> Measurement:
+def measured(
+    made: Plan,
+    crowd: Crowd,
+    seed: int,
+    run: int,
+    coverage: bool = False,
+    repair: str | None = None,
+) -> Measurement:
     """Simulate, aggregate, estimate and answer, and judge the answers."""
     start = perf_counter()
     estimate = heard(made, crowd, seed, run).estimate()
     middle = perf_counter() - start
-    sse, tvd, inside, answering = judged(estimate.joint, crowd, coverage)
-    return Measurement(sse, tvd, middle + answering, inside)
+    found = judged(estimate.joint, crowd, coverage, repair)
+    return Measurement(
+        found.sse, found.tvd, middle + found.seconds, found.coverage, found.postprocess
+    )
 
 
 def compare_marginals(
@@ -232,6 +293,8 @@ def compare_marginals(
     progress: Callable[[int], None] | None = None,
     *,
     coverage: bool = False,
+    planned_for: int | None = None,
+    repair: str | None = None,
 ) -> Iterator[MarginalsComparison]:
     """One row per epsilon and method. Each run has its own people and its own random tables, the
     same for every row.
@@ -239,12 +302,29 @@ def compare_marginals(
     A method that does not fit gives a row with a reason and no figures. ``progress`` is called with
     the number of runs done, of ``len(epsilons) * len(methods) * runs``.
 
+    Args:
+        population: Whom people are sampled from, with replacement.
+        k: How many attributes the tables have that are asked for.
+        people: Sampled in each run.
+        epsilons: One row for each, and each method.
+        methods: By name, with options as in ``calm:theta=0.01``; or ``auto``.
+        queries: Random tables in each run, or all if there are fewer.
+        runs: Each with its own people and tables.
+        seed: Of people, tables and coins.
+        progress: See above.
+        coverage: Whether to count how often 95% intervals hold.
+        planned_for: How many attributes the tables have that plans are made for; by default k.
+        repair: A repair such as ``norm-sub``, through which the tables of unbiased methods go
+            before they are judged; rows say so.
+
     >>> crowd = Population.of({"a": [0, 1, 1, 0], "b": ["x", "z", "y", "x"]})
     >>> row, = compare_marginals(crowd, 2, 500, ["1"], ["uniform"], queries=5, runs=2, seed=1)
     >>> row.method, row.views, row.sse > 0
     ('uniform', 1, True)
     """
     schema, names = _checked(population, k, people, epsilons, methods, queries, runs)
+    order = k if planned_for is None else whole("planned_for", planned_for, 1, len(schema))
+    repair = None if repair is None else find_repair(repair)[0]
     sizes = {name: attribute.size for name, attribute in schema.items()}
     crowds = []
     for run in range(runs):
@@ -253,17 +333,16 @@ def compare_marginals(
     done = 0
     for epsilon in epsilons:
         for name in names:
-            row, measurements = _planned(schema, k, people, epsilon, name), []
+            row, measurements = _planned(schema, k, order, people, epsilon, name), []
             if isinstance(row, _Ready):
                 row.warm_up(crowds[0])
                 for run, crowd in enumerate(crowds):
                     try:
-                        measurements.append(measured(row.plan, crowd, seed, run, coverage))
-                    except (
-                        InvalidInput
-                    ) as wrong:  # of a table that is too large for the method, say
-                        row = _refused(name, epsilon, k, str(wrong))
+                        found = measured(row.plan, crowd, seed, run, coverage, repair)
+                    except InvalidInput as wrong:  # a table too large for the method, say
+                        row = _refused(name, epsilon, k, order, str(wrong))
                         break
+                    measurements.append(found)
                     done += 1
                     if progress:
                         progress(done)
@@ -300,7 +379,19 @@ def _checked(
         )
     if not methods or not epsilons:
         raise InvalidInput("methods and epsilons must each be at least one")
-    return schema, [name if name == AUTO else method(name).name for name in methods]
+    return schema, [_checked_choice(text) for text in methods]
+
+
+def _checked_choice(text: str) -> str:
+    """A method as its rows name it, aliases resolved; options that it does not take are refused."""
+    choice = MethodChoice.parse(text)
+    if choice.method == AUTO:
+        if choice.options:
+            raise InvalidInput(f"option {next(iter(choice.options))!r} needs a method by name")
+        return AUTO
+    known = method(choice.method)
+    known.check_options(choice.options)
+    return text.replace(choice.method, known.name, 1)
 
 
 @dataclass(frozen=True)
@@ -308,6 +399,7 @@ class _Ready:
     """A plan to be measured."""
 
     method: str
+    planned_for: int
     plan: Plan
     seconds: float  # that planning took
 
@@ -321,6 +413,7 @@ class _Ready:
         sse = [each.sse for each in measurements]
         tvd = [each.tvd for each in measurements]
         inside = [each.coverage for each in measurements if each.coverage is not None]
+        repairs = {each.postprocess for each in measurements} - {None}
         return MarginalsComparison(
             method=self.method,
             epsilon=float(self.plan.epsilon),
@@ -340,27 +433,33 @@ class _Ready:
             queries=len(crowds[0].queries),
             runs=len(measurements),
             coverage=float(np.mean(inside)) if inside else None,
+            planned_for=self.planned_for,
+            postprocess=next(iter(repairs), None),
         )
 
 
-def planned(schema: Schema, k: int, people: int, epsilon: Any, name: str) -> tuple[Plan, float]:
-    """A method's plan, and the seconds it took to make."""
+def planned(schema: Schema, k: int, people: int, epsilon: Any, text: str) -> tuple[Plan, float]:
+    """The plan for tables of k attributes of a method as it was typed, and the seconds it took."""
+    choice = MethodChoice.parse(text)
     start = perf_counter()
-    made = plan(schema, asked("marginals", up_to=k, method=name), epsilon=epsilon, people=people)
+    question = asked("marginals", **{**choice.options, "up_to": k, "method": choice.method})
+    made = plan(schema, question, epsilon=epsilon, people=people)
     return made, perf_counter() - start
 
 
 def _planned(
-    schema: Schema, k: int, people: int, epsilon: Any, name: str
+    schema: Schema, k: int, order: int, people: int, epsilon: Any, name: str
 ) -> _Ready | MarginalsComparison:
     try:
-        return _Ready(name, *planned(schema, k, people, epsilon, name))
+        return _Ready(name, order, *planned(schema, order, people, epsilon, name))
     except InvalidInput as wrong:
-        return _refused(name, epsilon, k, str(wrong))
+        return _refused(name, epsilon, k, order, str(wrong))
 
 
-def _refused(name: str, epsilon: Any, k: int, reason: str) -> MarginalsComparison:
-    return MarginalsComparison(name, float(parse_epsilon(epsilon)), k, reason=reason)
+def _refused(name: str, epsilon: Any, k: int, order: int, reason: str) -> MarginalsComparison:
+    return MarginalsComparison(
+        name, float(parse_epsilon(epsilon)), k, planned_for=order, reason=reason
+    )
 
 
 def view_size(cohorts: Family) -> int:

@@ -212,7 +212,6 @@ class InputLocalHashing(Full):
     name: ClassVar[str] = "inp-olh"
     about: ClassVar[str] = "the whole table by local hashing"
     source: ClassVar[str] = "cormode2018marginal, appendix B.2"
-    options: ClassVar[tuple[str, ...]] = ("hashes", "width", "salt")
     oracle_name: ClassVar[str] = "olh"
     most: ClassVar[int] = MAX_LISTED_CELLS
 
