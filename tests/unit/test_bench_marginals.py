@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import marginal_report, marginal_sources, marginals
+from bench import marginal_repairs, marginal_report, marginal_sources, marginals
 from bench.marginal_report import points_of, ratio_of, sentences
 from bench.marginals import COARSE_EPSILONS, Grid, Task, key_of, prepared, read_lines, work
 from bench.page import marks
@@ -256,7 +256,40 @@ def test_large_tables_are_not_asked_for() -> None:
 
 def test_other_methods_stand_beside_the_base(tiny: Any) -> None:
     lines = [line(), line(method="calm", sse=2.0), line(method="am", sse=8.0)]
-    assert "| `am` | 1 | 4 | 4 (one, n = 2^16, k = 3, eps 0.2) |" in sentences(
+    assert "| `am` | 1 | 4 |  | 4 (one, n = 2^16, k = 3, eps 0.2) |" in sentences(
         lines, "auto", "calm"
     )
     assert not any("`auto` |" in each for each in sentences(lines[:2], "auto", "calm"))
+
+
+def test_unbiased_methods_stand_there_as_they_come_and_repaired(
+    tiny: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        line(method="calm", sse=2.0, sse_repaired=None),
+        line(method="am", sse=8.0, sse_repaired=3.0),
+        line(method="am", run=1, sse=1000.0, sse_repaired=5.0),
+        line(method="fc", sse=None, reason="too many cells"),
+    ]
+    text = sentences([line(), *lines], "auto", "calm")
+    assert "| `am` | 1 | 4 | 1.5 (1 points) | 4 (one, n = 2^16, k = 3, eps 0.2) |" in text
+    out, page = tmp_path / "r.jsonl", tmp_path / "page.md"
+    out.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert marginal_repairs.main([str(out), "--docs", str(page)]) == 0
+    row = "| one, 65,536, 3, 0.2 | 2 | 500 (250) | 4 (2) |"
+    assert row in capsys.readouterr().out
+    assert row in page.read_text()
+    assert faults(page.read_text()) == []
+    assert "repaired" in marginal_repairs.both_columns(lines[:1], "calm")[0]
+
+
+def test_a_task_judges_unbiased_tables_a_second_time(tiny: Any) -> None:
+    task = Task("one", 512, 0, "1.0", ((3, "marg-ps"), (3, "calm")), "", False, 60)
+    unbiased, calm = work(task)
+    (row,) = compare_marginals(
+        small(1), 3, 512, ["1.0"], ["marg-ps"], 50, 1, marginals.SEED, repair=marginals.REPAIR
+    )
+    assert unbiased["sse_repaired"] == row.sse
+    assert row.sse is not None
+    assert unbiased["sse"] > row.sse
+    assert calm["sse_repaired"] is None
