@@ -42,6 +42,42 @@ def candidates(made: Plan, path: Path) -> Any:
     return made.question.candidates(made.schema, read_lines(path))
 
 
+def whole_tables(
+    made: Plan,
+    found: Estimate,
+    unrepaired: Sequence[Table],
+    sums: Sequence[str],
+    *,
+    repair: str,
+    level: float,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Print whole tables and sums over sets of their values, and draw the tables, as wanted."""
+    from sottovoce.cli.commands import print_json
+    from sottovoce.cli.sums import asked_sums, sums_table
+    from sottovoce.postprocessing import postprocess
+
+    summed = asked_sums(made.schema, found, sums, repair)
+    tables = [postprocess(table, repair) for table in unrepaired]
+    if plot is not None:
+        draw(tables, plot)
+    if as_json:
+        body = estimate_json(made, tables, level)
+        told = {"sums": [each.to_json(level) for each in summed]} if sums else {}
+        print_json(body | told)
+        return
+    from sottovoce.console.tables import console, estimate_table
+
+    screen = console()
+    for table in tables:
+        screen.print(estimate_table(table, level))
+    if summed:
+        screen.print(sums_table(summed, level))
+    if plot is not None:
+        typer.echo(f"Drawn: {plot}")
+
+
 def draw(tables: Sequence[Table], plot: Path) -> None:
     """One picture of all tables, one below the other."""
     from sottovoce.results.plots import save, stacked

@@ -241,6 +241,10 @@ def estimate(
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="All tables of so many attributes.")
     ] = None,
+    sums: Annotated[
+        list[str] | None,
+        typer.Option("--sum", metavar="a:v,w", help="Their sum, or a range's: age:18..37."),
+    ] = None,
     candidates: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The values to look for, one a line (open alphabets)."),
@@ -278,7 +282,7 @@ def estimate(
 
     Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
 
-    Example:  sottovoce estimate plan.json sqlite:///survey.db
+    Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
 
     Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values,
               in rounds)
@@ -297,6 +301,7 @@ def estimate(
             "postprocess": postprocess,
             "marginal": marginal,
             "k": k,
+            "sum": sums,
             "decoder": decoder,
         }
         how: dict[str, Any] = {
@@ -310,22 +315,16 @@ def estimate(
     if tree or following is not None:
         raise InvalidInput("tree and next are for plans that ask for popular values")
     tables = answers.asked_tables(found, marginal or [], k)
-    if postprocess is not None:
-        from sottovoce.postprocessing import postprocess as repair
-
-        tables = [repair(table, postprocess) for table in tables]
-    if plot is not None:
-        answers.draw(tables, plot)
-    if as_json:
-        print_json(answers.estimate_json(made, tables, level))
-        return
-    from sottovoce.console.tables import console, estimate_table
-
-    screen = console()
-    for table in tables:
-        screen.print(estimate_table(table, level))
-    if plot is not None:
-        typer.echo(f"Drawn: {plot}")
+    answers.whole_tables(
+        made,
+        found,
+        tables,
+        sums or [],
+        repair=postprocess or "base",
+        level=level,
+        as_json=as_json,
+        plot=plot,
+    )
 
 
 @app.command()

@@ -61,10 +61,11 @@ def estimate_table(table: Table, level: float) -> RichTable:
     low, high = table.interval(level)
     several = len(table.attributes) > 1
     names = [escape(name) for name in table.attributes] if several else ["value"]
+    biased = [] if table.bias is None else ["bias"]
     marks = ", reconstructed" if table.is_reconstructed else ""
     out = grid(
         f"{', '.join(table.attributes)}: {table.people:,} people, {table.origin}{marks}",
-        [*names, "frequency", "std error", f"{100 * level:.4g}% interval"],
+        [*names, "frequency", "std error", *biased, f"{100 * level:.4g}% interval"],
         words=names,
     )
     for place in shown(table.values):
@@ -74,6 +75,7 @@ def estimate_table(table: Table, level: float) -> RichTable:
             *(escape(written(cell)) for cell in cells),
             f"{table.values[place]:.4f}",
             f"{table.std_error[place]:.4f}",
+            *([] if table.bias is None else [f"{table.bias[place]:+.4f}"]),
             interval_text(low[place], high[place]),
         )
     notes = []

@@ -30,5 +30,5 @@ def base_cut(table: Table, *, alpha: float = 2.0) -> Floats:
         raise InvalidInput(f"alpha ({alpha}) must be greater than 0")
     # T = Phi^-1(1 - alpha/d) sqrt(Var*)   wang2021thesis, eq. (8.1), corrected, see docs/errata
     # From alpha = d/2 on, T would not be positive and negative estimates would pass.
-    threshold = table.threshold(alpha) if alpha < table.values.size / 2 else 0.0
+    threshold = table.threshold(alpha) if alpha < len(table.labels) / 2 else 0.0
     return np.where(table.values >= threshold, table.values, 0.0)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.postprocessing.methods import METHODS, postprocess
-from sottovoce.postprocessing.simplex import SUM_ROUNDING, norm, norm_sub
-from sottovoce.results.estimate import Floats, PureLaw, Table
+from sottovoce.postprocessing.bootstrap import chunks
+from sottovoce.postprocessing.crowds import collected, plausible_crowd
+from sottovoce.postprocessing.methods import METHODS, find
+from sottovoce.results.estimate import Floats, Table
 from sottovoce.schema import Label
 
-Integers = NDArray[np.int64]
 REPEATED = ("em",)  # left out unless named: it approaches maximum-likelihood, slowly
 
 
@@ -67,15 +66,20 @@ def choose_postprocess(
     names = tuple(methods) if methods is not None else _fitting(table)
     if not names:
         raise InvalidInput("methods must name at least one method")
-    crowd = _crowd(table)  # (values,)
+    chosen = [find(name) for name in names]
+    crowd = plausible_crowd(table)  # (values,)
     truth = crowd / table.people
     asked = _Queries(_places(table, truth, queries))
     true_answers = asked.sums(truth)  # (queries,)
     squares = dict.fromkeys(names, 0.0)  # mean squared errors, added up over the runs
-    for heard in _collections(table, crowd, runs, seed):
-        for name in names:
-            answers = asked.answers(postprocess(heard, name))
-            squares[name] += float(((answers - true_answers) ** 2).mean())
+    random = np.random.default_rng(seed)
+    for rows in chunks(runs, truth.size):
+        heard = collected(table, crowd, rows, random)
+        for name, (known, method) in zip(names, chosen, strict=True):
+            sums = asked.sums(method.repair(heard))  # (rows, queries)
+            # as Table.total answers
+            answers = np.maximum(sums, 0.0) if known == "post-pos" else sums
+            squares[name] += float(((answers - true_answers) ** 2).mean(axis=1).sum())
     errors = {name: total / runs for name, total in squares.items()}
     return RepairChoice(min(errors, key=errors.__getitem__), errors)
 
@@ -106,13 +110,8 @@ class _Queries:
         self._starts = np.cumsum([0, *(len(places) for places in sets[:-1])])
 
     def sums(self, values: Floats) -> Floats:
-        """The sum of a table's values, (values,), over each set, (sets,)."""
-        return np.asarray(np.add.reduceat(values[self._members], self._starts))
-
-    def answers(self, table: Table) -> Floats:
-        """As Table.total, for all queries at once."""
-        sums = self.sums(table.values)
-        return np.maximum(sums, 0.0) if table.repair == "post-pos" else sums
+        """The sum of a table's values, (..., values), over each set, (..., sets)."""
+        return np.asarray(np.add.reduceat(values[..., self._members], self._starts, axis=-1))
 
 
 def _places(
@@ -139,47 +138,3 @@ def _places(
     if not sets:
         raise InvalidInput("queries must hold at least one list of labels")
     return sets
-
-
-def _crowd(table: Table) -> Integers:
-    """How many synthetic people hold each value: norm-sub's shares, largest remainders first."""
-    people = norm_sub(table.values) * table.people  # with fractions of people
-    whole = np.floor(people).astype(np.int64)
-    left = table.people - int(whole.sum())
-    largest_remainders = np.argsort(whole - people, kind="stable")[:left]
-    whole[largest_remainders] += 1
-    return whole
-
-
-def _collections(table: Table, crowd: Integers, runs: int, seed: int) -> Iterator[Table]:
-    """The tables that the synthetic crowd's reports would give."""
-    random = np.random.default_rng(seed)
-    truth = crowd / table.people
-    is_sum_fixed = abs(float(table.values.sum()) - 1) < SUM_ROUNDING
-    for _ in range(runs):
-        law = None
-        if table.law is None:
-            errors = np.sqrt(table.noise.variance(truth))
-            values = random.normal(truth, errors)
-        else:
-            law = replace(table.law, support=_support(table.law, crowd, random))
-            # f~_v = (T_v/n - q) / (p - q)   wang2021thesis, eq. (3.1)
-            values = (law.support / table.people - law.q) / (law.p - law.q)
-        if is_sum_fixed:
-            # estimates that sum to one by construction (grr, subset selection) do so again
-            values = norm(values)
-        variances = table.noise.variance(np.clip(values, 0, 1))
-        yield replace(table, values=values, variances=variances, law=law)
-
-
-def _support(law: PureLaw, crowd: Integers, random: np.random.Generator) -> Integers:
-    """Support counts of a synthetic crowd."""
-    people, size = int(crowd.sum()), crowd.size
-    if law.encoding == "direct" and np.isclose(law.p + (size - 1) * law.q, 1):
-        # an answer is the truth with chance p - q and uniform over all values otherwise
-        truthful = random.binomial(crowd, law.p - law.q)
-        others = people - int(truthful.sum())
-        return truthful + random.multinomial(others, np.full(size, 1 / size))
-    # the holders of v support it with chance p, all others with chance q
-    #     wang2021thesis, definition 3.2.1
-    return random.binomial(crowd, law.p) + random.binomial(people - crowd, law.q)

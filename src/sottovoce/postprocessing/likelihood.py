@@ -1,5 +1,7 @@
 """Maximum likelihood on the simplex: from estimates (mle-apx), or from support counts.
 
+Values and counts are (..., d): every row of the last axis is a table by itself.
+
 Each problem is separable and concave, so one multiplier orders all values; sorting or a root finds
 it.
 """
@@ -38,21 +40,23 @@ def mle_apx(table: Table) -> Floats:
     # minimize sum (f - f~)^2 / (a + b f) on the simplex, a = floor and b = slope of the noise:
     #   a = q(1 - q) / (n (p - q)^2),  b = (1 - p - q) / (n (p - q))   wang2021thesis, eq. (3.2)
     a, b = noise_floor(table), table.noise.slope
-    falling = np.sort(table.values)[::-1]
+    falling = np.sort(table.values, axis=-1)[..., ::-1]
     # at k = 1 the condition below reads a + b f~_(1) > 0, which every pure law keeps:
     # -q <= (p - q) f~ <= 1 - q
-    if not a + b * falling[0] > 0:
+    largest = falling[..., 0]
+    if not np.all(a + b * largest > 0):
         raise InvalidInput(
-            f"the largest estimate ({falling[0]:.4g}) must lie where the noise has a positive "
+            f"the largest estimate ({largest.max():.4g}) must lie where the noise has a positive "
             "variance"
         )
-    sums = np.cumsum(falling)
-    counts = np.arange(1, falling.size + 1)
+    sums = np.cumsum(falling, axis=-1)
+    counts = np.arange(1, falling.shape[-1] + 1)
     # D1 is the largest k with f~_(k) + a x_k > 0; the left side falls with k since
     #   f~_(k) (b + k a) + a (1 - S_k)  loses  (f~_(k) - f~_(k+1)) (b + k a)  at each step
-    kept = int(np.count_nonzero(falling * (b + counts * a) + a * (1 - sums) > 0))
+    is_kept = falling * (b + counts * a) + a * (1 - sums) > 0
+    kept = np.count_nonzero(is_kept, axis=-1, keepdims=True)  # (..., 1)
     # x = (1 - S) / (b + |D1| a)   wang2021thesis, x_v of section 8.1.4, corrected, see docs/errata
-    x = (1 - sums[kept - 1]) / (b + kept * a)
+    x = (1 - np.take_along_axis(sums, kept - 1, axis=-1)) / (b + kept * a)
     # f_v = (f~_v + a x) / (1 - b x)   wang2021thesis, eq. (8.6)
     repaired = (table.values + a * x) / (1 - b * x)
     return np.asarray(np.maximum(repaired, 0.0))
@@ -72,14 +76,15 @@ def maximum_likelihood(table: Table) -> Floats:
     #   p_j = max(T_j / lambda - 1/(E - 1), 0),  1/(E - 1) = q / (p - q)
     law = _law(table, "direct")
     level = law.q / (law.p - law.q)
-    falling = np.sort(law.support)[::-1]  # T_1 >= T_2 >= ...
-    sums = np.cumsum(falling)
-    counts = np.arange(1, falling.size + 1)  # k
+    falling = np.sort(law.support, axis=-1)[..., ::-1]  # T_1 >= T_2 >= ...
+    sums = np.cumsum(falling, axis=-1)
+    counts = np.arange(1, falling.shape[-1] + 1)  # k
     # sum p_j = 1 over the first k:  lambda_k = (T_1 + ... + T_k) / (1 + k q/(p - q));
     # k is the largest with p_k > 0
     lambdas = sums / (1 + counts * level)
-    kept = np.count_nonzero(falling > level * lambdas)
-    return np.maximum(law.support / float(lambdas[kept - 1]) - level, 0.0)
+    kept = np.count_nonzero(falling > level * lambdas, axis=-1, keepdims=True)  # (..., 1)
+    divisor = np.take_along_axis(lambdas, kept - 1, axis=-1)
+    return np.maximum(law.support / divisor - level, 0.0)
 
 
 def expectation_maximization(
@@ -102,13 +107,13 @@ def expectation_maximization(
     law = _law(table, "direct")
     heard = law.support / table.people  # T_y/n
     gap = law.p - law.q
-    shares = np.full(heard.size, 1 / heard.size)  # f
+    shares = np.full(heard.shape, 1 / heard.shape[-1])  # f
     for _ in range(iterations):
         # f_j <- f_j sum_y (T_y/n) P(y|j) / m_y,
         #   where P(y|j) = q + (p - q) [y = j] and m = q + (p - q) f:
         # f_j <- f_j [(T_j/n)(p - q)/m_j + q sum_y (T_y/n)/m_y]
         ratios = heard / (law.q + gap * shares)  # (T_y/n)/m_y
-        moved = shares * (gap * ratios + law.q * ratios.sum())
+        moved = shares * (gap * ratios + law.q * ratios.sum(axis=-1, keepdims=True))
         largest_move = float(np.abs(moved - shares).max())
         shares = moved
         if largest_move < tolerance:
@@ -133,6 +138,13 @@ def composite_likelihood(table: Table) -> Floats:
     # m_j = q + (p - q) f_j   kairouz2016discrete, eq. (10)
     law = _law(table, "bits")
     heard = law.support / table.people
+    if heard.ndim > 1:
+        return np.stack([_composite(row, law) for row in heard])
+    return _composite(heard, law)
+
+
+def _composite(heard: Floats, law: PureLaw) -> Floats:
+    """The maximum of one table, by the shares of reports that support each value, (values,)."""
 
     def shares(multiplier: float) -> Floats:
         chances = _chances(heard, multiplier)  # m_j
@@ -176,19 +188,26 @@ def is_complete(table: Table, encoding: str) -> bool:
     False
     """
     law = table.law
-    if law is None or law.encoding != encoding or not _counts_people(table, law):
+    if law is None or law.encoding != encoding or not counts_people(table, law):
         return False
-    return encoding != "direct" or int(law.support.sum()) == table.people
+    return encoding != "direct" or bool(np.all(law.support.sum(axis=-1) == table.people))
 
 
-def _counts_people(table: Table, law: PureLaw) -> bool:
-    """Whether every value is supported by 0 to all people, as without negative weights."""
+def counts_people(table: Table, law: PureLaw) -> bool:
+    """Whether every value is supported by 0 to all people, as without negative weights.
+
+    >>> from sottovoce.oracles import Noise
+    >>> law = PureLaw(np.array([70, -3]), 0.6, 0.4, "bits")
+    >>> values, variances = np.array([1.5, -2.15]), np.full(2, 0.01)
+    >>> counts_people(Table(("x",), "ab", values, variances, 100, Noise(0.01, 0.0), law=law), law)
+    False
+    """
     low, high = law.support.min(initial=0), law.support.max(initial=0)
     return bool(low >= 0 and high <= table.people)
 
 
 def _law(table: Table, encoding: str) -> PureLaw:
-    if table.law is not None and not _counts_people(table, table.law):
+    if table.law is not None and not counts_people(table, table.law):
         raise InvalidInput("this likelihood needs reports whose weights are not negative")
     if table.law is None or not is_complete(table, encoding):
         wanted = (

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, overload
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.baseline import base_cut, base_pos
+from sottovoce.postprocessing.bootstrap import REPAIR_ERRORS, UNREPAIRED_ERRORS, RepairSpread
 from sottovoce.postprocessing.likelihood import (
     composite_likelihood,
     expectation_maximization,
@@ -38,6 +40,9 @@ class Repair:
     is_unbiased: bool = False  # an unbiased table stays so
     # the reports it needs the counts of (PureLaw.encoding); None for any table
     encoding: str | None = None
+    limit: str | None = None  # the method whose values it approaches, more slowly
+    # whether its values follow a fitted law, and so are the most plausible crowd
+    is_fitted: bool = False
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -83,8 +88,10 @@ METHODS: dict[str, Repair] = {
         "set the smallest to 0 until the rest sum to at most one", _of_values(norm_cut), True, False
     ),
     "mle-apx": Repair("the likeliest frequencies if errors are normal", mle_apx),
-    "power": Repair("expected frequencies under a fitted power law", power, sums_to_one=False),
-    "power-ns": Repair("power, then norm-sub", power_ns),
+    "power": Repair(
+        "expected frequencies under a fitted power law", power, sums_to_one=False, is_fitted=True
+    ),
+    "power-ns": Repair("power, then norm-sub", power_ns, is_fitted=True),
     "maximum-likelihood": Repair(
         "the likeliest frequencies behind grr reports, exactly",
         maximum_likelihood,
@@ -94,6 +101,7 @@ METHODS: dict[str, Repair] = {
         "the same by expectation maximization, from the uniform on",
         expectation_maximization,
         encoding="direct",
+        limit="maximum-likelihood",
     ),
     "composite-likelihood": Repair(
         "the likeliest frequencies behind unary reports, columns taken as independent",
@@ -131,8 +139,12 @@ def postprocess(estimate: Table, method: str, **options: Any) -> Table: ...
 def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Estimate | Table:
     """Repair a table, or every table of an estimate, by the named method, and mark it.
 
-    Methods that make sums one assume that the table lists every value. Variances stay those of the
-    unrepaired values.
+    Methods that make sums one assume that the table lists every value. Standard errors and ``bias``
+    of the repaired values come from a parametric bootstrap: collections from a crowd like this one
+    are drawn and repaired. Intervals are of the true frequencies: they start from the unrepaired
+    values, lie in [0, 1] where repaired values do, and are narrower where a law of sums tells how
+    much is won by knowing the sum. A value outside its interval was moved further than noise
+    explains. Of tables of more than 800,000 values the standard errors stay the unrepaired ones.
 
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise
@@ -160,6 +172,44 @@ def _repaired(table: Table, name: str, options: dict[str, Any]) -> Table:
         return table
     chosen = METHODS[name]
     values = chosen.repair(table, **options)
-    return table.repaired(
-        values, name, is_unbiased=chosen.is_unbiased and table.is_unbiased and table.is_complete
+    spread = _spread(table, name, options, values if chosen.is_fitted else None)
+    is_unbiased = chosen.is_unbiased and table.is_unbiased and table.is_complete
+    made = partial(table.repaired, values, name, is_unbiased=is_unbiased, spread=spread)
+    if chosen.repair is _untouched:
+        return made()
+    if is_unbiased and spread.is_narrowed:
+        return made(variances=spread.unbiased()[1])
+    if is_unbiased or not spread.is_drawn:
+        return made(errors=UNREPAIRED_ERRORS)
+    variances, bias = spread.moments()
+    return made(variances=variances, bias=bias, errors=REPAIR_ERRORS)
+
+
+def _spread(
+    table: Table, name: str, options: dict[str, Any], shares: Floats | None
+) -> RepairSpread:
+    """What is known of the errors after this repair, and after those before it."""
+    chosen = METHODS[name]
+    # what a method only approaches stands for it, unless it was told how near to come
+    drawn_by = chosen if chosen.limit is None or options else METHODS[chosen.limit]
+    last = partial(drawn_by.repair, **options)
+    before = table.spread
+    if not isinstance(before, RepairSpread):
+        return RepairSpread(
+            table, last, chosen.is_non_negative, chosen.sums_to_one, name == "post-pos", shares
+        )
+    return RepairSpread(
+        before.raw,
+        partial(_one_by_one, before.repair, last),
+        before.has_bounds or chosen.is_non_negative,
+        before.is_whole or chosen.sums_to_one,
+        before.cuts_sums or name == "post-pos",
+        before.shares if shares is None else shares,
     )
+
+
+def _one_by_one(
+    first: Callable[[Table], Floats], second: Callable[[Table], Floats], table: Table
+) -> Floats:
+    """Two repairs of a table, one after the other."""
+    return second(replace(table, values=first(table)))

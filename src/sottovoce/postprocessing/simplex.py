@@ -1,6 +1,7 @@
 """Normalizations: estimates that sum to one, with or without non-negativity.
 
 All of them speak of the whole domain: a table that lists only some candidates need not sum to one.
+Values are (..., d): every row of the last axis is a table by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def norm(values: Floats) -> Floats:
     [0.9, 0.4, -0.3]
     """
     # f_v = f~_v + delta,  delta = (1 - sum f~) / d   wang2021thesis, section 8.1.2
-    return np.asarray(values + (1 - values.sum()) / values.size)
+    missing = 1 - values.sum(axis=-1, keepdims=True)  # (..., 1)
+    return np.asarray(values + missing / values.shape[-1])
 
 
 def norm_mul(values: Floats) -> Floats:
@@ -30,17 +32,13 @@ def norm_mul(values: Floats) -> Floats:
     """
     # f_v = max(gamma f~_v, 0),  sum f_v = 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
-    total = float(positive.sum())
-    if total > 0:
-        return positive / total
-    return np.full(values.size, 1 / values.size)
+    total = positive.sum(axis=-1, keepdims=True)  # (..., 1)
+    uniform = np.full(values.shape, 1 / values.shape[-1])
+    return np.asarray(np.divide(positive, total, out=uniform, where=total > 0))
 
 
 def norm_sub(values: Floats) -> Floats:
     """The nearest point of the probability simplex (constrained least squares), in O(d log d).
-
-    Args:
-        values: Estimates of d values, (..., d); every row of the last axis is one by itself.
 
     >>> norm_sub(np.array([0.9, 0.3, -0.2])).round(6).tolist()
     [0.8, 0.2, 0.0]
@@ -71,10 +69,10 @@ def norm_cut(values: Floats) -> Floats:
     """
     # the smallest theta with  sum over f~_v >= theta of f~_v  <= 1   wang2021thesis, section 8.1.2
     positive = np.maximum(values, 0.0)
-    if positive.sum() <= 1 + SUM_ROUNDING:
-        return positive
-    falling = np.sort(positive)[::-1]
-    sums = np.cumsum(falling)
-    fitting = np.searchsorted(sums, 1 + SUM_ROUNDING, side="right")  # so many fit
+    falling = np.sort(positive, axis=-1)[..., ::-1]
+    sums = np.cumsum(falling, axis=-1)
+    fitting = np.count_nonzero(sums <= 1 + SUM_ROUNDING, axis=-1, keepdims=True)  # so many fit
+    is_whole = fitting == values.shape[-1]  # (..., 1)
     # equal estimates stay or go together, so all that equal the first one too many go
-    return np.where(positive > falling[fitting], positive, 0.0)
+    first_gone = np.take_along_axis(falling, np.where(is_whole, 0, fitting), axis=-1)
+    return np.where(is_whole | (positive > first_gone), positive, 0.0)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.schema import Label
 
+Floats = NDArray[np.float64]
 CellLabel = Label | tuple[Label, ...]  # of a table of one attribute, or of several
 
 
@@ -40,7 +45,7 @@ class Total(float):
     """A summed frequency: a number that carries its standard error.
 
     ``is_bound`` says that the standard error is the largest it can be, where it is not known how
-    cells err together.
+    cells err together. ``ends`` gives an interval of any level that is not symmetric.
 
     >>> total = Total(0.5, 0.02)
     >>> total + 1, total.std_error, [round(end, 3) for end in total.interval(0.95)]
@@ -49,20 +54,79 @@ class Total(float):
 
     std_error: float
     is_bound: bool
+    ends: Callable[[float], tuple[float, float]] | None
 
-    def __new__(cls, value: float, std_error: float, is_bound: bool = False) -> Total:
+    def __new__(
+        cls,
+        value: float,
+        std_error: float,
+        is_bound: bool = False,
+        ends: Callable[[float], tuple[float, float]] | None = None,
+    ) -> Total:
         made = super().__new__(cls, value)
         made.std_error = std_error
         made.is_bound = is_bound
+        made.ends = ends
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:  # copied and pickled with its error
-        return float(self), self.std_error, self.is_bound
+        return float(self), self.std_error, self.is_bound, self.ends
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """(low, high): a normal interval."""
+        """(low, high): a normal interval, unless the total knows a better one."""
+        if self.ends is not None:
+            return self.ends(level)
         reach = quantile(level) * self.std_error
         return float(self) - reach, float(self) + reach
+
+
+class Spread(Protocol):
+    """What is known of a table's errors beyond a variance for each value.
+
+    A table that has one (``Table.spread``) takes its intervals, which need not be symmetric, and
+    the errors of sums from it.
+    """
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """(low, high) of every value, two arrays of shape (values,)."""
+
+    def total(self, places: Sequence[int], value: float) -> Total:
+        """The sum of the values at these places, which is ``value``, with its error."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadPart:
+    """The spread of some of a table's values, in any order."""
+
+    whole: Spread
+    places: NDArray[np.int64]
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        low, high = self.whole.interval(level)
+        return low[self.places], high[self.places]
+
+    def total(self, places: Sequence[int], value: float) -> Total:
+        return self.whole.total(self.places[list(places)].tolist(), value)
+
+
+def bounded_interval(
+    values: Floats, std_error: Floats, level: float = 0.95
+) -> tuple[Floats, Floats]:
+    """(low, high) of frequencies, which lie in [0, 1], from unbiased values with normal errors.
+
+    It holds the truth at least as often as ``level`` says, and misses it on one side only near 0
+    and 1. It is never empty, also where the value lies far outside.
+
+    >>> low, high = bounded_interval(np.array([0.5, 0.1, -0.3]), np.full(3, 0.1))
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.304, 0.0, 0.0], [0.696, 0.296, 0.164])
+    """
+    reach = quantile(level) * std_error
+    # a frequency below this is never missed from above; what an interval to one side would reach
+    least = max(NormalDist().inv_cdf(level), 0.0) * std_error
+    low = np.minimum(values - reach, 1 - least)
+    high = np.maximum(values + reach, least)
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
 def quantile(level: float) -> float:

@@ -15,7 +15,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import written
 from sottovoce.oracles import Noise
-from sottovoce.results.cells import Cell, CellLabel, Total, quantile
+from sottovoce.results.cells import Cell, CellLabel, Spread, SpreadPart, Total, quantile
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
@@ -77,6 +77,10 @@ class Table:
     repair: str | None = None
     # of the sum of so many values
     sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)
+    # intervals and errors of sums that do not follow from the variances
+    spread: Spread | None = field(default=None, repr=False)
+    # of each value, as far as it is known: what it is too large by, on average
+    bias: Floats | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -124,14 +128,25 @@ class Table:
         return f"partly heard: {named}" if named else ""
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
-        """(low, high): a normal interval per value; ``population``: the people are a sample."""
+        """(low, high) per value, of the true frequencies; ``population``: the people are a sample.
+
+        Normal intervals, or those of the table's ``spread``, if it has one.
+        """
         reaching = quantile(level)
-        variances = self.variances
+        share = np.clip(self.values, 0, 1)
+        # what a sample of people adds to the squared reach
+        sampling = reaching**2 * share * (1 - share) / self.people if population else 0.0
+        if self.spread is None:
+            reach = np.sqrt(reaching**2 * self.variances + sampling)
+            return self.values - reach, self.values + reach
+        low, high = self.spread.interval(level)
         if population:
-            share = np.clip(self.values, 0, 1)
-            variances = variances + share * (1 - share) / self.people
-        reach = reaching * np.sqrt(variances)
-        return self.values - reach, self.values + reach
+            inside = np.clip(self.values, low, high)
+            low = np.maximum(inside - np.hypot(inside - low, np.sqrt(sampling)), np.minimum(low, 0))
+            high = np.minimum(
+                inside + np.hypot(high - inside, np.sqrt(sampling)), np.maximum(high, 1)
+            )
+        return low, high
 
     def threshold(self, alpha: float = 0.05) -> float:
         """Estimates above this are significant: of unheld values ``alpha`` pass in expectation.
@@ -139,9 +154,9 @@ class Table:
         T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq.
         (3.13)
         """
-        if not 0 < alpha < len(self.values):
+        if not 0 < alpha < len(self.labels):
             raise InvalidInput(f"alpha ({alpha}) must lie between 0 and the number of values")
-        return -NormalDist().inv_cdf(alpha / len(self.values)) * float(np.sqrt(self.noise.floor))
+        return -NormalDist().inv_cdf(alpha / len(self.labels)) * float(np.sqrt(self.noise.floor))
 
     def significant(self, alpha: float = 0.05) -> NDArray[np.bool_]:
         """Which values rise above the noise."""
@@ -150,23 +165,45 @@ class Table:
     def total(self, labels: Sequence[CellLabel]) -> Total:
         """The summed frequency of some values, with its error; not negative after ``post-pos``.
 
-        The error is the oracle's for sums. Where that is not known, as of tables of marginals, it
-        is the largest that the cells' errors allow (``is_bound``); a smaller table, asked for by
-        itself, is then better known.
+        The error is the oracle's for sums, or that of the table's ``spread``, if it has one. Where
+        neither is known, as of most tables of marginals, it is the largest that the cells' errors
+        allow (``is_bound``); a smaller table, asked for by itself, is then better known.
         """
         places = self._placed(list(dict.fromkeys(labels)))
         total = float(self.values[places].sum())
-        if self.repair == "post-pos":
-            total = max(total, 0.0)
+        if self.spread is not None and places:
+            return self.spread.total(places, total)
         if self.sum_noise is not None and places:
             variance = float(self.sum_noise(len(places)).variance(min(max(total, 0.0), 1.0)))
             return Total(total, float(np.sqrt(max(variance, 0.0))))
         # |Cov| <= product of standard errors: the standard error of a sum is at most their sum
         return Total(total, float(self.std_error[places].sum()), is_bound=len(places) > 1)
 
-    def repaired(self, values: Floats, repair: str, *, is_unbiased: bool = False) -> Table:
-        """The same table with repaired values, marked."""
-        return replace(self, values=values, repair=repair, is_unbiased=is_unbiased)
+    def repaired(
+        self,
+        values: Floats,
+        repair: str,
+        *,
+        is_unbiased: bool = False,
+        variances: Floats | None = None,
+        bias: Floats | None = None,
+        spread: Spread | None = None,
+        errors: str | None = None,
+    ) -> Table:
+        """The same table with repaired values, marked, and what is known of their errors.
+
+        Variances that are not given stay those of the unrepaired values; a spread does not stay.
+        """
+        return replace(
+            self,
+            values=values,
+            repair=repair,
+            is_unbiased=is_unbiased,
+            variances=self.variances if variances is None else variances,
+            bias=bias,
+            spread=spread,
+            errors=self.errors if errors is None else errors,
+        )
 
     def largest_first(self) -> NDArray[np.int64]:
         """The places of its values, the largest first; equal ones stay in their order."""
@@ -179,13 +216,20 @@ class Table:
         labels = [self.labels[place] for place in places.tolist()]
         values, variances = self.values[places], self.variances[places]
         return replace(
-            self, labels=labels, values=values, variances=variances, is_complete=False, law=None
+            self,
+            labels=labels,
+            values=values,
+            variances=variances,
+            is_complete=False,
+            law=None,
+            spread=None if self.spread is None else SpreadPart(self.spread, places),
+            bias=None if self.bias is None else self.bias[places],
         )
 
     def rows(self, level: float = 0.95, *, population: bool = False) -> list[dict[str, Any]]:
         """One mapping per value, ready for JSON."""
         low, high = self.interval(level, population=population)
-        return [
+        rows: list[dict[str, Any]] = [
             {
                 "value": label,
                 "frequency": float(value),
@@ -197,6 +241,10 @@ class Table:
                 self.labels, self.values, self.std_error, low, high, strict=True
             )
         ]
+        if self.bias is not None:
+            for row, bias in zip(rows, self.bias.tolist(), strict=True):
+                row["bias"] = bias
+        return rows
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
         """The table with all that marks it."""
