@@ -12,6 +12,8 @@ import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure import advise
 from sottovoce.measure.advice import LEAST_EPSILON, MIN_ADVISED_PEOPLE, Answer, predicted
+from sottovoce.questions.base import predicted as promised
+from sottovoce.questions.prediction import PREDICTED_KINDS, points
 from tests.cli.helpers import Command, refused
 
 SCHEMA = sv.Schema(x=sv.Boolean(), y=sv.Categorical(range(20)), z=sv.Boolean())
@@ -44,14 +46,51 @@ def test_the_error_of_frequencies_is_that_of_the_worst_oracle() -> None:
     assert found.method == worst.names[0]
 
 
-def test_the_error_of_marginals_is_the_planners() -> None:
-    question = sv.Marginals(up_to=2)
+def test_the_error_of_marginals_is_what_the_plan_says() -> None:
+    question = sv.Marginals(up_to=3)
     plan = sv.plan(SCHEMA, question, epsilon="1", people=10_000)
-    found = predicted(SCHEMA, question, "1", 10_000)
     settled = plan.question
     assert isinstance(settled, sv.Marginals)
-    assert found.method == settled.method
-    assert f"about {found.error:.2g} per cell" in str(plan)
+    shares, pairs, tables = promised(plan).figures
+    found = {of: predicted(SCHEMA, question, "1", 10_000, of) for of in PREDICTED_KINDS}
+    assert found == {
+        "shares": (shares.largest, settled.method),
+        "pairs": (pairs.largest, settled.method),
+        "tables": (tables.largest, settled.method),
+    }
+    both = predicted(SCHEMA, question, "1", 10_000)
+    assert both.error == max(found["shares"].error, found["pairs"].error)
+    for figure in (shares, pairs, tables):
+        assert f"{figure.what} +- {points(figure.error)} points" in str(plan)
+
+
+def test_where_tables_are_pairs_and_where_there_are_none() -> None:
+    two, one = sv.Marginals(up_to=2), sv.Marginals(up_to=1)
+    of_tables = predicted(SCHEMA, two, "1", 10_000, "tables")
+    assert of_tables == predicted(SCHEMA, two, "1", 10_000, "pairs")
+    for question in (one, sv.Frequencies("x")):
+        for of in ("pairs", "tables"):
+            with pytest.raises(InvalidInput, match=r"has no such error \(it has: shares\)"):
+                predicted(SCHEMA, question, "1", 10_000, of)
+
+
+@pytest.mark.parametrize("of", ["cells", ""])
+def test_an_error_of_nothing_known_is_refused(of: str) -> None:
+    with pytest.raises(InvalidInput, match="must be one of shares, pairs, tables"):
+        advise(SCHEMA, sv.Marginals(up_to=2), epsilon="1", people=1000, error=0.1, of=of)
+
+
+def test_advice_says_of_what_the_error_is() -> None:
+    question = sv.Marginals(up_to=2)
+    words = {
+        None: "a share of one attribute and for a cell of a pair, the worst, needs",
+        "shares": "a share of one attribute, the worst, needs",
+        "tables": "a cell of a table, the worst, needs",
+    }
+    for of, expected in words.items():
+        advice = advise(SCHEMA, question, epsilon="1", people=20_000, error=0.05, of=of)
+        assert f"A standard error of 0.05 for {expected}" in str(advice)
+        assert advice.to_json()["of"] == of
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)

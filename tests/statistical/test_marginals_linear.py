@@ -232,3 +232,16 @@ def test_predicted_errors_are_those_of_theory(name: str) -> None:
         [(error**2).sum() for places in SETS[2:] for error, _, _ in errors(name)[places]]
     )
     assert 1 / 1.5 < predicted / made < 1.5
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("places", SETS)
+def test_predictions_of_parts_are_those_of_theory(name: str, places: Places) -> None:
+    """Single attributes as pairs, each by itself, of a plan for pairs."""
+    work = sv.Marginals(up_to=2, method=name).work(SCHEMA)
+    chosen = method(name)
+    terms = Terms(EPSILON, PEOPLE)
+    options = chosen.settle(work, terms, SKETCH if name == "inp-htcms" else {})
+    (predicted,) = chosen.predict_tables(work, terms, options, [places])
+    made = np.mean([(error**2).sum() for error, _, _ in errors(name)[places]])
+    assert 1 / 1.5 < predicted / made < 1.5

@@ -14,6 +14,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.protocol.plan import Plan
+from sottovoce.questions.prediction import points
 from sottovoce.service import estimate_cache
 from sottovoce.service.serialized import kept_in
 from sottovoce.studio import background_jobs
@@ -160,7 +161,11 @@ def test_a_wrong_form_comes_back_with_what_is_wrong(
 def test_the_preview_predicts_what_the_plan_says(browser: httpx.Client) -> None:
     found = browser.post("/new/preview", data=FORM).json()
     assert found["wrong"] is None
-    assert f"about {found['error']:.2g} per cell" in found["words"]
+    shares, pairs = found["errors"]
+    assert (shares["kind"], pairs["kind"]) == ("shares", "pairs")
+    assert found["error"] == shares["worst_error"]  # what is called the error of a share is one
+    for figure in (shares, pairs):
+        assert f"{figure['what']} +- {points(figure['error'])} points" in found["words"]
     assert found["reach"] == pytest.approx(1.96 * found["error"])
     assert found["guess"] == pytest.approx(0.731, abs=1e-3)
     assert f"Method: {found['method']} " in found["words"]

@@ -119,7 +119,14 @@ def advise(
     survey: Annotated[Path, typer.Argument(metavar="survey.toml", help="The survey.")],
     error: Annotated[
         float | None,
-        typer.Option(help="Of a cell, root mean square: 0.01 is one percentage point."),
+        typer.Option(help="A standard error: 0.01 is one percentage point."),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            help="What errs so little at most: shares (of one attribute), pairs or tables. "
+            "By default shares and pairs."
+        ),
     ] = None,
     share: Annotated[
         float | None,
@@ -133,9 +140,11 @@ def advise(
     """Say which epsilon, or how many people, an error needs, or a popular value to be found.
 
     Errors are predicted by the planner, for the best method at each epsilon and number of people
-    unless the survey names one.
+    unless the survey names one. They are those of the worst attributes.
 
     Example:  sottovoce advise survey.toml --error 0.01
+
+    Example:  sottovoce advise survey.toml --error 0.01 --of shares
 
     Example:  sottovoce advise words.toml --share 0.02
     """
@@ -153,6 +162,7 @@ def advise(
             epsilon=asked.epsilon if epsilon is None else epsilon,
             people=asked.people if people is None else people,
             error=wanted,
+            of=of,
             progress=advance,
         )
     if as_json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from itertools import combinations
 from math import exp, inf, isfinite, log
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.prediction import DoesNotFit
+from sottovoce.questions.prediction import PAIRS, PREDICTED_KINDS, SHARES, TABLES, DoesNotFit
 from sottovoce.schema import Schema
 
 LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
@@ -27,7 +28,7 @@ PREDICTIONS = 2 * 6 + 1  # of both searches and the survey itself, about
 
 
 class PredictedError(NamedTuple):
-    """The root mean squared error of a cell that is expected, and the method that makes it."""
+    """The standard error to expect, of the worst attributes, and the method that makes it."""
 
     error: float
     method: str
@@ -68,18 +69,21 @@ class Advice:
     epsilon_needed: Answer
     people_needed: Answer
     is_share: bool = False  # whether it is about a value to be found
+    of: str | None = None  # what errs: shares, pairs or tables; None for shares and pairs alike
+    what: str = "a share"  # the same in words
 
     def to_json(self) -> dict[str, Any]:
         """The advice as JSON; of heavy hitters ``error`` is the share found with an even chance."""
         return {
             "share" if self.is_share else "error": self.error,
+            **({} if self.is_share else {"of": self.of, "what": self.what}),
             "planned": {"epsilon": self.epsilon, "people": self.people, **_figures(self.planned)},
             "epsilon": {"people": self.people, **_answer(self.epsilon_needed)},
             "people": {"epsilon": self.epsilon, **_answer(self.people_needed)},
         }
 
     def __str__(self) -> str:
-        wanted = f"An error of {self.error:g} (root mean square, per cell) needs"
+        wanted = f"A standard error of {self.error:g} for {self.what}, the worst, needs"
         if self.is_share:
             wanted = (
                 f"To find a value that {self.error:.4g} of people hold, with an even chance, needs"
@@ -123,8 +127,12 @@ def _answer(found: Answer) -> dict[str, Any]:
     return {"needed": found.needed, "searched_up_to": found.most, **_figures(found)}
 
 
-def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> PredictedError:
+def predicted(
+    schema: Schema, question: Question, epsilon: Any, people: int, of: str | None = None
+) -> PredictedError:
     """What the planner expects of a question; an infinite error if its method does not fit.
+
+    Without ``of`` the error is that of single shares or of pairs, whichever is larger.
 
     >>> import sottovoce as sv
     >>> predicted(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), 1.0, 10_000).method
@@ -137,7 +145,23 @@ def predicted(schema: Schema, question: Question, epsilon: Any, people: int) -> 
         return PredictedError(inf, wrong.method)
     if found.unknown:
         raise InvalidInput(found.unknown)
-    return PredictedError(found.error, found.method)
+    if found.is_share:
+        return PredictedError(found.error, found.method)
+    error = found.largest(of)
+    if error is None:
+        known = ", ".join(dict.fromkeys(figure.kind for figure in found.figures))
+        raise InvalidInput(f"of ({of}): this question has no such error (it has: {known})")
+    return PredictedError(error, found.method)
+
+
+def _in_words(schema: Schema, question: Question, of: str | None) -> str:
+    """What an error is the error of."""
+    share, pair, table = "a share of one attribute", "a cell of a pair", "a cell of a table"
+    if of is not None:
+        return {SHARES: share, PAIRS: pair, TABLES: table}[of]
+    pairs = combinations(question.attributes_in(schema), 2)
+    has_pairs = any(question.is_planned(schema, names) for names in pairs)
+    return f"{share} and for {pair}" if has_pairs else share
 
 
 def advise(
@@ -147,13 +171,16 @@ def advise(
     epsilon: Any,
     people: int,
     error: float,
+    of: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Advice:
     """Which epsilon gives this error with so many people, and how many people do at this epsilon.
 
-    ``error`` is the root mean squared error of a cell; for frequencies that of a rare value of the
-    worst attribute; for heavy hitters the share of people who hold a value that is to be found with
-    an even chance. ``progress`` is called with the number of predictions made, of about
+    ``error`` is a standard error, for the worst attributes; for frequencies that of a rare value,
+    for marginals the root mean square over the cells of a table; for heavy hitters the share of
+    people who hold a value that is to be found with an even chance. ``of`` says what is to err so
+    little: ``shares`` of one attribute, cells of ``pairs``, or of larger ``tables``; by default
+    shares and pairs both. ``progress`` is called with the number of predictions made, of about
     ``PREDICTIONS``.
 
     >>> import sottovoce as sv
@@ -166,6 +193,10 @@ def advise(
     people = whole("people", people, 1, MAX_ADVISED_PEOPLE)
     if not (isfinite(error) and 0 < error < 1):
         raise InvalidInput(f"error ({error}) must lie between 0 and 1")
+    if of is not None and of not in PREDICTED_KINDS:
+        raise InvalidInput(f"of ({of}) must be one of {', '.join(PREDICTED_KINDS)}")
+    if of is not None and question.finds:
+        raise InvalidInput(f"of ({of}): a share that is to be found is of no other kind")
     made = 0
 
     def counted(at: Any, crowd: int) -> PredictedError:
@@ -173,7 +204,7 @@ def advise(
         made += 1
         if progress:
             progress(made)
-        return predicted(schema, question, at, crowd)
+        return predicted(schema, question, at, crowd, of)
 
     planned = counted(exact, people)
     crowd = Decimal(people)
@@ -194,6 +225,8 @@ def advise(
             _whole_number,
         ).run(crowd, planned),
         question.finds,
+        of,
+        _in_words(schema, question, of),
     )
 
 

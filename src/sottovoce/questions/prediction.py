@@ -7,23 +7,60 @@ from typing import Any
 
 from sottovoce.ground.errors import InvalidInput
 
+SHARES, PAIRS, TABLES = "shares", "pairs", "tables"  # of one attribute, of two, of a whole table
+PREDICTED_KINDS = (SHARES, PAIRS, TABLES)
+
 
 @dataclass(frozen=True)
 class Figure:
-    """How well something will be known: the standard error of a share."""
+    """How well something will be known: the standard error of a share.
+
+    Attributes:
+        what: Of what it is the error.
+        error: Root mean square over all cells of that kind.
+        kind: One of ``PREDICTED_KINDS``.
+        worst: The attributes whose cells err most; empty if there is nothing to choose from.
+        worst_error: Root mean square over their cells; ``error`` if it is not given.
+
+    >>> Figure("a cell of a pair", 0.01).largest
+    0.01
+    """
 
     what: str
     error: float
+    kind: str = SHARES
+    worst: str = ""
+    worst_error: float | None = None
+
+    @property
+    def largest(self) -> float:
+        """The error of the worst attributes."""
+        return self.error if self.worst_error is None else self.worst_error
+
+    def __str__(self) -> str:
+        """In percentage points, with what is worst if that is told."""
+        worst = f" (worst: {self.worst} {points(self.largest)})" if self.worst else ""
+        return f"{self.what} +- {points(self.error)} points{worst}"
+
+
+def points(error: float) -> str:
+    """An error in percentage points, two digits.
+
+    >>> points(0.0206), points(0.4), points(2.5)
+    ('2.1', '40', '250')
+    """
+    return f"{100 * error:.2g}" if error < 1 else f"{100 * error:.0f}"
 
 
 @dataclass(frozen=True)
 class Prediction:
     """What is expected of a question under its terms.
 
-    ``error`` is what people plan by: the root mean squared error of a cell, of the worst attribute
-    where there are several; with ``is_share`` the share of people who must hold a value for an even
-    chance that it is found. ``unknown`` says why there is no such figure, and is empty if there is
-    one.
+    ``error`` is what a planner goes by: of frequencies the error of the worst attribute, of
+    marginals the root mean squared error over the cells of all tables asked for; with ``is_share``
+    the share of people who must hold a value for an even chance that it is found. ``unknown`` says
+    why there is no such figure, and is empty if there is one. What people plan by are the
+    ``figures``, apart for single attributes, pairs and larger tables.
 
     >>> Prediction(0.01, "grr", (Figure("x", 0.01),)).methods
     ('grr',)
@@ -31,10 +68,26 @@ class Prediction:
 
     error: float
     method: str  # the one that makes this error
-    figures: tuple[Figure, ...] = ()  # of what is asked for, the worst first
+    # of what is asked for: of frequencies the worst attribute first, of marginals shares first
+    figures: tuple[Figure, ...] = ()
     oracles: tuple[str, ...] = ()  # where attributes have oracles of their own
     is_share: bool = False
     unknown: str = ""
+
+    def largest(self, kind: str | None) -> float | None:
+        """The error of the worst attributes, of one kind of figures; None if it has none of them.
+
+        Without a kind that of single shares and of pairs, whichever is larger. Where no table has
+        more than two attributes, tables are pairs.
+        """
+        own = {figure.kind for figure in self.figures}
+        kinds = {kind}
+        if kind is None:
+            kinds = {SHARES, PAIRS}
+        elif kind == TABLES and TABLES not in own:
+            kinds = {PAIRS}
+        errors = [figure.largest for figure in self.figures if figure.kind in kinds]
+        return max(errors, default=None)
 
     @property
     def methods(self) -> tuple[str, ...]:

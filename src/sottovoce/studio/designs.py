@@ -25,7 +25,8 @@ class SurveyDesign:
     id: str
     words: str
     method: str
-    errors: list[Figure]  # the worst first
+    # by attribute, the worst first; of tables by kind, shares of one attribute first
+    errors: list[Figure]
     others: list[Figure]  # of other methods that could have been chosen
     guess: float  # that a guess of 50% can rise to
 
@@ -33,7 +34,7 @@ class SurveyDesign:
         """What the page shows while it is filled in."""
         parts = asdict(self)
         del parts["plan"]
-        worst = self.errors[0].error
+        worst = self.errors[0].largest
         return {**parts, "error": worst, "reach": Z * worst}
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,6 +91,16 @@ class MarginalMethod(Method[Workload]):
     @abstractmethod
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         """The expected sum of squared errors of one of the workload's tables."""
+
+    def predict_tables(
+        self, work: Workload, terms: Terms, options: Options, tables: Sequence[Places]
+    ) -> list[float]:
+        """The expected sum of squared errors of each of some tables, of a plan for ``work``.
+
+        They lie within the workload's tables, so that a plan tells of them.
+        """
+        # who is asked what stands in the options; the workload's sets are what errors are of
+        return [self.predict(replace(work, sets=(places,)), terms, options) for places in tables]
 
     def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
         """Its settled options and predicted error, for a planner that has something to compare.

@@ -16,6 +16,7 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, MarginalEstimate
+from sottovoce.questions.marginals.figures import predicted_figures
 from sottovoce.questions.marginals.methods import METHODS, method
 from sottovoce.questions.marginals.planner import (
     BASELINES,
@@ -28,7 +29,7 @@ from sottovoce.questions.marginals.planner import (
 )
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import AUTO, Options, given
-from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
+from sottovoce.questions.prediction import DoesNotFit, Prediction, Rank
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -203,12 +204,14 @@ class Marginals(Question):
         return self._rankings[key]
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
-        """The root mean squared error of a cell, over the tables that matter."""
+        """The root mean squared error of a cell, over the tables that matter; and apart those of
+        single attributes' shares, of pairs and of larger tables.
+        """
         work = self.work(schema)
-        error = sqrt(
-            self._squared_error(work, round_terms(self, schema, terms, series)) / work.mean_cells
-        )
-        return Prediction(error, self.method, (Figure("a cell of a table", error),))
+        own = round_terms(self, schema, terms, series)
+        error = sqrt(self._squared_error(work, own) / work.mean_cells)
+        figures = predicted_figures(method(self.method), work, own, self.options)
+        return Prediction(error, self.method, figures)
 
     def _squared_error(self, work: Workload, terms: Terms) -> float:
         """The predicted squared error of a table, computed once."""
@@ -246,7 +249,8 @@ class Marginals(Question):
     def explain(self, plan: Plan) -> list[str]:
         work = self.work(plan.schema)
         chosen = method(self.method)
-        error = predicted(plan).error
+        prediction = predicted(plan)
+        error = prediction.error
         tables = (
             f"{work.count:,} tables of {work.order} attributes"
             if self.workload is None
@@ -258,8 +262,9 @@ class Marginals(Question):
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} "
             f"cohort{'s' if len(plan.cohorts) > 1 else ''}, "
             f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
-            f"Predicted squared error of a table: {error**2 * work.mean_cells:.2g}, about "
-            f"{error:.2g} per cell",
+            f"Predicted standard errors: {', '.join(str(each) for each in prediction.figures)}",
+            f"Predicted squared error of a table, by which methods are ranked: "
+            f"{error**2 * work.mean_cells:.2g}, about {error:.2g} per cell",
             *explained(
                 work,
                 self.coverage(plan),

@@ -40,6 +40,11 @@ function showMeaning() {
   by("guess").textContent = atMost(1 / (1 + Math.exp(-epsilon)));
 }
 
+/** The error of shares of one attribute, of cells of pairs, or of larger tables. */
+function kindOfError({ what, error, worst, worst_error: largest }) {
+  return `${points(error)} points, for ${what}${worst ? ` (worst: ${worst} ${points(largest)})` : ""}`;
+}
+
 /** What a plan would learn, in figures and words. */
 function show(found) {
   prediction.hidden = false;
@@ -52,12 +57,17 @@ function show(found) {
   whisker.style.left = percent(low, 2);
   whisker.style.width = percent(high - low, 2);
   by("method").textContent = found.method;
-  const [{ what }] = found.errors;
-  by("error").textContent = `${points(found.error)} points, for ${found.errors.length > 1 ? `${what}, the worst` : what}`;
+  const [first] = found.errors;
+  const ofTables = found.errors.some((each) => each.kind !== "shares");
+  const isByAttribute = found.errors.length > 1 && !ofTables;
+  by("reach-of").textContent = first.worst ? `around a share of ${first.worst}, the worst, 95 times of 100` : "around a share, 95 times of 100";
+  by("error").textContent = ofTables
+    ? found.errors.map(kindOfError).join("; ")
+    : `${points(found.error)} points, for ${isByAttribute ? `${first.what}, the worst` : first.what}`;
   by("risen").textContent = atMost(found.guess);
-  const others = found.errors.length > 1 ? found.errors : found.others;
+  const others = isByAttribute ? found.errors : found.others;
   by("more").hidden = others.length === 0;
-  by("more-title").textContent = found.errors.length > 1 ? "Every attribute" : "Other methods";
+  by("more-title").textContent = isByAttribute ? "Every attribute" : "Other methods, over the cells of whole tables";
   by("others").replaceChildren(
     ...others.map((each) => {
       const item = document.createElement("li");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, product
 from math import inf
@@ -115,6 +116,18 @@ class CalmBinary(Calm):
         usual = self._usual(work, terms, inf)
         assert usual is not None  # no error is more than any
         return max(usual, super().predict(work, terms, options))
+
+    def predict_tables(
+        self, work: Workload, terms: Terms, options: Options, tables: Sequence[Places]
+    ) -> list[float]:
+        errors = []
+        for places in tables:
+            errors.append(super().predict(replace(work, sets=(places,)), terms, options))
+        whole = Calm()
+        if whole.refuse(work, terms) is not None:
+            return errors
+        usual = whole.predict_tables(work, terms, whole.settle(work, terms), tables)
+        return [max(own, least) for own, least in zip(errors, usual, strict=True)]
 
     def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
         usual = self._usual(work, terms, most)

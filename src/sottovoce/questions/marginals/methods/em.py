@@ -414,12 +414,12 @@ class _Split(MarginalMethod):
         draws = Generator(PCG64(1))
         # the tables in the middle of the first, second and last third of the workload
         ends_and_middles = np.linspace(0, len(work.sample) - 1, 2 * PREDICTED_TABLES + 1)
-        indices = ends_and_middles.astype(int)[1::2]
+        indices = np.unique(ends_and_middles.astype(int)[1::2])
         total = 0.0
         for index in indices:
             asked = [channels[place] for place in work.sample[index]]
             total += self._squared_error(asked, terms.people, draws)
-        return total / (PREDICTED_TABLES * TYPICAL_POPULATIONS)
+        return total / (len(indices) * TYPICAL_POPULATIONS)
 
     def _squared_error(self, channels: Channels, people: int, draws: Generator) -> float:
         """The sum of EM's squared errors over all cells of all typical populations."""

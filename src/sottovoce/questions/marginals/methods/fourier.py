@@ -6,6 +6,7 @@ of K values is 1/K + basis @ means, with a basis of (K, K - 1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -41,6 +42,12 @@ class Fourier(SignMethod):
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         return WITHOUT_CLASSES * super().predict(work, terms, options)
+
+    def predict_tables(
+        self, work: Workload, terms: Terms, options: Options, tables: Sequence[Places]
+    ) -> list[float]:
+        found = super().predict_tables(work, terms, options, tables)
+        return [WITHOUT_CLASSES * error for error in found]
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> SignFit:
         heard = moments(work, aggregate)

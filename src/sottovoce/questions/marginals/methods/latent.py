@@ -16,7 +16,11 @@ from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, MarginalMethod
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
-from sottovoce.questions.marginals.models.sharpness import predicted_error, triple_information
+from sottovoce.questions.marginals.models.sharpness import (
+    predicted_error,
+    predicted_errors,
+    triple_information,
+)
 from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import (
     SignSpace,
@@ -146,6 +150,11 @@ class SignMethod(MarginalMethod):
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
         return predicted_error(work, terms, options)
+
+    def predict_tables(
+        self, work: Workload, terms: Terms, options: Options, tables: Sequence[Places]
+    ) -> list[float]:
+        return predicted_errors(work, terms, options, tables)
 
 
 class Latent(SignMethod):

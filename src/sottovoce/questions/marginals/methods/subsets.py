@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from itertools import combinations
@@ -355,25 +355,27 @@ class PerTable(MarginalMethod):
         return [holding / comb(count, order) for holding in inside]
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
-        views = None if work.sets is None else Views(work)
+        return float(np.mean(self.predict_tables(work, terms, options, work.sample)))
+
+    def predict_tables(
+        self, work: Workload, terms: Terms, options: Options, tables: Sequence[Places]
+    ) -> list[float]:
         oracles: dict[int, Oracle] = {}  # by the cells of a view
         errors = []
-        for places in work.sample:
-            told = [places]  # the views that hold this table
-            if views is not None:
-                told = [views.listed[number] for number in views.containing(places)]
+        for places in tables:
             cells = work.cells(places)
             sources = []
-            for view in told:
-                size = work.cells(view)
+            for size, views in _views_by_cells(work, places).items():
                 if size not in oracles:
                     oracles[size] = oracle_by(self.oracle_name, size, terms.epsilon)
-                sources.append(source_of(oracles[size], terms.people / work.count, cells))
+                # views of one size count alike, as one of all their people
+                people = views * terms.people / work.count
+                sources.append(source_of(oracles[size], people, cells))
             noise, drawn = average_noise(sources, shares(sources, cells), terms.people)
             # over the cells of a table:  sum f = 1  and  sum f(1 - f) = 1 - sum f^2
             unlike = 1 - squared_mass(work, places)
             errors.append(cells * noise.floor + noise.slope + drawn * unlike)
-        return float(np.mean(errors))
+        return errors
 
     def offer(self, work: Workload, terms: Terms, most: float) -> Offer | None:
         """Nothing if the noise of reports alone is more than ``most``, which is soon found."""
@@ -396,6 +398,23 @@ class PerTable(MarginalMethod):
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
         return f"each of {work.count:,} tables is told by {terms.people // work.count:,} people"
+
+
+def _views_by_cells(work: Workload, places: Places) -> Mapping[int, int]:
+    """How many views contain a set, by their numbers of cells."""
+    if work.sets is not None:
+        wanted = set(places)
+        return Counter(work.cells(view) for view in work.sets if wanted.issubset(view))
+    # all ways to add 0, 1, ... of the other attributes, by the cells of what results
+    missing = work.order - len(places)
+    ways: list[Counter[int]] = [Counter() for _ in range(missing + 1)]
+    ways[0][work.cells(places)] = 1
+    others = [size for place, size in enumerate(work.sizes) if place not in places]
+    for size in others:
+        for added in reversed(range(missing)):
+            for cells, number in ways[added].items():
+                ways[added + 1][cells * size] += number
+    return ways[missing]
 
 
 class MarginalRandomizedResponse(PerTable):

@@ -28,6 +28,9 @@ from sottovoce.questions.marginals.workload import Places, Workload
 
 TYPICAL_CLASSES = 3
 SIGN_SQUARE = 1 / (2 * EVENNESS + 1)  # expected square of a yes-or-no attribute's mean sign
+# The same for what people are promised: an even attribute lets nothing of its pairs through to the
+# other's share, a lopsided one much. This little is right within a factor of 1.5 for either.
+CAUTIOUS_SIGN_SQUARE = 0.15
 SAMPLED_TABLES = 50  # about so many of the workload's tables stand for all
 SMALLEST_TRIPLE_CHANCE = 1e-12  # two attributes have no triple
 
@@ -67,6 +70,22 @@ def _predicted_error(
     return total / len(sample)
 
 
+def predicted_errors(
+    work: Workload, terms: Terms, options: Mapping[str, Any], tables: Sequence[Places]
+) -> list[float]:
+    """The expected squared errors of some tables, of a plan for ``work``, as people are told.
+
+    Planners compare collections with :func:`predicted_error`, whose typical people are lopsided:
+    pairs then tell much of single attributes. Here they tell little.
+
+    Returns:
+        For each table the sum over its cells.
+    """
+    blocks = blocks_of(options)
+    information = _Information(work, terms, options["weights"], blocks, CAUTIOUS_SIGN_SQUARE)
+    return [_table_error(work, places, information) for places in tables]
+
+
 def triple_information(work: Workload, terms: Terms, options: Mapping[str, Any]) -> float:
     """What the reports will tell of three attributes at once: information on the average triple."""
     information = _Information(work, terms, options["weights"], blocks_of(options))
@@ -99,9 +118,11 @@ class _Information:
         terms: Terms,
         weights: Sequence[int],
         blocks: Sequence[Block],
+        sign_square: float = SIGN_SQUARE,
     ) -> None:
         """Add up what every block's reports tell."""
         self._work = work
+        self._sign_square = sign_square
         self._signs = [signs_per_attribute(size) for size in work.sizes]
         tickets = attribute_tickets(work.sizes, weights)
         self._shares = [ticket / sum(tickets) for ticket in tickets]  # sum to 1
@@ -145,7 +166,7 @@ class _Information:
         information = self.by_order[order - 1]
         if order == 1:
             # a pair tells of either sign what the other lets through
-            information += self.by_order[1] * 2 * SIGN_SQUARE
+            information += self.by_order[1] * 2 * self._sign_square
         if order == 2:
             # classes pool the pairs
             information *= max(1.0, (len(self._shares) - 1) / (2 * TYPICAL_CLASSES))
