@@ -14,6 +14,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.device.client import Client
 from sottovoce.ground.entropy import exact_law
+from sottovoce.measure.choices import MethodChoice
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 from sottovoce.protocol.encodings import Ask
@@ -28,16 +29,19 @@ MIXED = sv.Schema(a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolea
 BINARY = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
 # options that keep the outputs few enough to list
 SMALL: dict[str, dict[str, Any]] = {"inp-htcms": {"hashes": 4, "width": 4}}
-NAMES = [each.name for each in METHODS]
+VARIANTS = ["inp-rr:coins=oue", "marg-rr:coins=oue"]  # methods whose options change the coins
+NAMES = [*(each.name for each in METHODS), *VARIANTS]
 
 _ratios: dict[Oracle, list[list[Fraction]]] = {}
 
 
 def make(name: str) -> sv.Plan:
     """A plan on mixed sizes, or on bits for methods that take nothing else."""
+    choice = MethodChoice.parse(name)
+    options = {**SMALL.get(name, {}), **choice.options}
     for schema in (MIXED, BINARY):
-        question = sv.Marginals(up_to=2, method=name, **SMALL.get(name, {}))
-        if method(name).refuse(question.work(schema), Terms(EPSILON, 10_000)) is None:
+        question = sv.Marginals(up_to=2, method=choice.method, **options)
+        if method(choice.method).refuse(question.work(schema), Terms(EPSILON, 10_000)) is None:
             return sv.plan(schema, question, epsilon=EPSILON, people=10_000)
     raise AssertionError(f"{name} fits neither schema")
 
@@ -117,10 +121,32 @@ def test_coins_of_a_larger_epsilon_are_caught(name: str) -> None:
     plan = make(name)
     question = plan.question
     assert isinstance(question, sv.Marginals)
-    louder = method(name).cohorts(
+    louder = method(question.method).cohorts(
         plan.schema, question.work(plan.schema), Decimal("1.01"), question.options
     )
     assert exceeds(worst_ratio(louder, plan.schema), plan.epsilon)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_has_the_coins_it_names(name: str) -> None:
+    variant, usual = make(name), make(name.partition(":")[0])
+    names = [
+        {ask.oracle.names[0] for cohort in plan.cohorts for ask in cohort.asks}
+        for plan in (variant, usual)
+    ]
+    assert names == [{"oue"}, {"sue"}]
+    assert isinstance(usual.question, sv.Marginals)
+    assert usual.question.options == {}  # as plans were written before there was a choice
+    work, terms = usual.question.work(usual.schema), usual.round_terms
+    known = method(usual.question.method)
+    errors = [known.predict(work, terms, {"coins": "oue"}), known.predict(work, terms, {})]
+    assert errors[0] < errors[1]
+
+
+def test_other_coins_are_refused() -> None:
+    question = sv.Marginals(up_to=2, method="inp-rr", coins="grr")
+    with pytest.raises(sv.InvalidInput, match=r"coins \(grr\) must be one of sue, oue"):
+        sv.plan(BINARY, question, epsilon=EPSILON, people=1000)
 
 
 @pytest.mark.parametrize("name", ["marg-ps", "marg-ht", "inp-ps"])

@@ -14,15 +14,14 @@ import pytest
 import sottovoce as sv
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import em
-from sottovoce.questions.marginals.methods.em import (
+from sottovoce.questions.marginals.methods.climbing import (
+    CELL_TOLERANCE,
     Channel,
-    EmFit,
-    InputEM,
-    SplitEM,
     climb,
     joint_law,
     unbiased,
 )
+from sottovoce.questions.marginals.methods.em import EmFit, InputEM, SplitEM
 from sottovoce.questions.marginals.workload import Workload
 from tests.statistics import chi_limit
 
@@ -48,11 +47,16 @@ def people(sizes: tuple[int, ...], count: int, seed: int = 1) -> dict[str, np.nd
 
 
 def fit_of(
-    name: str, sizes: tuple[int, ...], order: int, epsilon: float, count: int, seed: int = 1
+    name: str,
+    sizes: tuple[int, ...],
+    order: int,
+    epsilon: float,
+    count: int,
+    seed: int = 1,
+    tolerance: Any = None,
 ) -> EmFit:
-    plan = sv.plan(
-        schema_of(sizes), sv.Marginals(up_to=order, method=name), epsilon=epsilon, people=count
-    )
+    question = sv.Marginals(up_to=order, method=name, tolerance=tolerance)
+    plan = sv.plan(schema_of(sizes), question, epsilon=epsilon, people=count)
     reports = sv.simulate(plan, people(sizes, count), seed=seed)
     fit: EmFit = sv.Aggregate(plan).add(reports).estimate().fit  # type: ignore[attr-defined]
     return fit
@@ -193,17 +197,49 @@ def test_at_a_small_epsilon_pairs_stop_at_the_uniform_table() -> None:
     """
     small = fit_of("inp-em", (2,) * 8, 2, 0.004, 4000)
     assert small.failures() == 28
-    assert small.tables([(0, 1)])[0] == pytest.approx([0.25] * 4, abs=em.CELL_TOLERANCE)
+    assert small.tables([(0, 1)])[0] == pytest.approx([0.25] * 4, abs=CELL_TOLERANCE)
     assert small.steps((0, 1)) == 1
     large = fit_of("inp-em", (2,) * 8, 2, 4.0, 4000)
     assert large.failures() == 0
     assert large.failures([(0, 1), (2, 3)]) == 0
 
 
-def test_a_guess_that_never_moved_is_not_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_says_that_it_stopped_where_it_began() -> None:
+    sizes, count = (2,) * 4, 4000
+    said = []
+    for tolerance in (None, "0.000000001"):
+        question = sv.Marginals(up_to=2, method="inp-em", tolerance=tolerance)
+        plan = sv.plan(schema_of(sizes), question, epsilon=0.004, people=count)
+        assert sv.Plan.from_json(plan.to_json(), id=plan.id) == plan
+        estimate = (
+            sv.Aggregate(plan).add(sv.simulate(plan, people(sizes, count), seed=1)).estimate()
+        )
+        said.append(estimate.marginal("x0", "x1"))
+    stopped, moved = said
+    assert "stopped where it began" in stopped.remark
+    assert "1e-05" in stopped.remark
+    assert stopped.remark in stopped.notes
+    assert stopped.to_json()["remark"] == stopped.remark
+    assert moved.remark == moved.to_json()["remark"] == ""
+    assert np.abs(moved.values - 0.25).max() > CELL_TOLERANCE
+
+
+def test_a_tolerance_that_is_given_stands_in_the_plan_and_no_other() -> None:
+    for name, extra in (("inp-em", set()), ("em", {"oracles"})):
+        for tolerance, kept in ((None, set()), (1e-4, {"tolerance"})):
+            question = sv.Marginals(up_to=2, method=name, tolerance=tolerance)
+            plan = sv.plan(schema_of((2, 3)), question, epsilon=1.0, people=1000)
+            assert isinstance(plan.question, sv.Marginals)
+            assert set(plan.question.options) == extra | kept
+    for wrong in (0, 2, "x"):
+        question = sv.Marginals(up_to=2, method="inp-em", tolerance=wrong)
+        with pytest.raises(sv.InvalidInput, match="tolerance"):
+            sv.plan(schema_of((2, 3)), question, epsilon=1.0, people=1000)
+
+
+def test_a_guess_that_never_moved_is_not_taken_for_exact() -> None:
     """In no cell, not even where the unbiased table happens to lie where the guess does."""
-    monkeypatch.setattr(em, "CELL_TOLERANCE", 1e-3)
-    fit = fit_of("inp-em", (2,) * 8, 2, 0.4, 4000)
+    fit = fit_of("inp-em", (2,) * 8, 2, 0.4, 4000, tolerance=1e-3)
     pairs = list(combinations(range(8), 2))
     assert fit.failures(pairs) == 28
     assert min(float(each.min()) for each in fit.variances(pairs)) > 0.025

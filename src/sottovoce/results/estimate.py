@@ -75,6 +75,7 @@ class Table:
     partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)
     law: PureLaw | None = field(default=None, repr=False)
     repair: str | None = None
+    remark: str = ""  # of the method about this table, such as that it failed
     # of the sum of so many values
     sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)
     # intervals and errors of sums that do not follow from the variances
@@ -261,6 +262,7 @@ class Table:
                 for part, share in self.partly_heard.items()
             ],
             "errors": self.errors,
+            "remark": self.remark,
             "level": level,
             "rows": self.rows(level),
         }
@@ -353,6 +355,8 @@ class Table:
             notes.append(self.partly)
         if self.errors != CLOSED_FORM:
             notes.append(f"errors by {self.errors}")
+        if self.remark:
+            notes.append(self.remark)
         return notes
 
 

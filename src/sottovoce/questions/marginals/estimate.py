@@ -163,6 +163,7 @@ class MarginalEstimate(JointEstimate):
             errors=self.fit.errors,
             never_asked=tuple(self.work.attributes(part) for part in unheard),
             partly_heard=partly,
+            remark=self.fit.remark(own),
         )
 
     def is_asked(self, *attributes: str) -> bool:

@@ -53,6 +53,10 @@ class Fit(ABC):
         """
         return False
 
+    def remark(self, places: Places) -> str:
+        """What a reader must know of this table alone; empty if there is nothing."""
+        return ""
+
     @abstractmethod
     def is_heard(self, part: Places) -> bool:
         """Whether anybody's report tells of this attribute, or of these two together."""

@@ -52,6 +52,8 @@ class Marginals(Question):
         hashes: inp-htcms: how many hash functions, a power of two.
         width: inp-htcms: how many values each of them has, a power of two.
         salt: inp-htcms: of the hash functions.
+        coins: inp-rr, marg-rr: sue, or oue with which cormode2018marginal experiments.
+        tolerance: inp-em, em: the change of a cell at which it stops, by default 1e-5.
 
     >>> import sottovoce as sv
     >>> region = sv.Categorical(["N", "S", "W"])
@@ -90,6 +92,8 @@ class Marginals(Question):
         hashes: int | None = None,
         width: int | None = None,
         salt: int | str | None = None,
+        coins: str | None = None,
+        tolerance: Any = None,
     ) -> None:
         for part, names in (("attributes", attributes), ("workload", workload)):
             if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
@@ -105,7 +109,15 @@ class Marginals(Question):
             "attributes": None if attributes is None else tuple(attributes),
             "workload": None if workload is None else tuple(tuple(each) for each in workload),
             "method": method,
-            "options": given(theta=theta, views=views, hashes=hashes, width=width, salt=salt),
+            "options": given(
+                theta=theta,
+                views=views,
+                hashes=hashes,
+                width=width,
+                salt=salt,
+                coins=coins,
+                tolerance=tolerance,
+            ),
             "_rankings": {},
             "_errors": {},
             "_searched": {},

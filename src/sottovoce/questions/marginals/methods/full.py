@@ -34,6 +34,7 @@ MOST_BITS = 1 << 16  # of a unary report: 8 KiB
 MOST_SKETCHED = 1 << 20  # cells that are looked up in a sketch
 SKETCH = 1 << 20  # numbers in a sketch
 SKETCH_WIDTHS = (1 << 10, 1 << 19)  # of a sketch, unless told otherwise
+UNARY_COINS = ("sue", "oue")  # of parallel randomized response: the paper's text, its experiments
 
 
 def margins(table: Floats, sizes: Sequence[int], sets: Sequence[Places]) -> list[Floats]:
@@ -88,6 +89,23 @@ def _walk(
         _walk(cube.reshape(len(part) * sizes[place], -1), place + 1, sizes, keeping, found)
     if dropping:
         _walk(cube.sum(axis=1), place + 1, sizes, dropping, found)
+
+
+def settled_coins(options: Options) -> dict[str, Any]:
+    """The option ``coins`` as a plan holds it: nothing if they are the usual ones.
+
+    cormode2018marginal describes parallel randomized response by symmetric coins (``sue``), and
+    experiments with those of ``oue`` (section 5.1).
+    """
+    coins = options.get("coins", UNARY_COINS[0])
+    if coins not in UNARY_COINS:
+        raise InvalidInput(f"coins ({coins}) must be one of {', '.join(UNARY_COINS)}")
+    return {} if coins == UNARY_COINS[0] else {"coins": coins}
+
+
+def oracle_named(usual: str, options: Options) -> str:
+    """The name of a method's oracle, unless its settled options have other coins."""
+    return str(options.get("coins", usual))
 
 
 class FullFit(Fit):
@@ -156,7 +174,7 @@ class Full(MarginalMethod):
 
     def oracle(self, work: Workload, epsilon: Decimal, options: Options) -> PureOracle:
         """The oracle for the whole table."""
-        made = oracle_by(self.oracle_name, _all_cells(work), epsilon)
+        made = oracle_by(oracle_named(self.oracle_name, options), _all_cells(work), epsilon)
         assert isinstance(made, PureOracle)
         return made
 
@@ -185,15 +203,23 @@ class Full(MarginalMethod):
 
 
 class InputRandomizedResponse(Full):
-    """Parallel randomized response: a bit for every cell of the whole table."""
+    """Parallel randomized response: a bit for every cell of the whole table.
+
+    ``coins``: ``sue``, or ``oue``, with which the paper experiments.
+    """
 
     name: ClassVar[str] = "inp-rr"
     about: ClassVar[str] = "the whole table by symmetric unary encoding"
     source: ClassVar[str] = (
         "cormode2018marginal, section 4.2, theorem 4.3 corrected, see docs/errata"
     )
+    options: ClassVar[tuple[str, ...]] = ("coins",)
     oracle_name: ClassVar[str] = "sue"
     most: ClassVar[int] = MOST_BITS
+
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        self.check_options(options)
+        return settled_coins(options)
 
 
 class InputPreferentialSampling(Full):

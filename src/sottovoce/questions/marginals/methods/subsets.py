@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import combinations
 from math import comb, prod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,17 @@ from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, MarginalMethod, Offer
-from sottovoce.questions.marginals.methods.full import MOST_BITS, margins
+from sottovoce.questions.marginals.methods.full import (
+    MOST_BITS,
+    margins,
+    oracle_named,
+    settled_coins,
+)
 from sottovoce.questions.marginals.methods.view_predictions import BOUND_ROUNDING
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
 from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.questions.method import Options
+from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
@@ -334,10 +339,11 @@ class PerTable(MarginalMethod):
         return None
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
+        name = oracle_named(self.oracle_name, options)
         if work.sets is None:
-            return Subsets(schema, work.names, work.order, self.oracle_name, epsilon, oracle_by)
+            return Subsets(schema, work.names, work.order, name, epsilon, oracle_by)
         encodings = [Cells.of(schema, *work.attributes(each)) for each in work.sets]
-        asks = [Ask(each, oracle_by(self.oracle_name, each.size, epsilon)) for each in encodings]
+        asks = [Ask(each, oracle_by(name, each.size, epsilon)) for each in encodings]
         return Listed([Cohort((ask,)) for ask in asks])
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
@@ -360,6 +366,7 @@ class PerTable(MarginalMethod):
     def predict_tables(
         self, work: Workload, terms: Terms, options: Options, tables: Sequence[Places]
     ) -> list[float]:
+        name = oracle_named(self.oracle_name, options)
         oracles: dict[int, Oracle] = {}  # by the cells of a view
         errors = []
         for places in tables:
@@ -367,7 +374,7 @@ class PerTable(MarginalMethod):
             sources = []
             for size, views in _views_by_cells(work, places).items():
                 if size not in oracles:
-                    oracles[size] = oracle_by(self.oracle_name, size, terms.epsilon)
+                    oracles[size] = oracle_by(name, size, terms.epsilon)
                 # views of one size count alike, as one of all their people
                 people = views * terms.people / work.count
                 sources.append(source_of(oracles[size], people, cells))
@@ -418,13 +425,21 @@ def _views_by_cells(work: Workload, places: Places) -> Mapping[int, int]:
 
 
 class MarginalRandomizedResponse(PerTable):
-    """Parallel randomized response on one table: a bit for each of its cells."""
+    """Parallel randomized response on one table: a bit for each of its cells.
+
+    ``coins``: ``sue``, or ``oue``, with which the paper experiments.
+    """
 
     name: ClassVar[str] = "marg-rr"
     about: ClassVar[str] = "each table by symmetric unary encoding"
     source: ClassVar[str] = "cormode2018marginal, section 4.3"
+    options: ClassVar[tuple[str, ...]] = ("coins",)
     oracle_name: ClassVar[str] = "sue"
     most: ClassVar[int] = MOST_BITS
+
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        self.check_options(options)
+        return settled_coins(options)
 
 
 class MarginalPreferentialSampling(PerTable):
