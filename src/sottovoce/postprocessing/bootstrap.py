@@ -26,7 +26,7 @@ UNREPAIRED_ERRORS = "those of the unrepaired values"
 REPLICATES = 200  # collections that are drawn, if the table is not large
 FEWEST_REPLICATES = 20
 MOST_DRAWN = 1 << 24  # values, over all draws; of a table that needs more, nothing is drawn
-DRAWN_AT_ONCE = 1 << 18  # values
+VALUES_AT_ONCE = 1 << 18  # values
 DRAW_SEED = 20
 
 
@@ -36,7 +36,7 @@ def chunks(rows: int, size: int) -> Iterator[int]:
     >>> list(chunks(100, 1 << 13))
     [32, 32, 32, 4]
     """
-    most = max(1, DRAWN_AT_ONCE // size)
+    most = max(1, VALUES_AT_ONCE // size)
     for first in range(0, rows, most):
         yield min(most, rows - first)
 
@@ -50,8 +50,8 @@ def spread_of_norm(noise_of: Callable[[int], Noise], size: int, count: int, sums
         count: How many of them are summed.
         sums: True, or plausible, sums, of any shape.
 
-    >>> spread_of_norm(lambda count: Noise(count * 0.01, 0.0), 2, 1, np.array([0.5])).tolist()
-    [0.005]
+    >>> spread_of_norm(lambda count: Noise(count * 0.01, 0.0), 2, 1, np.array([0.5])).round(6)
+    array([0.005])
     """
     own = noise_of(count).variance(sums)
     rest = noise_of(size - count).variance(1 - sums) if count < size else np.zeros_like(own)
