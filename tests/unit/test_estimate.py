@@ -304,7 +304,7 @@ def test_a_total_carries_the_error_of_its_sum(oracle: str) -> None:
 
 
 def test_where_cells_may_err_together_the_error_is_a_bound() -> None:
-    table = _pairs().marginal("a", "b")
+    table = _pairs("latent").marginal("a", "b")
     total = table.total([(True, "y"), (True, "z")])
     assert total.is_bound
     assert total.std_error == pytest.approx(table.std_error[[4, 5]].sum())

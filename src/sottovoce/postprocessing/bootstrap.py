@@ -26,7 +26,7 @@ UNREPAIRED_ERRORS = "those of the unrepaired values"
 REPLICATES = 200  # collections that are drawn, if the table is not large
 FEWEST_REPLICATES = 20
 MOST_DRAWN = 1 << 24  # values, over all draws; of a table that needs more, nothing is drawn
-DRAWN_AT_ONCE = 1 << 18  # values
+VALUES_AT_ONCE = 1 << 18  # values
 DRAW_SEED = 20
 
 
@@ -36,7 +36,7 @@ def chunks(rows: int, size: int) -> Iterator[int]:
     >>> list(chunks(100, 1 << 13))
     [32, 32, 32, 4]
     """
-    most = max(1, DRAWN_AT_ONCE // size)
+    most = max(1, VALUES_AT_ONCE // size)
     for first in range(0, rows, most):
         yield min(most, rows - first)
 
@@ -50,8 +50,8 @@ def spread_of_norm(noise_of: Callable[[int], Noise], size: int, count: int, sums
         count: How many of them are summed.
         sums: True, or plausible, sums, of any shape.
 
-    >>> spread_of_norm(lambda count: Noise(count * 0.01, 0.0), 2, 1, np.array([0.5])).tolist()
-    [0.005]
+    >>> spread_of_norm(lambda count: Noise(count * 0.01, 0.0), 2, 1, np.array([0.5])).round(6)
+    array([0.005])
     """
     own = noise_of(count).variance(sums)
     rest = noise_of(size - count).variance(1 - sums) if count < size else np.zeros_like(own)
@@ -124,11 +124,13 @@ class RepairSpread:
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """(low, high) of every true frequency."""
-        if self.raw.spread is not None:
-            low, high = self.raw.spread.interval(level)
-            return (np.clip(low, 0, 1), np.clip(high, 0, 1)) if self.has_bounds else (low, high)
-        values, variances = self.unbiased()
-        return _interval(values, np.sqrt(variances), self.has_bounds, level)
+        if self.is_narrowed:
+            values, variances = self.unbiased()
+            reach = quantile(level) * np.sqrt(variances)
+            low, high = values - reach, values + reach
+        else:
+            low, high = self.raw.interval(level)
+        return bounded_interval(low, high, level) if self.has_bounds else (low, high)
 
     def total(self, places: Sequence[int], value: float) -> Total:
         """The sum of the repaired values at these places, which is ``value``, with its error."""
@@ -141,14 +143,14 @@ class RepairSpread:
             centre = float(before) + missing * len(places) / len(raw)
             share = np.clip(centre, 0, 1)
             variance = spread_of_norm(raw.sum_noise, len(raw), len(places), share)
-            ends = partial(_ends, centre, float(np.sqrt(variance)), is_bounded)
+            unbiased = Total(centre, float(np.sqrt(variance)))
         else:
-            ends = partial(_ends_of, before, is_bounded)
+            unbiased = before
         error = before.std_error
         if raw.law is not None and self.is_drawn:
             error = self._drawn_error(places)
         value = max(value, 0.0) if self.cuts_sums else value
-        return Total(value, error, before.is_bound, ends)
+        return Total(value, error, before.is_bound, partial(_ends, unbiased, is_bounded))
 
     def _drawn_error(self, places: Sequence[int]) -> float:
         """The standard error of a sum, over the draws."""
@@ -174,24 +176,10 @@ def _moments(draws: Iterator[Floats]) -> tuple[Floats, Floats]:
     return np.maximum(variances, 0.0), means
 
 
-def _interval(
-    values: Floats, std_error: Floats, is_bounded: bool, level: float
-) -> tuple[Floats, Floats]:
-    if is_bounded:
-        return bounded_interval(values, std_error, level)
-    reach = quantile(level) * std_error
-    return values - reach, values + reach
-
-
-def _ends(value: float, std_error: float, is_bounded: bool, level: float) -> tuple[float, float]:
-    """The interval of one number."""
-    low, high = _interval(np.array([value]), np.array([std_error]), is_bounded, level)
-    return float(low[0]), float(high[0])
-
-
-def _ends_of(before: Total, is_bounded: bool, level: float) -> tuple[float, float]:
-    """The interval of a sum, by that of the unrepaired one."""
-    if before.ends is None:
-        return _ends(float(before), before.std_error, is_bounded, level)
-    low, high = before.ends(level)
-    return (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)) if is_bounded else (low, high)
+def _ends(unbiased: Total, is_bounded: bool, level: float) -> tuple[float, float]:
+    """The interval of a sum, by that of an unbiased one."""
+    low, high = unbiased.interval(level)
+    if not is_bounded:
+        return low, high
+    bottom, top = bounded_interval(np.array(low), np.array(high), level)
+    return float(bottom), float(top)

@@ -109,24 +109,23 @@ class SpreadPart:
         return self.whole.total(self.places[list(places)].tolist(), value)
 
 
-def bounded_interval(
-    values: Floats, std_error: Floats, level: float = 0.95
-) -> tuple[Floats, Floats]:
-    """(low, high) of frequencies, which lie in [0, 1], from unbiased values with normal errors.
+def bounded_interval(low: Floats, high: Floats, level: float) -> tuple[Floats, Floats]:
+    """Intervals of frequencies, which lie in [0, 1], from those of unbiased values.
 
-    It holds the truth at least as often as ``level`` says, and misses it on one side only near 0
-    and 1. It is never empty, also where the value lies far outside.
+    They hold the truth at least as often as before, and miss it on one side only near 0 and 1. None
+    is empty, also where a value lies far outside.
 
-    >>> low, high = bounded_interval(np.array([0.5, 0.1, -0.3]), np.full(3, 0.1))
+    >>> low, high = np.array([0.3, -0.1, -0.5]), np.array([0.7, 0.3, -0.1])
+    >>> low, high = bounded_interval(low, high, 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.304, 0.0, 0.0], [0.696, 0.296, 0.164])
+    ([0.3, 0.0, 0.0], [0.7, 0.3, 0.168])
     """
-    reach = quantile(level) * std_error
-    # a frequency below this is never missed from above; what an interval to one side would reach
-    least = max(NormalDist().inv_cdf(level), 0.0) * std_error
-    low = np.minimum(values - reach, 1 - least)
-    high = np.maximum(values + reach, least)
-    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+    # what an interval to one side would reach: a frequency below it is never missed from above
+    one_sided = max(NormalDist().inv_cdf(level), 0.0)
+    least = (high - low) / 2 * one_sided / quantile(level)
+    bottom = np.minimum(low, 1 - least)
+    top = np.maximum(high, least)
+    return np.clip(bottom, 0, 1), np.clip(top, 0, 1)
 
 
 def quantile(level: float) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
-from math import comb
+from math import comb, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
@@ -17,7 +19,7 @@ from sottovoce.oracles import Noise
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.models.bounds import parts_of, stated_variances
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.results.cells import CellLabel
+from sottovoce.results.cells import CellLabel, Total, quantile
 from sottovoce.results.estimate import Table
 from sottovoce.results.joint import JointEstimate, turned
 from sottovoce.schema import Schema
@@ -29,6 +31,29 @@ MAX_TABLE_CELLS = 1 << 22  # of one table
 MAX_LISTED_TABLES = 20_000  # that are listed at once
 # of what is asked of a pair: a strength that is told from less would read as independence
 MOSTLY_HEARD = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """The spread of a fit's table: normal for a cell, and for sums what the fit knows of them."""
+
+    values: Floats
+    std_error: Floats
+    sum_variance: Callable[[NDArray[np.int64]], float | None]  # by places in the fit's flat table
+    in_fit: NDArray[np.int64]  # those places, (cells,)
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """(low, high) of every cell."""
+        reach = quantile(level) * self.std_error
+        return self.values - reach, self.values + reach
+
+    def total(self, places: Sequence[int], value: float) -> Total:
+        """The sum of the cells at these places, which is ``value``."""
+        variance = self.sum_variance(self.in_fit[list(places)])
+        if variance is None:
+            bound = float(self.std_error[list(places)].sum())
+            return Total(value, bound, is_bound=len(places) > 1)
+        return Total(value, sqrt(variance))
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):
@@ -164,7 +189,17 @@ class MarginalEstimate(JointEstimate):
             never_asked=tuple(self.work.attributes(part) for part in unheard),
             partly_heard=partly,
             remark=self.fit.remark(own),
+            spread=self._cell_sums(places, own, values, variances),
         )
+
+    def _cell_sums(
+        self, places: Places, own: Places, values: Floats, variances: Floats
+    ) -> CellSums:
+        """How cells, and sums of them, err, in the order of ``places``."""
+        numbers = np.arange(float(values.size)).reshape(self.work.shape(own))
+        # where each cell stands in the fit's flat table
+        in_own = turned(numbers, own, places).astype(np.int64)
+        return CellSums(values, np.sqrt(variances), partial(self.fit.sum_variance, own), in_own)
 
     def is_asked(self, *attributes: str) -> bool:
         """Whether anybody's report tells of these attributes: of each,

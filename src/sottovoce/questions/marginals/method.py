@@ -43,6 +43,18 @@ class Fit(ABC):
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         """The variances of those estimates' errors, given the people asked."""
 
+    def sum_variance(self, places: Places, cells: NDArray[np.int64]) -> float | None:
+        """The variance of the error of the sum of some cells of a set's table.
+
+        Args:
+            places: The set.
+            cells: Different places in its flat table.
+
+        Returns:
+            None where it is not known how cells err together.
+        """
+        return None
+
     def is_unbiased(self, places: Places) -> bool:
         """Whether this table's estimate is unbiased."""
         return False

@@ -198,6 +198,20 @@ class LinearFit(Fit):
         share = np.clip(self._table(places), 0, 1)
         return np.maximum(total - share * (1 - share) / self._coefficients.people, 0.0)
 
+    def sum_variance(self, places: Places, cells: NDArray[np.int64]) -> float | None:
+        if not self.is_unbiased(places) or isinstance(self.covariances(places), np.ndarray):
+            return None
+        noise = self._gathered(places, self.noise, 0.0)  # (H_1, H_2, ...)
+        is_summed = np.zeros(self._work.cells(places))
+        is_summed[cells] = 1.0
+        # what each coefficient adds to the sum, (H_1, H_2, ...)
+        matrices = [self._axes[place].T for place in places]
+        added = along(is_summed.reshape(self._work.shape(places)), matrices)
+        share = min(max(float(self._table(places)[cells].sum()), 0.0), 1.0)
+        # the people are fixed, as for a cell: less f (1 - f)/n
+        people_spread = share * (1 - share) / self._coefficients.people
+        return max(float((noise * added**2).sum()) - people_spread, 0.0)
+
     def _gathered(
         self,
         places: Places,

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import named_salt, power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
@@ -141,6 +142,12 @@ class FullFit(Fit):
             for number, own in zip(alike, variances, strict=True):
                 out[number] = own
         return out
+
+    def sum_variance(self, places: Places, cells: NDArray[np.int64]) -> float:
+        (table,) = self.tables([places])
+        total = table[cells].sum(keepdims=True)
+        summed = self._oracle.size // table.size * cells.size  # cells of the whole table
+        return float(self._sum_variances(summed, total)[0])
 
     def _sum_variances(self, count: int, sums: Floats) -> Floats:
         """Variances of the errors of sums of ``count`` cells each; a sketch's state counts too."""

@@ -340,6 +340,10 @@ class JointFit(ViewFit):
         replayed = super().variances(sets)
         return [errors + self._pull(places) for places, errors in zip(sets, replayed, strict=True)]
 
+    def sum_variance(self, places: Places, cells: NDArray[np.int64]) -> float | None:
+        """Not known: nobody knows which way the pull toward even tables moves a sum."""
+        return None
+
     def _pull(self, places: Places) -> float:
         """The expected squared bias of a cell."""
         # a unit contrast of variance V is pulled from c to c / (1 + V): a bias of c V / (1 + V)

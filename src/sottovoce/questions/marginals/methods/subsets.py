@@ -11,6 +11,7 @@ from math import comb, prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise, Oracle
@@ -90,9 +91,10 @@ class Source(NamedTuple):
     noise: Noise
 
 
-def source_of(oracle: Oracle, people: float, cells: int) -> Source:
-    """What a view's oracle tells of a set inside it with so many cells."""
-    person = oracle.sum_noise(1, oracle.size // cells)  # of one person's report, for a cell
+def source_of(oracle: Oracle, people: float, cells: int, summed: int = 1) -> Source:
+    """What a view's oracle tells of a set inside it with so many cells, or of a sum of them."""
+    # of one person's report, for a cell or a sum
+    person = oracle.sum_noise(1, oracle.size // cells * summed)
     return Source(people, Noise(person.floor / people, person.slope / people))
 
 
@@ -301,6 +303,20 @@ class SubsetsFit(Fit):
             else:
                 out.append(self._reconstruction_variance(places).copy())
         return out
+
+    def sum_variance(self, places: Places, cells: NDArray[np.int64]) -> float | None:
+        heard = self._heard(places)
+        if not heard:
+            return None
+        (table,) = self.tables([places])
+        weights = shares(self._sources(places, heard), table.size)
+        sources = []
+        for index in heard:
+            oracle = self._oracle(index)
+            sources.append(source_of(oracle, self._asked[index], table.size, cells.size))
+        noise, drawn = average_noise(sources, weights, self._people)
+        plausible = min(max(float(table[cells].sum()), 0.0), 1.0)
+        return float(noise.variance(plausible)) + drawn * plausible * (1 - plausible)
 
     def is_unbiased(self, places: Places) -> bool:
         return bool(self._heard(places))

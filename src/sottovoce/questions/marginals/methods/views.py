@@ -371,6 +371,15 @@ class ViewFit(Fit):
             out.append(smooth + tie_variances(self.work, places, table, self.is_tied))
         return out
 
+    def sum_variance(self, places: Places, cells: NDArray[np.int64]) -> float | None:
+        (table,) = self.tables([places])
+        if tie_variances(self.work, places, table, self.is_tied).any():
+            return None  # an assumption counts beside the crowds
+        errors = self.answer(self.replicas, places) - table  # (replicates, cells)
+        square = float((errors[:, cells].sum(axis=1) ** 2).mean())
+        typical = float((errors**2).mean()) * cells.size  # if cells were alike and apart
+        return (1 - SMOOTHING) * square + SMOOTHING * typical
+
     def pairs(self) -> list[Places]:
         """Pairs that some view holds."""
         return [own for own in self.heard.overlap.starts if len(own) == 2]
