@@ -37,6 +37,10 @@ class Figure:
         """The error of the worst attributes."""
         return self.error if self.worst_error is None else self.worst_error
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it, by name."""
+        return asdict(self)
+
     def __str__(self) -> str:
         """In percentage points, with what is worst if that is told."""
         worst = f" (worst: {self.worst} {points(self.largest)})" if self.worst else ""
