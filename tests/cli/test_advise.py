@@ -215,6 +215,13 @@ def test_on_the_command_line(sottovoce: Command, tmp_path: Path) -> None:
     assert (other["planned"]["people"], other["planned"]["epsilon"]) == (1000, 2)
     assert other["epsilon"]["needed"] > body["epsilon"]["needed"]
     assert other["people"]["needed"] < body["people"]["needed"]
+    shares = sottovoce("advise", survey, "--error", "0.01", "--of", "shares", "--json")
+    assert json.loads(shares.out)["what"] == "a share of one attribute"
+    assert json.loads(shares.out)["people"]["needed"] <= body["people"]["needed"]
+    figures = json.loads(sottovoce("plan", survey, "--json").out)["predicted"]
+    assert [figure["kind"] for figure in figures] == ["shares", "pairs"]
+    largest = max(figure["worst_error"] for figure in figures)
+    assert body["planned"]["error"] == pytest.approx(largest)
 
 
 def test_bad_options_on_the_command_line(sottovoce: Command, tmp_path: Path) -> None:
@@ -222,6 +229,7 @@ def test_bad_options_on_the_command_line(sottovoce: Command, tmp_path: Path) -> 
     survey.write_text(SURVEY)
     refused(sottovoce("advise", survey), "--error")
     refused(sottovoce("advise", survey, "--error", 0), "error (0.0)")
+    refused(sottovoce("advise", survey, "--error", 0.1, "--of", "cells"), "of (cells)")
     refused(sottovoce("advise", survey, "--error", 0.1, "--people", 0), "people (0)")
     refused(sottovoce("advise", survey, "--error", 0.1, "--epsilon", 0), "epsilon (0)")
     refused(sottovoce("advise", tmp_path / "none.toml", "--error", 0.1), "none.toml")

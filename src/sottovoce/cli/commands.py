@@ -162,6 +162,7 @@ def describe(made: Plan) -> dict[str, Any]:
     """A plan's figures as JSON."""
     from sottovoce.cli.answers import guarantee_json
     from sottovoce.console.surveys import asks
+    from sottovoce.questions.base import predicted
 
     return {
         "id": made.id,
@@ -170,6 +171,7 @@ def describe(made: Plan) -> dict[str, Any]:
         "people": made.people,
         "cohorts": len(made.cohorts),
         "family": made.cohorts.kind,  # unless it is listed, the asks below stand for all
+        "predicted": [figure.to_json() for figure in predicted(made).figures],
         "asks": [
             {
                 "attributes": list(ask.encoding.attributes),

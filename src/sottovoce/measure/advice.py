@@ -16,7 +16,13 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
-from sottovoce.questions.prediction import PAIRS, PREDICTED_KINDS, SHARES, TABLES, DoesNotFit
+from sottovoce.questions.prediction import (
+    OF_PAIRS,
+    OF_SHARES,
+    OF_TABLES,
+    PREDICTED_KINDS,
+    DoesNotFit,
+)
 from sottovoce.schema import Schema
 
 LEAST_EPSILON, MOST_EPSILON = Decimal("0.01"), Decimal(10)
@@ -158,7 +164,7 @@ def _in_words(schema: Schema, question: Question, of: str | None) -> str:
     """What an error is the error of."""
     share, pair, table = "a share of one attribute", "a cell of a pair", "a cell of a table"
     if of is not None:
-        return {SHARES: share, PAIRS: pair, TABLES: table}[of]
+        return {OF_SHARES: share, OF_PAIRS: pair, OF_TABLES: table}[of]
     pairs = combinations(question.attributes_in(schema), 2)
     has_pairs = any(question.is_planned(schema, names) for names in pairs)
     return f"{share} and for {pair}" if has_pairs else share

@@ -7,8 +7,9 @@ from typing import Any
 
 from sottovoce.ground.errors import InvalidInput
 
-SHARES, PAIRS, TABLES = "shares", "pairs", "tables"  # of one attribute, of two, of a whole table
-PREDICTED_KINDS = (SHARES, PAIRS, TABLES)
+# of one attribute, of two, of a whole table
+OF_SHARES, OF_PAIRS, OF_TABLES = "shares", "pairs", "tables"
+PREDICTED_KINDS = (OF_SHARES, OF_PAIRS, OF_TABLES)
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Figure:
 
     what: str
     error: float
-    kind: str = SHARES
+    kind: str = OF_SHARES
     worst: str = ""
     worst_error: float | None = None
 
@@ -36,6 +37,10 @@ class Figure:
     def largest(self) -> float:
         """The error of the worst attributes."""
         return self.error if self.worst_error is None else self.worst_error
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, by name."""
+        return asdict(self)
 
     def __str__(self) -> str:
         """In percentage points, with what is worst if that is told."""
@@ -83,9 +88,9 @@ class Prediction:
         own = {figure.kind for figure in self.figures}
         kinds = {kind}
         if kind is None:
-            kinds = {SHARES, PAIRS}
-        elif kind == TABLES and TABLES not in own:
-            kinds = {PAIRS}
+            kinds = {OF_SHARES, OF_PAIRS}
+        elif kind == OF_TABLES and OF_TABLES not in own:
+            kinds = {OF_PAIRS}
         errors = [figure.largest for figure in self.figures if figure.kind in kinds]
         return max(errors, default=None)
 

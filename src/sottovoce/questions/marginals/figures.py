@@ -9,7 +9,7 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import MarginalMethod
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
-from sottovoce.questions.prediction import PAIRS, SHARES, TABLES, Figure
+from sottovoce.questions.prediction import OF_PAIRS, OF_SHARES, OF_TABLES, Figure
 
 SHARE_DIGITS = 9  # to which shares of people are compared
 CLEARLY_WORSE = 1.05  # times the error of all cells, from which the worst attributes are named
@@ -31,14 +31,16 @@ def predicted_figures(
     """
     singles = [part for part in work.parts if len(part) == 1]
     pairs = [part for part in work.parts if len(part) == 2]
-    figures = [_figure(method, work, terms, options, singles, "a share of one attribute", SHARES)]
+    figures = [
+        _figure(method, work, terms, options, singles, "a share of one attribute", OF_SHARES)
+    ]
     if pairs:
-        figures.append(_figure(method, work, terms, options, pairs, "a cell of a pair", PAIRS))
+        figures.append(_figure(method, work, terms, options, pairs, "a cell of a pair", OF_PAIRS))
     large = [places for places in work.sample if len(places) > 2]
     if large:
         orders = {len(places) for places in large}
         what = f"a cell of {orders.pop()} attributes" if len(orders) == 1 else "a cell of a table"
-        figures.append(_figure(method, work, terms, options, large, what, TABLES))
+        figures.append(_figure(method, work, terms, options, large, what, OF_TABLES))
     return tuple(figures)
 
 
