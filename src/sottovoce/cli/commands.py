@@ -249,6 +249,9 @@ def estimate(
             metavar="NAME", help="Of rappor, o-rr and o-rappor: least-squares, nnls or lasso."
         ),
     ] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Of the same: all hold a candidate.")
+    ] = False,
     tree: Annotated[
         bool,
         typer.Option(
@@ -289,7 +292,7 @@ def estimate(
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    wanted = {"candidates": words, "decoder": decoder}
+    wanted = {"candidates": words, "decoder": decoder, "complete": complete or None}
     options = {key: value for key, value in wanted.items() if value is not None}
     found = heard(made, reports, quiet).estimate(**options)
     if found.is_part:

@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
-from sottovoce.oracles.cohorts import LARGEST_CLOSED, CohortOracle
+from sottovoce.oracles.cohort_shapes import chosen_shape
+from sottovoce.oracles.cohorts import LARGEST_CLOSED, MOST_BUCKETS, CohortOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 
-if TYPE_CHECKING:
-    from sottovoce.oracles.decoding import Design
+FEWEST_COHORTS = 256  # if none were asked for
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,25 @@ class OpenRandomizedResponse(CohortOracle):
         hashes: int = 1,
         salt: int | str = 0,
         alphabet: str | None = None,
+        people: int | None = None,
     ) -> Self:
-        """``buckets``: near E + 1 by default; ``alphabet``: closed ones are permuted, open ones
-        hashed.
+        """``cohorts`` and ``buckets`` are chosen by their predicted error for so many ``people``,
+        buckets near E + 1; ``alphabet``: closed ones are permuted, open ones hashed.
         """
         if hashes != 1:
             raise InvalidInput(f"hashes ({hashes}) must be 1 for o-rr")
-        if buckets is None:
-            buckets = min(max(2, round(exp(epsilon) + 1)), size, LARGEST_CLOSED)
-        shape = cls._shape(size, cohorts, buckets, 1, salt, alphabet, least=256)
+        odds = exp(epsilon)
+        if buckets is not None:
+            choices = [whole("buckets", buckets, 2, MOST_BUCKETS)]
+        else:
+            choices = [_fitting(odds + 1, size)]
+            if cohorts is None:  # half to twice as many
+                choices += [_fitting((odds + 1) * each / 8, size) for each in range(4, 17)]
+        noises = {each: _report_variance(odds, each) for each in choices}
+        chosen = chosen_shape(noises, size, people, FEWEST_COHORTS)
+        shape = cls._shape(
+            size, chosen[0] if cohorts is None else cohorts, chosen[1], 1, salt, alphabet
+        )
         return cls(size, epsilon, *shape, truth_threshold(shape[1], epsilon))
 
     @property
@@ -99,10 +110,6 @@ class OpenRandomizedResponse(CohortOracle):
         return state
 
     @property
-    def _offset(self) -> float:
-        return 1 / self.buckets
-
-    @property
     def _kept(self) -> float:
         return float(chance(self.truth))
 
@@ -113,23 +120,43 @@ class OpenRandomizedResponse(CohortOracle):
         out: Floats = self.cohorts / people * (state - even) / self._kept
         return out
 
-    def person_variance(self, design: Design, solver: Floats) -> Floats:
-        blocks = solver.reshape(-1, self.cohorts, self.buckets)
-        weights = (blocks - blocks.mean(axis=2, keepdims=True)).reshape(solver.shape)
-        q = (1 - self._kept) / self.buckets
-        chances = q + self._kept * design.touched.reshape(-1, design.candidates)
-        second: Floats = self.cohorts / self._kept**2 * (weights**2 @ chances)
-        return second - (solver @ design.matrix()) ** 2
+    def _squares(
+        self, touched: Floats, weights: Floats, shares: Floats, off_list: Floats
+    ) -> Floats:
+        # u is C/p in the cell that was told, which is each with chance (q + p T_x)/C
+        second = self.cohorts / self._kept**2 * self._chances(touched, shares, off_list)
+        return np.tensordot(weights**2, second, axes=2)
+
+    def _left_over(
+        self, touched: Floats, leverage: Floats, shares: Floats, off_list: float
+    ) -> float:
+        chances = self._chances(touched, shares[:, None], np.array([off_list]))[..., 0]
+        left = 1 - 1 / self.buckets - leverage
+        return self.cohorts / self._kept**2 * float((chances * left).sum())
+
+    def _chances(self, touched: Floats, shares: Floats, off_list: Floats) -> Floats:
+        """The chance of each cell in its cohort, for some crowds, (cohorts, buckets, crowds)."""
+        other = (1 - self._kept) / self.buckets
+        return np.asarray(other + self._kept * (touched @ shares + off_list / self.buckets))
 
     def _cell_error(self, people: int) -> float:
-        q = 1 / self.buckets
-        return float(np.sqrt(self.cohorts * q * (1 - q) / people) / self._kept)
+        return float(np.sqrt(self.cohorts / (self.buckets * people)) / self._kept)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        touched = self.design(self.candidates(values)).touched
-        counts: Integers = np.einsum("cbs,cb->s", touched, state).astype(np.int64)
-        return counts
+        return self._touching(state, values)
 
     def supports(self, output: Any, value: int) -> bool:
         answer, cohort = output
         return bool(self.places(cohort, value)[0] == answer)
+
+
+def _fitting(buckets: Fraction, size: int) -> int:
+    """So many buckets, if the alphabet has as many values."""
+    return min(max(2, round(buckets)), size, LARGEST_CLOSED)
+
+
+def _report_variance(odds: Fraction, buckets: int) -> float:
+    """Of one report's estimate of a rare value, if no two values shared buckets."""
+    # 1/(p^2 (k - 1)), p = (E - 1)/(E + k - 1): least at k = E + 1; from exact fractions, so that
+    # every machine chooses the same shape
+    return float((odds + buckets - 1) ** 2 / ((odds - 1) ** 2 * (buckets - 1)))

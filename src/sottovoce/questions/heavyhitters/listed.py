@@ -16,13 +16,15 @@ from sottovoce.ground.arguments import named_salt
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.oracles import CohortOracle, oracle
-from sottovoce.oracles.cohorts import DECODERS, MOST_CANDIDATES
+from sottovoce.oracles.cohort_shapes import MOST_CANDIDATES
+from sottovoce.oracles.cohorts import DECODERS
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question
+from sottovoce.questions.decoded import marked
 from sottovoce.questions.heavyhitters.method import HeavyHitterMethod
 from sottovoce.results.findings import Findings
 from sottovoce.schema import OPEN
@@ -66,9 +68,8 @@ class _Listed(HeavyHitterMethod):
                 "take"
             )
         options = {key: value for key, value in self.given.items() if key != "decoder"}
-        source = oracle(
-            self.name, size=size, epsilon=terms.epsilon, **{"salt": self._salt, **options}
-        )
+        shape = {"salt": self._salt, "people": terms.people, **options}
+        source = oracle(self.name, size=size, epsilon=terms.epsilon, **shape)
         return Listed([Cohort((Ask(Cells((name,), (size,)), source),))])
 
     def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
@@ -80,12 +81,16 @@ class _Listed(HeavyHitterMethod):
             f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
             "functions, "
             f"{source.bits:,} bits per report",
-            f"A list of up to {MOST_CANDIDATES:,} candidates is needed to estimate; nothing else "
-            "is found",
+            f"A list of up to {MOST_CANDIDATES:,} candidates is needed to estimate; of anything "
+            "else only the sum is known",
         ]
 
     def find(
-        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+        self,
+        aggregate: Aggregate,
+        question: Question,
+        candidates: Sequence[Any] | None,
+        is_complete: bool = False,
     ) -> Findings:
         if candidates is None:
             raise InvalidInput(
@@ -105,24 +110,30 @@ class _Listed(HeavyHitterMethod):
             )
         codes = np.array(list(listed.values()), np.uint64)
         people = aggregate.cohort_people(0)
-        frequencies, variances = _source(aggregate.plan).decode(
-            aggregate.state(0), people, self.decoder, codes
+        decoded = _source(aggregate.plan).decode(
+            aggregate.state(0), people, codes, decoder=self.decoder, is_complete=is_complete
         )
         ndtr = imported("scipy.special").ndtr
-        chances = len(listed) * ndtr(-frequencies / np.sqrt(variances))
-        floor = float(variances.mean())
-        notes = (
-            ["the candidates are taken to hold all that people say"]
-            if self.decoder == UNBIASED
-            else []
-        )
+        errors = np.sqrt(decoded.variances)
+        chances = len(listed) * ndtr(-decoded.frequencies / errors)
+        floor = float(decoded.variances.mean())
+        notes = ["the candidates are taken to hold all that people say"] if is_complete else []
         found = self.findings(
-            list(listed), frequencies, variances, chances, people, floor, notes=notes
+            list(listed),
+            decoded.frequencies,
+            decoded.variances,
+            chances,
+            people,
+            floor,
+            notes=notes,
         )
-        if self.decoder == UNBIASED:
-            return found
         names, table = next(iter(found.tables.items()))
-        return replace(found, tables={names: table.repaired(table.values, self.decoder)})
+        return replace(found, tables={names: marked(table, decoded, self.decoder)})
+
+    def find_all(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
+        return self.find(aggregate, question, candidates, is_complete=True)
 
 
 def _source(plan: Plan) -> CohortOracle:

@@ -73,6 +73,12 @@ class HeavyHitterMethod(ABC):
     ) -> Findings:
         """What is popular, from the crowd's integers."""
 
+    def find_all(
+        self, aggregate: Aggregate, question: Question, candidates: Sequence[Any] | None
+    ) -> Findings:
+        """As :meth:`find`, for candidates that hold all that people say."""
+        raise InvalidInput(f"complete is for methods rappor and o-rr, not for {self.name}")
+
     @abstractmethod
     def threshold(self, plan: Plan, chance: float = 0.5) -> float | None:
         """How frequent a value must be to be found with this chance; None if that is not known."""

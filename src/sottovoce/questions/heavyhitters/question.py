@@ -160,17 +160,22 @@ class HeavyHitters(Question):
         return self._method(schema).cohorts(terms)
 
     def estimate(
-        self, aggregate: Aggregate, candidates: Sequence[Any] | None = None, **options: Any
+        self,
+        aggregate: Aggregate,
+        candidates: Sequence[Any] | None = None,
+        complete: bool = False,
+        **options: Any,
     ) -> Findings:
         """The popular values. ``candidates``: values that are likely, such as names; a list may
-        come afterwards.
+        come afterwards. ``complete`` declares that nobody says anything else (rappor, o-rr).
         """
         if options:
             raise InvalidInput(
-                f"option {next(iter(options))!r} is not one of estimate's (candidates)"
+                f"option {next(iter(options))!r} is not one of estimate's (candidates, complete)"
             )
         aggregate.require_people()
-        return self._method(aggregate.plan.schema).find(aggregate, self, candidates)
+        method = self._method(aggregate.plan.schema)
+        return (method.find_all if complete else method.find)(aggregate, self, candidates)
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The share of people who must hold a value for an even chance that it is found."""
