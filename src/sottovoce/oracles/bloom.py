@@ -134,11 +134,12 @@ class OpenRappor(CohortOracle):
         self, touched: Floats, weights: Floats, shares: Floats, off_list: Floats
     ) -> Floats:
         # coins: a bit's variance over (one - zero)^2; means: (b'T_x)^2 in the person's cohort
-        coins = np.tensordot(weights**2, self._bit_variances(touched, shares, off_list), axes=2)
-        means = np.zeros_like(coins)
+        spread = self._bit_variances(touched, shares, off_list)
+        coins = np.tensordot(weights**2, spread, axes=((0, 1), (0, 1)))
+        means = self._overlap * np.outer((weights**2).sum(axis=(0, 1)), off_list)
+        held = np.flatnonzero(shares.any(axis=1))
         for cohort in range(len(touched)):
-            means += (weights[:, cohort] @ touched[cohort]) ** 2 @ shares
-        means += self._overlap * np.outer((weights**2).sum(axis=(1, 2)), off_list)
+            means += (weights[cohort].T @ touched[cohort][:, held]) ** 2 @ shares[held]
         return np.asarray(self.cohorts * (coins + means))
 
     def _left_over(

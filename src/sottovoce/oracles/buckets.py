@@ -125,7 +125,7 @@ class OpenRandomizedResponse(CohortOracle):
     ) -> Floats:
         # u is C/p in the cell that was told, which is each with chance (q + p T_x)/C
         second = self.cohorts / self._kept**2 * self._chances(touched, shares, off_list)
-        return np.tensordot(weights**2, second, axes=2)
+        return np.tensordot(weights**2, second, axes=((0, 1), (0, 1)))
 
     def _left_over(
         self, touched: Floats, leverage: Floats, shares: Floats, off_list: float

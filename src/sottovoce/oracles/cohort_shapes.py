@@ -10,7 +10,7 @@ from math import ceil, inf, sqrt
 MOST_COHORTS = 8192
 MOST_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
 MOST_CELLS = 1 << 18  # of all cohorts, unless the fewest cohorts have more: 2 MiB of counts
-NEAR = 1.05  # a shape is good whose variance is at most so many times the least
+NEAR = 1.04  # a shape is good whose variance is at most so many times the least
 ORDINARY_PEOPLE = 100_000  # where nobody said how many will answer
 # The sum of f^2 over values on no list that a shape is made for: ten of them, with half of the
 # people.

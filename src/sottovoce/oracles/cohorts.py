@@ -81,6 +81,12 @@ class CohortOracle(Oracle):
         return keys(self.salt, self.cohorts * self.hashes)
 
     @cached_property
+    def _key_table(self) -> NDArray[np.uint64]:
+        """The same for columns of people, (hashes, cohorts)."""
+        table = np.array(self._keys, np.uint64).reshape(self.cohorts, self.hashes)
+        return np.ascontiguousarray(table.T)
+
+    @cached_property
     def _permuted(self) -> NDArray[np.int64]:
         """The bucket of each value of a closed alphabet in each cohort: values ranked by their
         hash, modulo buckets.
@@ -125,13 +131,8 @@ class CohortOracle(Oracle):
             return found.astype(np.uint64)[:, None]
         from sottovoce.kernels.hashing import hash_buckets
 
-        table = np.array(self._keys, np.uint64).reshape(self.cohorts, self.hashes)[
-            cohorts.astype(np.int64)
-        ]
-        columns = [
-            hash_buckets(np.ascontiguousarray(table[:, place]), values, self.buckets)
-            for place in range(self.hashes)
-        ]
+        own = self._key_table[:, cohorts.astype(np.int64)]  # (hashes, people)
+        columns = [hash_buckets(keys, values, self.buckets) for keys in own]
         return np.stack(columns, axis=1)
 
     def _cohort_column(self, count: int, seed: int) -> NDArray[np.uint64]:
@@ -157,12 +158,17 @@ class CohortOracle(Oracle):
 
     def design(self, candidates: NDArray[np.uint64], *, is_complete: bool) -> Design:
         """Which cells each candidate touches; ``is_complete``: they hold all that people say."""
-        from sottovoce.oracles.decoding import Design
+        from sottovoce.oracles.decoding import MOST_AT_ONCE, Design
 
-        places = np.empty((self.cohorts, self.hashes, candidates.size), np.int64)
-        for cohort in range(self.cohorts):
-            rows = np.full(candidates.size, cohort, np.uint64)
-            places[cohort] = self._all_places(rows, candidates).T
+        places = np.empty((self.cohorts, self.hashes, candidates.size), np.int32)
+        step = max(1, MOST_AT_ONCE // (self.hashes * candidates.size))
+        for start in range(0, self.cohorts, step):
+            some = np.arange(start, min(start + step, self.cohorts), dtype=np.uint64)
+            rows = np.repeat(some, candidates.size)
+            columns = np.tile(candidates, some.size)
+            found = self._all_places(rows, columns)  # (cohorts * candidates, hashes)
+            by_cohort = found.reshape(some.size, candidates.size, self.hashes)
+            places[start : start + some.size] = by_cohort.transpose(0, 2, 1)
         return Design(places, self.buckets, is_complete)
 
     def _touching(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
@@ -189,7 +195,7 @@ class CohortOracle(Oracle):
 
         Args:
             touched: T of the block, (cohorts, buckets, candidates).
-            weights: b of each row, (rows, cohorts, buckets).
+            weights: b of each row, (cohorts, buckets, rows).
             shares: what share of each of some crowds holds each candidate, (candidates, crowds).
             off_list: and what share none of them, (crowds,).
         """
@@ -226,34 +232,43 @@ class CohortOracle(Oracle):
     def _overlap(self) -> float:
         return float(self._exact_overlap)
 
-    def _person_variances(
+    def _moments(
         self, design: Design, solver: Floats, shares: Floats, off_list: Floats
-    ) -> Floats:
-        """n times the variance of ``solver @ R'z`` for some crowds, (rows, crowds).
+    ) -> tuple[Floats, float]:
+        """For some crowds n times the variance of ``solver @ R'z``, (rows, crowds); and of the
+        first crowd n times the squared length that people's coins give to what is not fitted.
 
-        People whose values are on no list count with their second moment, since what their hashes
-        add on average is not known: see :meth:`_off_list_spread`.
+        People off the list count with their second moment, since what their hashes add on average
+        is not known: see :meth:`_off_list_spread`.
 
         Args:
             design: the candidates.
-            solver: (rows, candidates), such as (R'R)^+.
+            solver: (rows, candidates), such as (R'R)^+; of a list that is not complete, these rows
+                must come first.
             shares: as of :meth:`_squares`.
             off_list: as of :meth:`_squares`.
         """
         squares = np.zeros((len(solver), shares.shape[1]))
+        left_over = 0.0
         for _, touched in design.blocks():
-            weights = np.tensordot(solver, design.rows(touched), axes=(1, 2))
+            rows = design.rows(touched)
+            flat = rows.reshape(-1, design.candidates) @ solver.T
+            weights = flat.reshape(*rows.shape[:2], -1)  # (cohorts, buckets, rows)
             squares += self._squares(touched, weights, shares, off_list)
+            if not design.is_complete:
+                leverage = np.einsum("cbv,cbv->cb", rows, weights[:, :, : design.candidates])
+                left_over += self._left_over(touched, leverage, shares[:, 0], float(off_list[0]))
         means = solver @ design.cross  # (rows, candidates)
-        return np.asarray(squares - means**2 @ shares)
+        return np.asarray(squares - means**2 @ shares), left_over
 
     def _off_list_spread(
-        self, design: Design, seen: Floats, people: int, shares: Floats, off_list: float
+        self, design: Design, seen: Floats, expected: float, off_list: float
     ) -> float:
-        """The sum of f_y^2 over values y on no list, from what the candidates do not fit.
+        """The sum of f_y^2 over values y off the list, from what the candidates do not fit.
 
-        z - R f has the squared length that people's coins give it, and on top of it, over hashes,
-        a sum_y f_y^2 for each of its degrees of freedom, with a the :attr:`_overlap`.
+        z - R f has the squared length that people's coins give it (``expected``), and on top of
+        that, over hashes, a sum_y f_y^2 for each of its degrees of freedom, a the
+        :attr:`_overlap`.
         """
         freedom = self.cohorts * (self.buckets - 1) - design.rank
         if freedom < 1:
@@ -261,14 +276,7 @@ class CohortOracle(Oracle):
         centred = seen - seen.mean(axis=1, keepdims=True)
         moments = design.moments(seen)
         measured = float((centred**2).sum() - moments @ design.inverse @ moments)
-        expected = 0.0
-        for _, touched in design.blocks():
-            rows = design.rows(touched)
-            weights = np.tensordot(rows, design.inverse, axes=(2, 0))  # (cohorts, buckets, cand.)
-            leverage = (weights * rows).sum(axis=2)
-            expected += self._left_over(touched, leverage, shares, off_list)
-        spread = (measured - expected / people) / (self._overlap * freedom)
-        return max(spread, 0.0)
+        return max((measured - expected) / (self._overlap * freedom), 0.0)
 
     # -- estimates
 
@@ -282,7 +290,7 @@ class CohortOracle(Oracle):
         """V[v, x]: what one person of value x adds to n^2 times the variance of value v."""
         design = self._whole
         everybody = np.eye(self.size)
-        return self._person_variances(design, design.inverse, everybody, np.zeros(self.size))
+        return self._moments(design, design.inverse, everybody, np.zeros(self.size))[0]
 
     def estimate(
         self, state: Integers, people: int, values: ArrayLike | None = None
@@ -343,12 +351,10 @@ class CohortOracle(Oracle):
         picked[np.arange(chosen.size), chosen] = 1
         picked[-1, chosen] = 1
         solver = picked @ design.inverse
-        variances = self._person_variances(design, solver, shares[:, None], np.array([off_list]))[
-            :, 0
-        ]
-        variances /= people
+        by_crowd, left_over = self._moments(design, solver, shares[:, None], np.array([off_list]))
+        variances = by_crowd[:, 0] / people
         if not design.is_complete:
-            spread = self._off_list_spread(design, seen, people, shares, off_list)
+            spread = self._off_list_spread(design, seen, left_over / people, off_list)
             # Var[b'T_y f_y] over the hashes of y = a |b|^2 f_y^2, and |b|^2 of R (R'R)^+
             variances += self._overlap * spread * ((solver @ design.gram) * solver).sum(axis=1)
         if not design.is_identified:
@@ -385,7 +391,7 @@ class CohortOracle(Oracle):
         design = self._whole
         summed = design.inverse[:count].sum(axis=0, keepdims=True)
         everybody = np.eye(self.size)
-        person = self._person_variances(design, summed, everybody, np.zeros(self.size))[0]
+        person = self._moments(design, summed, everybody, np.zeros(self.size))[0][0]
         own = float(person[:count].mean())
         floor = float(person[count:].mean()) if count < self.size else own
         return Noise(floor / people, (own - floor) / people)

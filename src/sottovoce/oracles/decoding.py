@@ -47,7 +47,7 @@ class Design:
         is_complete: whether the candidates hold all that people say.
     """
 
-    places: NDArray[np.int64]
+    places: NDArray[np.int32]
     buckets: int
     is_complete: bool
 
