@@ -15,8 +15,7 @@ from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
-from sottovoce.oracles.cohort_shapes import chosen_shape
-from sottovoce.oracles.cohorts import CohortOracle
+from sottovoce.oracles.cohorts import CohortOracle, summed
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
 from sottovoce.oracles.unary import simulate_bits
@@ -65,6 +64,8 @@ class OpenRappor(CohortOracle):
 
     def _with_cohorts(self, people: int | None) -> Self:
         """The same with as many cohorts as its predicted error asks for."""
+        from sottovoce.oracles.cohort_shapes import chosen_shape
+
         noises = {self.buckets: self._report_variance}
         cohorts, _ = chosen_shape(noises, self.size, people, FEWEST_COHORTS)
         return replace(self, cohorts=cohorts)
@@ -136,19 +137,21 @@ class OpenRappor(CohortOracle):
         # coins: a bit's variance over (one - zero)^2; means: (b'T_x)^2 in the person's cohort
         spread = self._bit_variances(touched, shares, off_list)
         coins = np.tensordot(weights**2, spread, axes=((0, 1), (0, 1)))
-        means = self._overlap * np.outer((weights**2).sum(axis=(0, 1)), off_list)
+        off = self._overlap * np.outer((weights**2).sum(axis=(0, 1)), off_list)
         held = np.flatnonzero(shares.any(axis=1))
+        means = np.zeros((weights.shape[2], held.size))
         for cohort in range(len(touched)):
-            means += (weights[cohort].T @ touched[cohort][:, held]) ** 2 @ shares[held]
-        return np.asarray(self.cohorts * (coins + means))
+            means += (weights[cohort].T @ touched[cohort][:, held]) ** 2
+        return np.asarray(self.cohorts * (coins + means @ shares[held] + off))
 
     def _left_over(
-        self, touched: Floats, leverage: Floats, shares: Floats, off_list: float
+        self, touched: Floats, leverage: Floats, shares: Floats, off_list: Floats
     ) -> float:
-        coins = self._bit_variances(touched, shares[:, None], np.array([off_list]))[..., 0]
+        coins = self._bit_variances(touched, shares, off_list)[..., 0]
         left = 1 - 1 / self.buckets - leverage
         # of the means of listed values, as if cells were fitted one by one: off by 1/C of them
-        means = (touched - touched.mean(axis=1, keepdims=True)) ** 2 @ shares
+        centred = touched - touched.mean(axis=1, keepdims=True)
+        means = summed(centred**2, shares)[..., 0]
         total = (coins + self._overlap * off_list) * left + means * (1 - leverage)
         return self.cohorts * float(total.sum())
 
@@ -156,7 +159,7 @@ class OpenRappor(CohortOracle):
         """Of each bit over (one - zero)^2, for some crowds, (cohorts, buckets, crowds)."""
         one, zero = (float(part) for part in self.exact_bits)
         chance_of_bit = 1 - (1 - 1 / self.buckets) ** self.hashes
-        set_bits = touched @ shares + off_list * chance_of_bit
+        set_bits = summed(touched, shares) + off_list * chance_of_bit
         spread = zero * (1 - zero) + set_bits * (one * (1 - one) - zero * (1 - zero))
         return np.asarray(spread / (one - zero) ** 2)
 

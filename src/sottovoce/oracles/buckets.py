@@ -15,8 +15,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
-from sottovoce.oracles.cohort_shapes import chosen_shape
-from sottovoce.oracles.cohorts import LARGEST_CLOSED, MOST_BUCKETS, CohortOracle
+from sottovoce.oracles.cohorts import LARGEST_CLOSED, MOST_BUCKETS, CohortOracle, summed
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 
@@ -55,18 +54,11 @@ class OpenRandomizedResponse(CohortOracle):
         """
         if hashes != 1:
             raise InvalidInput(f"hashes ({hashes}) must be 1 for o-rr")
-        odds = exp(epsilon)
-        if buckets is not None:
-            choices = [whole("buckets", buckets, 2, MOST_BUCKETS)]
-        else:
-            choices = [_fitting(odds + 1, size)]
-            if cohorts is None:  # half to twice as many
-                choices += [_fitting((odds + 1) * each / 8, size) for each in range(4, 17)]
-        noises = {each: _report_variance(odds, each) for each in choices}
-        chosen = chosen_shape(noises, size, people, FEWEST_COHORTS)
-        shape = cls._shape(
-            size, chosen[0] if cohorts is None else cohorts, chosen[1], 1, salt, alphabet
-        )
+        if cohorts is None:
+            cohorts, buckets = _chosen_shape(size, exp(epsilon), buckets, people)
+        elif buckets is None:
+            buckets = _fitting(exp(epsilon) + 1, size)
+        shape = cls._shape(size, cohorts, buckets, 1, salt, alphabet)
         return cls(size, epsilon, *shape, truth_threshold(shape[1], epsilon))
 
     @property
@@ -128,16 +120,16 @@ class OpenRandomizedResponse(CohortOracle):
         return np.tensordot(weights**2, second, axes=((0, 1), (0, 1)))
 
     def _left_over(
-        self, touched: Floats, leverage: Floats, shares: Floats, off_list: float
+        self, touched: Floats, leverage: Floats, shares: Floats, off_list: Floats
     ) -> float:
-        chances = self._chances(touched, shares[:, None], np.array([off_list]))[..., 0]
+        chances = self._chances(touched, shares, off_list)[..., 0]
         left = 1 - 1 / self.buckets - leverage
         return self.cohorts / self._kept**2 * float((chances * left).sum())
 
     def _chances(self, touched: Floats, shares: Floats, off_list: Floats) -> Floats:
         """The chance of each cell in its cohort, for some crowds, (cohorts, buckets, crowds)."""
-        other = (1 - self._kept) / self.buckets
-        return np.asarray(other + self._kept * (touched @ shares + off_list / self.buckets))
+        held = summed(touched, shares) + off_list / self.buckets
+        return np.asarray((1 - self._kept) / self.buckets + self._kept * held)
 
     def _cell_error(self, people: int) -> float:
         return float(np.sqrt(self.cohorts / (self.buckets * people)) / self._kept)
@@ -153,6 +145,20 @@ class OpenRandomizedResponse(CohortOracle):
 def _fitting(buckets: Fraction, size: int) -> int:
     """So many buckets, if the alphabet has as many values."""
     return min(max(2, round(buckets)), size, LARGEST_CLOSED)
+
+
+def _chosen_shape(
+    size: int, odds: Fraction, buckets: int | None, people: int | None
+) -> tuple[int, int]:
+    """(cohorts, buckets): as many buckets as were asked for, or half to twice E + 1."""
+    from sottovoce.oracles.cohort_shapes import chosen_shape
+
+    if buckets is None:
+        choices = [_fitting((odds + 1) * eighths / 8, size) for eighths in (8, *range(4, 17))]
+    else:
+        choices = [whole("buckets", buckets, 2, MOST_BUCKETS)]
+    noises = {each: _report_variance(odds, each) for each in choices}
+    return chosen_shape(noises, size, people, FEWEST_COHORTS)
 
 
 def _report_variance(odds: Fraction, buckets: int) -> float:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, inf, sqrt
 
-MOST_COHORTS = 8192
-MOST_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
+from sottovoce.oracles.cohorts import MOST_CANDIDATES, MOST_COHORTS
+
 MOST_CELLS = 1 << 18  # of all cohorts, unless the fewest cohorts have more: 2 MiB of counts
 NEAR = 1.04  # a shape is good whose variance is at most so many times the least
 ORDINARY_PEOPLE = 100_000  # where nobody said how many will answer

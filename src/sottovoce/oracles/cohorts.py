@@ -17,13 +17,14 @@ from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, Oracle
-from sottovoce.oracles.cohort_shapes import MOST_CANDIDATES, MOST_COHORTS
 from sottovoce.oracles.layout import Field
 from sottovoce.schema import OPEN
 
 if TYPE_CHECKING:
     from sottovoce.oracles.decoding import Design
 
+MOST_COHORTS = 8192
+MOST_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
 MOST_BUCKETS = 1 << 16
 DECODERS = ("least-squares", "nnls", "lasso")
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
@@ -147,7 +148,7 @@ class CohortOracle(Oracle):
         """The candidate list: ``values``, or the whole alphabet if it is small enough."""
         if values is None and self.size > MOST_CANDIDATES:
             raise InvalidInput(
-                "an open alphabet needs candidates: a list of values that holds the support"
+                "an open alphabet needs candidates: a list of the values to estimate"
             )
         listed = np.arange(self.size, dtype=np.uint64) if values is None else self._column(values)
         if not 1 <= listed.size <= MOST_CANDIDATES or np.unique(listed).size < listed.size:
@@ -202,15 +203,15 @@ class CohortOracle(Oracle):
 
     @abstractmethod
     def _left_over(
-        self, touched: Floats, leverage: Floats, shares: Floats, off_list: float
+        self, touched: Floats, leverage: Floats, shares: Floats, off_list: Floats
     ) -> float:
         """What the cohorts of a block add to E|u - its fit|^2 for one person's vector u.
 
         Args:
             touched: T of the block, (cohorts, buckets, candidates).
             leverage: the diagonal of R (R'R)^+ R', (cohorts, buckets).
-            shares: what share of the crowd holds each candidate, (candidates,).
-            off_list: and what share none of them.
+            shares: what share of the crowd holds each candidate, (candidates, 1).
+            off_list: and what share none of them, (1,).
         """
 
     @abstractmethod
@@ -252,12 +253,11 @@ class CohortOracle(Oracle):
         left_over = 0.0
         for _, touched in design.blocks():
             rows = design.rows(touched)
-            flat = rows.reshape(-1, design.candidates) @ solver.T
-            weights = flat.reshape(*rows.shape[:2], -1)  # (cohorts, buckets, rows)
+            weights = summed(rows, solver.T)  # (cohorts, buckets, rows)
             squares += self._squares(touched, weights, shares, off_list)
             if not design.is_complete:
                 leverage = np.einsum("cbv,cbv->cb", rows, weights[:, :, : design.candidates])
-                left_over += self._left_over(touched, leverage, shares[:, 0], float(off_list[0]))
+                left_over += self._left_over(touched, leverage, shares[:, :1], off_list[:1])
         means = solver @ design.cross  # (rows, candidates)
         return np.asarray(squares - means**2 @ shares), left_over
 
@@ -334,7 +334,7 @@ class CohortOracle(Oracle):
             if decoder == "nnls"
             else design.solve_sparse(seen, error)
         )
-        variances = error**2 / np.diag(design.gram)
+        variances = error**2 / np.maximum(np.diag(design.gram), 1e-9)
         return Decoded(solved[chosen], variances[chosen], None, is_unbiased=False)
 
     def _least_squares(
@@ -347,10 +347,7 @@ class CohortOracle(Oracle):
         held = max(float(shares.sum()) + off_list, 1e-12)
         shares, off_list = shares / held, off_list / held
         # one row for each of the chosen, and one for their sum
-        picked = np.zeros((chosen.size + 1, design.candidates))
-        picked[np.arange(chosen.size), chosen] = 1
-        picked[-1, chosen] = 1
-        solver = picked @ design.inverse
+        solver = np.vstack([design.inverse[chosen], design.inverse[chosen].sum(axis=0)])
         by_crowd, left_over = self._moments(design, solver, shares[:, None], np.array([off_list]))
         variances = by_crowd[:, 0] / people
         if not design.is_complete:
@@ -358,7 +355,8 @@ class CohortOracle(Oracle):
             # Var[b'T_y f_y] over the hashes of y = a |b|^2 f_y^2, and |b|^2 of R (R'R)^+
             variances += self._overlap * spread * ((solver @ design.gram) * solver).sum(axis=1)
         if not design.is_identified:
-            variances += _guessed_variances(design, frequencies, picked)
+            variances += _guessed_variances(design, frequencies, chosen)
+        variances = np.maximum(variances, 0)  # of a sum that is known, rounding may leave less
         rest = 1 - float(frequencies[chosen].sum()), float(variances[-1])
         is_all = design.is_complete and chosen.size == design.candidates
         return Decoded(
@@ -411,8 +409,19 @@ class Decoded:
     is_unbiased: bool
 
 
-def _guessed_variances(design: Design, frequencies: Floats, picked: Floats) -> Floats:
-    """Variances of what no report tells of, for rows that pick candidates.
+def summed(cells: Floats, columns: Floats) -> Floats:
+    """``cells @ columns`` as one product of matrices, which is fast, not as one for each cohort.
+
+    Args:
+        cells: (cohorts, buckets, candidates).
+        columns: (candidates, columns).
+    """
+    flat: Floats = cells.reshape(-1, cells.shape[2]) @ columns
+    return flat.reshape(*cells.shape[:2], -1)
+
+
+def _guessed_variances(design: Design, frequencies: Floats, chosen: NDArray[np.int64]) -> Floats:
+    """Variances of what no report tells of the chosen candidates, and of their sum, (chosen + 1,).
 
     As if it had been drawn which candidate has which frequency: what is missing of them then has
     the variance sum f^2 / S in each direction, and the reports tell rank / S of sum f^2.
@@ -420,5 +429,6 @@ def _guessed_variances(design: Design, frequencies: Floats, picked: Floats) -> F
     even = 1 / design.candidates if design.is_complete else 0.0
     told = float(((frequencies - even) ** 2).sum())
     squares = min(told * design.candidates / design.rank, 1.0) if design.rank else 1.0
-    share = ((picked @ design.unseen) * picked).sum(axis=1)
+    unseen = design.unseen[np.ix_(chosen, chosen)]
+    share = np.append(np.diag(unseen), unseen.sum())
     return np.asarray(share * squares / design.candidates)

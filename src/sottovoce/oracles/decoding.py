@@ -79,7 +79,6 @@ class Design:
 
     # -- the normal equations, all (candidates, candidates)
 
-    @cached_property
     def _shared(self) -> tuple[Floats, Floats]:
         """T'T, the cells that two candidates share, and T'J T/k for J that sums a cohort's cells.
 
@@ -96,7 +95,7 @@ class Design:
     @cached_property
     def cross(self) -> Floats:
         """R'T."""
-        shared, even = self._shared
+        shared, even = self._shared()
         return np.asarray(shared - (shared.mean(axis=0) if self.is_complete else even))
 
     @cached_property

@@ -16,8 +16,7 @@ from sottovoce.ground.arguments import named_salt
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.oracles import CohortOracle, oracle
-from sottovoce.oracles.cohort_shapes import MOST_CANDIDATES
-from sottovoce.oracles.cohorts import DECODERS
+from sottovoce.oracles.cohorts import DECODERS, MOST_CANDIDATES
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
