@@ -370,3 +370,5 @@ def test_what_is_asked_for_is_kept() -> None:
     assert (made["cohorts"], made["buckets"]) == (64, 4)
     made = sv.oracle("rappor", size=256, epsilon=1.0, cohorts=2).options()
     assert made["cohorts"] == 2
+    with pytest.raises(sv.InvalidInput, match=r"people \(0\) must lie between 1 and"):
+        sv.oracle("o-rr", size=256, epsilon=1.0, people=0)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, inf, sqrt
 
+from sottovoce.ground.arguments import whole
+from sottovoce.oracles.base import MANY
 from sottovoce.oracles.cohorts import MOST_CANDIDATES, MOST_COHORTS
 
 MOST_CELLS = 1 << 18  # of all cohorts, unless the fewest cohorts have more: 2 MiB of counts
@@ -69,7 +71,7 @@ def chosen_shape(
         for buckets in noises
         if cohorts == fewest or (cohorts > fewest and cohorts * buckets <= MOST_CELLS)
     ]
-    n = ORDINARY_PEOPLE if people is None else people
+    n = ORDINARY_PEOPLE if people is None else whole("people", people, 1, MANY)
     errors = {shape: predicted_variance(noises[shape[1]], *shape, size, n) for shape in shapes}
     least = min(errors.values())
     if least == inf:  # nothing tells all values apart: the most cells

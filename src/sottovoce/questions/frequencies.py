@@ -301,8 +301,8 @@ def _table(
             is_complete=is_all or len(labels) == source.size,
         )
         return marked(table, decoded, decoder)
-    for option, value in (("decoder", decoder), ("complete", is_all)):
-        if value:
+    for option, value in (("decoder", decoder), ("complete", is_all or None)):
+        if value is not None:
             raise InvalidInput(
                 f"{option} ({value}) is for rappor, o-rr and o-rappor, not for {source.names[0]}"
             )
