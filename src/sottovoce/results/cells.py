@@ -64,6 +64,16 @@ class Total(float):
         reach = quantile(level) * self.std_error
         return float(self) - reach, float(self) + reach
 
+    def to_json(self, level: float = 0.95) -> dict[str, float]:
+        """The sum as a row of a table has its figures."""
+        low, high = self.interval(level)
+        return {
+            "frequency": float(self),
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+        }
+
 
 def quantile(level: float) -> float:
     """How many standard errors an interval of this level reaches to each side."""

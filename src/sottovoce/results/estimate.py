@@ -77,6 +77,8 @@ class Table:
     repair: str | None = None
     # of the sum of so many values
     sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)
+    # what is left for values that were not asked for, where it is known
+    off_list: Total | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -123,6 +125,13 @@ class Table:
         )
         return f"partly heard: {named}" if named else ""
 
+    @property
+    def left(self) -> str:
+        """What is left for anything off the list, in words; empty if it is not known."""
+        if self.off_list is None:
+            return ""
+        return f"anything off the list: {self.off_list:.4f} ± {self.off_list.std_error:.4f}"
+
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high): a normal interval per value; ``population``: the people are a sample."""
         reaching = quantile(level)
@@ -165,8 +174,8 @@ class Table:
         return Total(total, float(self.std_error[places].sum()), is_bound=len(places) > 1)
 
     def repaired(self, values: Floats, repair: str, *, is_unbiased: bool = False) -> Table:
-        """The same table with repaired values, marked."""
-        return replace(self, values=values, repair=repair, is_unbiased=is_unbiased)
+        """The same table with repaired values, marked; what they leave for others is not known."""
+        return replace(self, values=values, repair=repair, is_unbiased=is_unbiased, off_list=None)
 
     def largest_first(self) -> NDArray[np.int64]:
         """The places of its values, the largest first; equal ones stay in their order."""
@@ -212,6 +221,7 @@ class Table:
                 {"attributes": list(part), "share": share}
                 for part, share in self.partly_heard.items()
             ],
+            "off_list": None if self.off_list is None else self.off_list.to_json(level),
             "errors": self.errors,
             "level": level,
             "rows": self.rows(level),
@@ -303,6 +313,8 @@ class Table:
             notes.append(self.unasked)
         if self.partly_heard:
             notes.append(self.partly)
+        if self.off_list is not None:
+            notes.append(self.left)
         if self.errors != CLOSED_FORM:
             notes.append(f"errors by {self.errors}")
         return notes
