@@ -363,6 +363,24 @@ def test_more_people_are_given_more_cohorts() -> None:
     assert sv.Plan.from_json(plan.to_json()).question == plan.question
 
 
+@pytest.mark.parametrize("method", ["o-rr", "rappor"])
+def test_a_plan_for_popular_values_holds_the_shape_of_its_people(method: str) -> None:
+    def shape(people: int, **options: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        question = sv.HeavyHitters("word", top=4, method=method, **options)
+        plan = sv.plan(WORDS, question, epsilon=2.0, people=people)
+        again = sv.Plan.from_json(plan.text)
+        assert again.question == plan.question
+        return dict(again.question.options), again.cohorts[0].oracles[0].options()
+
+    for people in (400, PEOPLE):
+        expected = sv.oracle(method, size=1 << 64, epsilon=2.0, people=people).options()
+        held, built = shape(people)
+        assert (built["cohorts"], built["buckets"]) == (expected["cohorts"], expected["buckets"])
+        assert held.get("cohorts", built["cohorts"]) == built["cohorts"]
+    assert shape(PEOPLE)[1]["cohorts"] > shape(400)[1]["cohorts"]
+    assert shape(PEOPLE, cohorts=4)[1]["cohorts"] == 4
+
+
 def test_what_is_asked_for_is_kept() -> None:
     made = sv.oracle("o-rr", size=256, epsilon=1.0, buckets=16).options()
     assert made["buckets"] == 16
