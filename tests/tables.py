@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import sottovoce as sv
 from sottovoce.oracles import Noise
-from sottovoce.results.estimate import PureLaw
+from sottovoce.results.cells import PureLaw
 
 
 def plain(values: list[float] | NDArray[np.float64], variance: float = 0.01) -> sv.Table:

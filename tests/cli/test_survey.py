@@ -168,6 +168,31 @@ def test_open_alphabet_with_candidates(sottovoce: Command, tmp_path: Path) -> No
     assert abs(rows["nobody"]["frequency"]) < 5 * rows["nobody"]["std_error"]
 
 
+def test_a_list_may_be_declared_complete(sottovoce: Command, tmp_path: Path) -> None:
+    survey, plan, reports = (
+        tmp_path / name for name in ("survey.toml", "plan.json", "reports.parquet")
+    )
+    survey.write_text(
+        'epsilon = 4\npeople = 4000\n[schema.word]\nkind = "text"\nbytes = 20\n'
+        '[question]\nkind = "frequencies"\nattributes = ["word"]\noracle = "o-rr"\n'
+    )
+    others = [f"w{number}" for number in range(1000)]
+    people = write_csv(tmp_path / "people.csv", word=["hello"] * 3000 + others)
+    words = tmp_path / "words.txt"
+    words.write_text("hello\nnobody\n", encoding="utf-8")
+    assert sottovoce("plan", survey, "-o", plan).code == 0
+    assert sottovoce("whisper", plan, people, "-o", reports, "--seed", "3").code == 0
+    estimate = ("estimate", plan, reports, "--candidates", words)
+    (table,) = json.loads(sottovoce(*estimate, "--json").out)["tables"]
+    left = table["off_list"]
+    assert abs(left["frequency"] - 0.25) < 5 * left["std_error"]
+    said = " ".join(sottovoce(*estimate).out.split())
+    assert f"anything off the list: {left['frequency']:.4f} ± {left['std_error']:.4f}" in said
+    (table,) = json.loads(sottovoce(*estimate, "--complete", "--json").out)["tables"]
+    assert table["off_list"] is None
+    assert sum(row["frequency"] for row in table["rows"]) == pytest.approx(1)
+
+
 def test_several_attributes_with_a_seed(sottovoce: Command, files: Files) -> None:
     files.survey.write_text(files.survey.read_text().replace('["colour"]', '["colour", "age"]'))
     assert sottovoce("plan", files.survey, "-o", files.plan).code == 0

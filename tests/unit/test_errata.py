@@ -168,10 +168,11 @@ def test_20_the_left_side_of_eq_18_is_h_times_p() -> None:
     oracle = sv.oracle("o-rr", size=6, epsilon=1.0, cohorts=16, buckets=3)
     assert isinstance(oracle, OpenRandomizedResponse)
     frequencies = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
-    design = oracle.design(np.arange(6, dtype=np.uint64))
-    assert np.allclose(design.solve(design.matrix() @ frequencies), frequencies)
+    design = oracle.design(np.arange(6, dtype=np.uint64), is_complete=True)
+    ((_, touched),) = design.blocks()
+    assert np.allclose(design.solve(touched @ frequencies), frequencies)
     with pytest.raises(ValueError, match="matmul"):
-        frequencies @ design.matrix()  # the printed order does not even fit
+        frequencies @ touched.reshape(-1, 6)  # the printed order does not even fit
 
 
 SAVED = [

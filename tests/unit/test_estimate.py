@@ -120,13 +120,6 @@ def test_rappor_decoders_find_the_support(method: str) -> None:
         heard.estimate(decoder=method)
 
 
-def test_candidates_that_cannot_be_told_apart_are_refused() -> None:
-    oracle = sv.oracle("o-rr", size=64, epsilon=1.0, cohorts=1, buckets=4)
-    state = oracle.accumulate(oracle.empty(), oracle.simulate(np.arange(64), seed=1))
-    with pytest.raises(sv.InvalidInput, match="told apart"):
-        oracle.estimate(state, 64)
-
-
 def test_intervals_for_a_population_are_wider_by_its_sampling() -> None:
     found = table()
     plain, wide = found.interval(0.95), found.interval(0.95, population=True)

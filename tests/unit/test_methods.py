@@ -203,7 +203,7 @@ def test_none_is_chosen_by_the_method(plain: Callable[[], Any], with_none: Any) 
     assert ids[0] == ids[1]
 
 
-@pytest.mark.parametrize("name", ["candidates", "decoder"])
+@pytest.mark.parametrize("name", ["candidates", "decoder", "complete"])
 @pytest.mark.parametrize("question", [sv.Marginals(1, ["a"]), sv.TopItems("s", 2)])
 def test_what_an_estimate_does_not_take_is_refused(question: Any, name: str) -> None:
     schema = sv.Schema(a=sv.Boolean(), s=sv.Items(range(9)))

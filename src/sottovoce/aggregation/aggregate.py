@@ -171,7 +171,9 @@ class Aggregate:
 
     # -- estimating and storing
 
-    def estimate(self, *, candidates: Any = None, decoder: str | None = None) -> Estimate:
+    def estimate(
+        self, *, candidates: Any = None, decoder: str | None = None, complete: bool = False
+    ) -> Estimate:
         """The question's estimate from what was heard so far.
 
         Args:
@@ -180,10 +182,11 @@ class Aggregate:
                 its method can.
             decoder: of ``rappor``, ``o-rr`` and ``o-rappor``: ``least-squares`` (unbiased, the
                 default), ``nnls`` or ``lasso``.
+            complete: of the same: whether the candidates are declared to be all that people say.
         """
         question = self.plan.question
         taken = inspect.signature(question.estimate).parameters
-        given = {"candidates": candidates, "decoder": decoder}
+        given = {"candidates": candidates, "decoder": decoder, "complete": complete or None}
         options = {name: option for name, option in given.items() if option is not None}
         for name in options:
             if name not in taken:

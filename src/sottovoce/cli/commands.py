@@ -257,6 +257,9 @@ def estimate(
             metavar="NAME", help="Of rappor, o-rr and o-rappor: least-squares, nnls or lasso."
         ),
     ] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Of the same: all hold a candidate.")
+    ] = False,
     tree: Annotated[
         bool,
         typer.Option(
@@ -297,22 +300,14 @@ def estimate(
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    found = heard(made, reports, quiet).estimate(candidates=words, decoder=decoder)
+    found = heard(made, reports, quiet).estimate(
+        candidates=words, decoder=decoder, complete=complete
+    )
     if found.is_part:
-        whole_tables = {
-            "postprocess": postprocess,
-            "marginal": marginal,
-            "k": k,
-            "sum": sums,
-            "decoder": decoder,
-        }
-        how: dict[str, Any] = {
-            "plot": plot,
-            "with_tree": tree,
-            "following": following,
-            "refused": whole_tables,
-        }
-        answers.popular(made, found, level=level, as_json=as_json, **how)
+        refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
+        refused |= {"sum": sums, "decoder": decoder}
+        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "following": following}
+        answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
         return
     if tree or following is not None:
         raise InvalidInput("tree and next are for plans that ask for popular values")

@@ -87,6 +87,8 @@ def estimate_table(table: Table, level: float) -> RichTable:
         notes.append(escape(table.unasked))
     if table.partly:
         notes.append(escape(table.partly))
+    if table.left:
+        notes.append(table.left)
     if table.is_reconstructed:
         notes.append(
             "reconstructed: some of this table was never asked for, and follows from an assumption"

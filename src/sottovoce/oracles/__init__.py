@@ -109,6 +109,7 @@ def oracle(
     cohorts: int | None = None,
     buckets: int | None = None,
     alphabet: str | None = None,
+    people: int | None = None,
     instantaneous: Sequence[Any] | None = None,
 ) -> Oracle:
     """The oracle called ``name`` for ``range(size)`` at ``epsilon``.
@@ -133,6 +134,7 @@ def oracle(
         cohorts: rappor, o-rr, o-rappor: how many families of hash functions.
         buckets: rappor, o-rr, o-rappor: how many values are hashed to.
         alphabet: rappor, o-rr, o-rappor: ``open``, or ``closed`` if all values are known.
+        people: rappor, o-rr, o-rappor: how many the cohorts are chosen for, 100,000 by default.
         instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
 
     >>> grr = oracle("grr", size=8, epsilon=1.0)
@@ -155,6 +157,7 @@ def oracle(
         "cohorts": cohorts,
         "buckets": buckets,
         "alphabet": alphabet,
+        "people": people,
         "instantaneous": instantaneous,
     }
     given = {key: option for key, option in options.items() if option is not None}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,12 @@ from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
-from sottovoce.oracles.cohorts import CohortOracle
+from sottovoce.oracles.cohorts import CohortOracle, summed
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
 from sottovoce.oracles.unary import simulate_bits
 
-if TYPE_CHECKING:
-    from sottovoce.oracles.decoding import Design
+MIN_FILTER_COHORTS = 16  # if none were asked for
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,36 @@ class OpenRappor(CohortOracle):
         hashes: int = 1,
         salt: int | str = 0,
         alphabet: str | None = None,
+        people: int | None = None,
     ) -> Self:
-        """``buckets``: bits of the filter; ``hashes``: per cohort (two need an open alphabet)."""
-        shape = cls._shape(size, cohorts, buckets, hashes, salt, alphabet, least=16)
+        """``buckets``: bits of the filter; ``hashes``: per cohort (two need an open alphabet).
+
+        ``cohorts`` are chosen by their predicted error for so many ``people``.
+        """
+        first = MIN_FILTER_COHORTS if cohorts is None else cohorts
+        shape = cls._shape(size, first, buckets, hashes, salt, alphabet)
         zero = rounded_up(1 / (exp(Fraction(epsilon) / (2 * shape[2])) + 1))
         if zero >= WHOLE - zero:
             raise InvalidInput(f"epsilon ({epsilon}) is too small: a report would say nothing")
-        return cls(size, epsilon, *shape, zero)
+        built = cls(size, epsilon, *shape, zero)
+        return built if cohorts is not None else built._with_cohorts(people)
+
+    def _with_cohorts(self, people: int | None) -> Self:
+        """The same with as many cohorts as its predicted error asks for."""
+        from sottovoce.oracles.cohort_shapes import chosen_shape
+
+        noises = {self.buckets: self._report_variance}
+        cohorts, _ = chosen_shape(noises, self.size, people, MIN_FILTER_COHORTS)
+        return replace(self, cohorts=cohorts)
+
+    @property
+    def _report_variance(self) -> float:
+        """Of one report's estimate of a rare value, if no two values shared bits."""
+        # zero (1 - zero) / (one - zero)^2 over |T_x|^2 = a (k - 1), a the overlap; from exact
+        # fractions, so that every machine chooses the same shape
+        one, zero = self.exact_bits
+        length = self._exact_overlap * (self.buckets - 1)
+        return float(zero * (1 - zero) / ((one - zero) ** 2 * length))
 
     @property
     def exact_bits(self) -> tuple[Fraction, Fraction]:
@@ -104,26 +126,43 @@ class OpenRappor(CohortOracle):
         state[:, self.buckets] += tally(cohorts, weights, self.cohorts)
         return state
 
-    @property
-    def _offset(self) -> float:
-        return 0.0
-
     def seen(self, state: Integers, people: int) -> Floats:
         one, zero = (float(part) for part in self.exact_bits)
         expected = state[:, self.buckets :] * zero
         out: Floats = self.cohorts / people * (state[:, : self.buckets] - expected) / (one - zero)
         return out
 
-    def person_variance(self, design: Design, solver: Floats) -> Floats:
+    def _squares(
+        self, touched: Floats, weights: Floats, shares: Floats, off_list: Floats
+    ) -> Floats:
+        # coins: a bit's variance over (one - zero)^2; means: (b'T_x)^2 in the person's cohort
+        spread = self._bit_variances(touched, shares, off_list)
+        coins = np.tensordot(weights**2, spread, axes=((0, 1), (0, 1)))
+        off = self._overlap * np.outer((weights**2).sum(axis=(0, 1)), off_list)
+        held = np.flatnonzero(shares.any(axis=1))
+        means = np.zeros((weights.shape[2], held.size))
+        for cohort in range(len(touched)):
+            means += (weights[cohort].T @ touched[cohort][:, held]) ** 2
+        return np.asarray(self.cohorts * (coins + means @ shares[held] + off))
+
+    def _left_over(
+        self, touched: Floats, leverage: Floats, shares: Floats, off_list: Floats
+    ) -> float:
+        coins = self._bit_variances(touched, shares, off_list)[..., 0]
+        left = 1 - 1 / self.buckets - leverage
+        # of the means of listed values, as if cells were fitted one by one: off by 1/C of them
+        centred = touched - touched.mean(axis=1, keepdims=True)
+        means = summed(centred**2, shares)[..., 0]
+        total = (coins + self._overlap * off_list) * left + means * (1 - leverage)
+        return self.cohorts * float(total.sum())
+
+    def _bit_variances(self, touched: Floats, shares: Floats, off_list: Floats) -> Floats:
+        """Of each bit over (one - zero)^2, for some crowds, (cohorts, buckets, crowds)."""
         one, zero = (float(part) for part in self.exact_bits)
-        flat = design.touched.reshape(-1, design.candidates)
-        spread = zero * (1 - zero) + flat * (one * (1 - one) - zero * (1 - zero))
-        coins: Floats = self.cohorts / (one - zero) ** 2 * (solver**2 @ spread)
-        blocks = solver.reshape(-1, self.cohorts, self.buckets)
-        means = np.zeros_like(coins)
-        for cohort in range(self.cohorts):
-            means += (blocks[:, cohort] @ design.touched[cohort]) ** 2
-        return coins + self.cohorts * means - (solver @ design.matrix()) ** 2
+        chance_of_bit = 1 - (1 - 1 / self.buckets) ** self.hashes
+        set_bits = summed(touched, shares) + off_list * chance_of_bit
+        spread = zero * (1 - zero) + set_bits * (one * (1 - one) - zero * (1 - zero))
+        return np.asarray(spread / (one - zero) ** 2)
 
     def _cell_error(self, people: int) -> float:
         one, zero = (float(part) for part in self.exact_bits)
@@ -131,11 +170,7 @@ class OpenRappor(CohortOracle):
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         """Summed over a value's bits: how many of them were reported as 1."""
-        touched = self.design(self.candidates(values)).touched
-        counts: Integers = np.einsum("cbs,cb->s", touched, state[:, : self.buckets]).astype(
-            np.int64
-        )
-        return counts
+        return self._touching(state[:, : self.buckets], values)
 
     def supports(self, output: Any, value: int) -> bool:
         bits, cohort = output
@@ -170,10 +205,12 @@ class Rappor(OpenRappor):
         hashes: int = 2,
         salt: int | str = 0,
         alphabet: str | None = None,
+        people: int | None = None,
         instantaneous: tuple[str, str] | list[str] = ("0.75", "0.25"),
     ) -> Self:
         """``instantaneous``: chances that a kept 1 and 0 are sent as 1; ("1", "0") for none."""
-        plain = OpenRappor.build(size, epsilon, cohorts, buckets, hashes, salt, alphabet)
+        first = MIN_FILTER_COHORTS if cohorts is None else cohorts
+        plain = OpenRappor.build(size, epsilon, first, buckets, hashes, salt, alphabet)
         shares = tuple(str(part) for part in instantaneous)
         if len(shares) != 2 or not share("instantaneous", shares[1]) < share(
             "instantaneous", shares[0]
@@ -181,7 +218,8 @@ class Rappor(OpenRappor):
             raise InvalidInput(f"instantaneous {shares} must be two numbers, the first larger")
         loud, quiet = (int(share("instantaneous", part) * WHOLE) for part in shares)
         shape = (plain.cohorts, plain.buckets, plain.hashes, plain.salt, plain.alphabet)
-        return cls(size, epsilon, *shape, plain.zero, loud, quiet, shares)
+        built = cls(size, epsilon, *shape, plain.zero, loud, quiet, shares)
+        return built if cohorts is not None else built._with_cohorts(people)
 
     def options(self) -> dict[str, Any]:
         return {**super().options(), "instantaneous": list(self.instantaneous)}

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
-from sottovoce.oracles.cohorts import LARGEST_CLOSED, CohortOracle
+from sottovoce.oracles.cohorts import LARGEST_CLOSED, MOST_BUCKETS, CohortOracle, summed
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 
-if TYPE_CHECKING:
-    from sottovoce.oracles.decoding import Design
+MIN_BUCKET_COHORTS = 256  # if none were asked for
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,19 @@ class OpenRandomizedResponse(CohortOracle):
         hashes: int = 1,
         salt: int | str = 0,
         alphabet: str | None = None,
+        people: int | None = None,
     ) -> Self:
-        """``buckets``: by default near E + 1; ``alphabet``: closed is permuted, open hashed."""
+        """``buckets``: by default near E + 1; ``alphabet``: closed is permuted, open hashed.
+
+        ``cohorts`` and ``buckets`` are chosen by their predicted error for so many ``people``.
+        """
         if hashes != 1:
             raise InvalidInput(f"hashes ({hashes}) must be 1 for o-rr")
-        if buckets is None:
-            buckets = min(max(2, round(exp(epsilon) + 1)), size, LARGEST_CLOSED)
-        shape = cls._shape(size, cohorts, buckets, 1, salt, alphabet, least=256)
+        if cohorts is None:
+            cohorts, buckets = _chosen_shape(size, exp(epsilon), buckets, people)
+        elif buckets is None:
+            buckets = _fitting(exp(epsilon) + 1, size)
+        shape = cls._shape(size, cohorts, buckets, 1, salt, alphabet)
         return cls(size, epsilon, *shape, truth_threshold(shape[1], epsilon))
 
     @property
@@ -97,10 +103,6 @@ class OpenRandomizedResponse(CohortOracle):
         return state
 
     @property
-    def _offset(self) -> float:
-        return 1 / self.buckets
-
-    @property
     def _kept(self) -> float:
         return float(chance(self.truth))
 
@@ -110,23 +112,57 @@ class OpenRandomizedResponse(CohortOracle):
         out: Floats = self.cohorts / people * (state - even) / self._kept
         return out
 
-    def person_variance(self, design: Design, solver: Floats) -> Floats:
-        blocks = solver.reshape(-1, self.cohorts, self.buckets)
-        weights = (blocks - blocks.mean(axis=2, keepdims=True)).reshape(solver.shape)
-        q = (1 - self._kept) / self.buckets
-        chances = q + self._kept * design.touched.reshape(-1, design.candidates)
-        second: Floats = self.cohorts / self._kept**2 * (weights**2 @ chances)
-        return second - (solver @ design.matrix()) ** 2
+    def _squares(
+        self, touched: Floats, weights: Floats, shares: Floats, off_list: Floats
+    ) -> Floats:
+        # u is C/p in the cell that was told, which is each with chance (q + p T_x)/C
+        second = self.cohorts / self._kept**2 * self._chances(touched, shares, off_list)
+        return np.tensordot(weights**2, second, axes=((0, 1), (0, 1)))
+
+    def _left_over(
+        self, touched: Floats, leverage: Floats, shares: Floats, off_list: Floats
+    ) -> float:
+        chances = self._chances(touched, shares, off_list)[..., 0]
+        left = 1 - 1 / self.buckets - leverage
+        return self.cohorts / self._kept**2 * float((chances * left).sum())
+
+    def _chances(self, touched: Floats, shares: Floats, off_list: Floats) -> Floats:
+        """The chance of each cell in its cohort, for some crowds, (cohorts, buckets, crowds)."""
+        held = summed(touched, shares) + off_list / self.buckets
+        return np.asarray((1 - self._kept) / self.buckets + self._kept * held)
 
     def _cell_error(self, people: int) -> float:
-        q = 1 / self.buckets
-        return float(np.sqrt(self.cohorts * q * (1 - q) / people) / self._kept)
+        return float(np.sqrt(self.cohorts / (self.buckets * people)) / self._kept)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
-        touched = self.design(self.candidates(values)).touched
-        counts: Integers = np.einsum("cbs,cb->s", touched, state).astype(np.int64)
-        return counts
+        return self._touching(state, values)
 
     def supports(self, output: Any, value: int) -> bool:
         answer, cohort = output
         return bool(self.places(cohort, value)[0] == answer)
+
+
+def _fitting(buckets: Fraction, size: int) -> int:
+    """So many buckets, if the alphabet has as many values."""
+    return min(max(2, round(buckets)), size, LARGEST_CLOSED)
+
+
+def _chosen_shape(
+    size: int, odds: Fraction, buckets: int | None, people: int | None
+) -> tuple[int, int]:
+    """(cohorts, buckets): as many buckets as were asked for, or half to twice E + 1."""
+    from sottovoce.oracles.cohort_shapes import chosen_shape
+
+    if buckets is None:
+        choices = [_fitting((odds + 1) * eighths / 8, size) for eighths in (8, *range(4, 17))]
+    else:
+        choices = [whole("buckets", buckets, 2, MOST_BUCKETS)]
+    noises = {each: _report_variance(odds, each) for each in choices}
+    return chosen_shape(noises, size, people, MIN_BUCKET_COHORTS)
+
+
+def _report_variance(odds: Fraction, buckets: int) -> float:
+    """Of one report's estimate of a rare value, if no two values shared buckets."""
+    # 1/(p^2 (k - 1)), p = (E - 1)/(E + k - 1): least at k = E + 1; from exact fractions, so that
+    # every machine chooses the same shape
+    return float((odds + buckets - 1) ** 2 / ((odds - 1) ** 2 * (buckets - 1)))

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from sottovoce.postprocessing.likelihood import counts_people
 from sottovoce.postprocessing.simplex import SUM_ROUNDING, norm, norm_sub
-from sottovoce.results.estimate import PureLaw, Table
+from sottovoce.results.cells import PureLaw
+from sottovoce.results.estimate import Table
 
 Integers = NDArray[np.int64]
 

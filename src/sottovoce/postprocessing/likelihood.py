@@ -12,7 +12,8 @@ import numpy as np
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.results.estimate import Floats, PureLaw, Table
+from sottovoce.results.cells import PureLaw
+from sottovoce.results.estimate import Floats, Table
 
 
 def noise_floor(table: Table) -> float:

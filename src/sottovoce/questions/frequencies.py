@@ -24,6 +24,7 @@ from sottovoce.oracles import (
     oracle_with,
     plain_name,
 )
+from sottovoce.oracles.cohorts import DECODERS
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.thresholds import shared
 from sottovoce.oracles.unary import UnaryEncoding
@@ -34,9 +35,11 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, are_names, round_terms
+from sottovoce.questions.decoded import marked
 from sottovoce.questions.method import SPLITS, given
 from sottovoce.questions.prediction import Figure, Prediction
-from sottovoce.results.estimate import Estimate, PureLaw, Table
+from sottovoce.results.cells import PureLaw
+from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Items, Schema
 
 if TYPE_CHECKING:
@@ -70,6 +73,7 @@ class Frequencies(Question):
         cohorts: rappor, o-rr, o-rappor: how many families of hash functions.
         buckets: rappor, o-rr, o-rappor: how many values are hashed to.
         alphabet: rappor, o-rr, o-rappor: ``open``, or ``closed`` if all values are known.
+        people: rappor, o-rr, o-rappor: how many the cohorts are chosen for, if not the plan's.
         instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
 
     >>> Frequencies("age", oracle="ss").attributes
@@ -100,6 +104,7 @@ class Frequencies(Question):
         cohorts: int | None = None,
         buckets: int | None = None,
         alphabet: str | None = None,
+        people: int | None = None,
         instantaneous: Sequence[Any] | None = None,
     ) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
@@ -120,6 +125,7 @@ class Frequencies(Question):
             cohorts=cohorts,
             buckets=buckets,
             alphabet=alphabet,
+            people=people,
             instantaneous=instantaneous,
         )
         for name, value in (
@@ -156,12 +162,13 @@ class Frequencies(Question):
         share = (
             terms.epsilon if self.split == "people" else shared(terms.epsilon, len(self.attributes))
         )
-        asks = [self._ask(schema, name, share) for name in self.attributes]
+        people = terms.people if self.split == "budget" else terms.people // len(self.attributes)
+        asks = [self._ask(schema, name, share, max(people, 1)) for name in self.attributes]
         if self.split == "budget":
             return Listed([Cohort(tuple(asks))])
         return Listed([Cohort((ask,)) for ask in asks])
 
-    def _ask(self, schema: Schema, name: str, epsilon: Decimal) -> Ask:
+    def _ask(self, schema: Schema, name: str, epsilon: Decimal, people: int) -> Ask:
         attribute = schema[name]
         if isinstance(attribute, Items):
             raise InvalidInput(
@@ -174,6 +181,8 @@ class Frequencies(Question):
         options = dict(self.options)
         if "salt" in options_of(self.oracle) and "salt" not in options:
             options["salt"] = named_salt(schema.to_json(), name)
+        if "people" in options_of(self.oracle) and "people" not in options:
+            options["people"] = people
         source = oracle_with(self.oracle, attribute.size, epsilon, options)
         return Ask(Cells.of(schema, name), source)
 
@@ -182,6 +191,7 @@ class Frequencies(Question):
         aggregate: Aggregate,
         candidates: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
         decoder: str | None = None,
+        complete: bool = False,
     ) -> Estimate:
         """One table per attribute.
 
@@ -190,7 +200,11 @@ class Frequencies(Question):
             candidates: the values to estimate, needed for open alphabets.
             decoder: for oracles of cohorts, ``least-squares`` (unbiased, the default), ``nnls`` or
                 ``lasso``.
+            complete: for oracles of cohorts, whether the candidates are declared to be all that
+                people say.
         """
+        if complete and candidates is None:
+            raise InvalidInput("complete is said of candidates; give them too")
         aggregate.require_people()
         if isinstance(candidates, Mapping):
             unknown = [name for name in candidates if name not in self.attributes]
@@ -200,7 +214,8 @@ class Frequencies(Question):
         for place, name in enumerate(self.attributes):
             cohort, ask = (0, place) if self.split == "budget" else (place, 0)
             listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
-            tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder)
+            is_all = complete and listed is not None
+            tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder, is_all)
         return Estimate(tables, aggregate.people)
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
@@ -278,8 +293,18 @@ def _table(
     asked: tuple[int, int],
     listed: Sequence[Any] | None,
     decoder: str | None,
+    is_all: bool,
 ) -> Table:
-    """The table of an attribute, which is what one ask of one cohort (``asked``) is about."""
+    """The table of an attribute, which is what one ask of one cohort is about.
+
+    Args:
+        aggregate: what the crowd said.
+        name: of the attribute.
+        asked: the places of the cohort and of its ask.
+        listed: the candidates, if there are any.
+        decoder: for an oracle of cohorts.
+        is_all: whether what is listed is all that people say.
+    """
     cohort, ask = asked
     schema = aggregate.plan.schema
     source = aggregate.plan.cohorts[cohort].oracles[ask]
@@ -297,16 +322,26 @@ def _table(
     )
     labels = schema[name].labels() if listed is None else list(listed)
     if isinstance(source, CohortOracle):
-        state = aggregate.state(cohort, ask)
-        values, variances = source.decode(state, people, decoder or "least-squares", codes)
-        noise = Noise(float(variances.mean()), 0.0)
-        # the candidates hold the support
-        table = Table((name,), labels, values, variances, people, noise, method=source.names[0])
-        return table if decoder in (None, "least-squares") else table.repaired(values, decoder)
-    if decoder is not None:
-        raise InvalidInput(
-            f"decoder ({decoder}) is for rappor, o-rr and o-rappor, not for {source.names[0]}"
+        decoder = DECODERS[0] if decoder is None else decoder
+        decoded = source.decode(
+            aggregate.state(cohort, ask), people, codes, decoder=decoder, is_complete=is_all
         )
+        table = Table(
+            (name,),
+            labels,
+            decoded.frequencies,
+            decoded.variances,
+            people,
+            Noise(float(decoded.variances.mean()), 0.0),
+            method=source.names[0],
+            is_complete=is_all or len(labels) == source.size,
+        )
+        return marked(table, decoded, decoder)
+    for option, value in (("decoder", decoder), ("complete", is_all or None)):
+        if value is not None:
+            raise InvalidInput(
+                f"{option} ({value}) is for rappor, o-rr and o-rappor, not for {source.names[0]}"
+            )
     support = aggregate.support(cohort, ask, codes)
     values, variances = source.estimate_support(support, people)
     noise = source.noise(people)

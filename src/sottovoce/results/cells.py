@@ -79,6 +79,16 @@ class Total(float):
         reach = quantile(level) * self.std_error
         return float(self) - reach, float(self) + reach
 
+    def to_json(self, level: float = 0.95) -> dict[str, float]:
+        """The sum as a row of a table has its figures."""
+        low, high = self.interval(level)
+        return {
+            "frequency": float(self),
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+        }
+
 
 class Spread(Protocol):
     """What is known of a table's errors beyond a variance for each value.
@@ -133,3 +143,21 @@ def quantile(level: float) -> float:
     if not 0.5 < (1 + level) / 2 < 1:  # also refuses what a float cannot tell from 0 or 1
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     return NormalDist().inv_cdf((1 + level) / 2)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How surely a value was found: how many that nobody holds would look as frequent by noise."""
+
+    expected_false: float
+    significant: bool
+
+
+@dataclass(frozen=True)
+class PureLaw:
+    """The reports' own law behind a table: how many supported each value, and with what chances."""
+
+    support: NDArray[np.int64]
+    p: float
+    q: float
+    encoding: str  # "direct": one answer per report; "bits": one independent bit per value; "other"

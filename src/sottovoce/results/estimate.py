@@ -15,7 +15,16 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import written
 from sottovoce.oracles import Noise
-from sottovoce.results.cells import Cell, CellLabel, Spread, SpreadPart, Total, quantile
+from sottovoce.results.cells import (
+    Cell,
+    CellLabel,
+    Mark,
+    PureLaw,
+    Spread,
+    SpreadPart,
+    Total,
+    quantile,
+)
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
@@ -25,16 +34,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 CLOSED_FORM = "closed form"  # where variances come from, unless a table says otherwise
 MAX_NAMED_TABLES = 8  # tables that the short name of an estimate lists
-
-
-@dataclass(frozen=True)
-class PureLaw:
-    """The reports' own law behind a table: how many supported each value, and with what chances."""
-
-    support: NDArray[np.int64]
-    p: float
-    q: float
-    encoding: str  # "direct": one answer per report; "bits": one independent bit per value; "other"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +81,8 @@ class Table:
     spread: Spread | None = field(default=None, repr=False)
     # of each value, as far as it is known: what it is too large by, on average
     bias: Floats | None = field(default=None, repr=False)
+    # what is left for values that were not asked for, where it is known
+    off_list: Total | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -128,6 +129,13 @@ class Table:
         )
         return f"partly heard: {named}" if named else ""
 
+    @property
+    def left(self) -> str:
+        """What is left for anything off the list, in words; empty if it is not known."""
+        if self.off_list is None:
+            return ""
+        return f"anything off the list: {self.off_list:.4f} ± {self.off_list.std_error:.4f}"
+
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high) per value, of the true frequencies; ``population``: the people are a sample.
 
@@ -142,18 +150,15 @@ class Table:
             return self.values - reach, self.values + reach
         low, high = self.spread.interval(level)
         if population:
-            inside = np.clip(self.values, low, high)
-            low = np.maximum(inside - np.hypot(inside - low, np.sqrt(sampling)), np.minimum(low, 0))
-            high = np.minimum(
-                inside + np.hypot(high - inside, np.sqrt(sampling)), np.maximum(high, 1)
-            )
+            inside, drawn = np.clip(self.values, low, high), np.sqrt(sampling)
+            low = np.maximum(inside - np.hypot(inside - low, drawn), np.minimum(low, 0))
+            high = np.minimum(inside + np.hypot(high - inside, drawn), np.maximum(high, 1))
         return low, high
 
     def threshold(self, alpha: float = 0.05) -> float:
         """Estimates above this are significant: of unheld values ``alpha`` pass in expectation.
 
-        T = Phi^-1(1 - alpha/d) sqrt(Var*)                                  wang2021thesis, eq.
-        (3.13)
+        T = Phi^-1(1 - alpha/d) sqrt(Var*)                     wang2021thesis, eq. (3.13)
         """
         if not 0 < alpha < len(self.labels):
             raise InvalidInput(f"alpha ({alpha}) must lie between 0 and the number of values")
@@ -204,6 +209,7 @@ class Table:
             bias=bias,
             spread=spread,
             errors=self.errors if errors is None else errors,
+            off_list=None,  # what repaired values leave for others is not known
         )
 
     def largest_first(self) -> NDArray[np.int64]:
@@ -261,6 +267,7 @@ class Table:
                 {"attributes": list(part), "share": share}
                 for part, share in self.partly_heard.items()
             ],
+            "off_list": None if self.off_list is None else self.off_list.to_json(level),
             "errors": self.errors,
             "remark": self.remark,
             "level": level,
@@ -353,19 +360,13 @@ class Table:
             notes.append(self.unasked)
         if self.partly_heard:
             notes.append(self.partly)
+        if self.off_list is not None:
+            notes.append(self.left)
         if self.errors != CLOSED_FORM:
             notes.append(f"errors by {self.errors}")
         if self.remark:
             notes.append(self.remark)
         return notes
-
-
-@dataclass(frozen=True)
-class Mark:
-    """How surely a value was found: how many that nobody holds would look as frequent by noise."""
-
-    expected_false: float
-    significant: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
-from sottovoce.results.estimate import Estimate, Floats, Mark, Table
+from sottovoce.results.cells import Mark
+from sottovoce.results.estimate import Estimate, Floats, Table
 
 SIGNIFICANT = 0.05  # values that nobody holds, expected among those as strong
 

@@ -23,8 +23,10 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.decoded import marked
 from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.results.findings import Findings
 from sottovoce.schema import OPEN, Schema
 
 if TYPE_CHECKING:
@@ -57,15 +59,29 @@ class _Listed(HeavyHitterMethod):
         decoder = options.get("decoder", UNBIASED)
         if decoder not in DECODERS:
             raise InvalidInput(f"decoder ({decoder}) must be one of {', '.join(DECODERS)}")
-        salt = str(options.get("salt", _salt(target)))
-        return {**options, "salt": salt, "decoder": decoder}
+        shape = {key: option for key, option in options.items() if key != "decoder"}
+        shape["salt"] = str(shape.get("salt", _salt(target)))
+        # the best shape of a large alphabet has more cohorts the more people answer
+        best = self._oracle(target, terms.epsilon, shape, terms.people)
+        if best != self._oracle(target, terms.epsilon, shape):
+            shape.update(cohorts=best.cohorts, buckets=best.buckets)
+        return {**shape, "decoder": decoder}
+
+    def _oracle(
+        self, target: SearchTarget, epsilon: Decimal, shape: Options, people: int = 1
+    ) -> CohortOracle:
+        """The oracle of this shape; what is left open is chosen for so many people."""
+        crowd = {**shape, "people": people}
+        source = oracle_with(self.name, target.attribute.size, epsilon, crowd)
+        assert isinstance(source, CohortOracle)
+        return source
 
     def cohorts(
         self, schema: Schema, target: SearchTarget, epsilon: Decimal, options: Options
     ) -> Family:
         name, size = target.name, target.attribute.size
         shape = {key: option for key, option in options.items() if key != "decoder"}
-        source = oracle_with(self.name, size, epsilon, shape)
+        source = self._oracle(target, epsilon, shape)
         return Listed([Cohort((Ask(Cells((name,), (size,)), source),))])
 
     def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
@@ -74,8 +90,8 @@ class _Listed(HeavyHitterMethod):
             f"Hashes to {source.buckets:,} buckets in {source.cohorts:,} cohorts of hash "
             "functions, "
             f"{source.bits:,} bits per report",
-            f"A list of up to {MAX_DECODED_CANDIDATES:,} candidates is needed to estimate; "
-            "nothing else is found",
+            f"A list of up to {MAX_DECODED_CANDIDATES:,} candidates is needed to estimate; of "
+            "anything else only the sum is known",
         ]
 
     def estimate(
@@ -85,7 +101,27 @@ class _Listed(HeavyHitterMethod):
         options: Options,
         candidates: Sequence[Any] | None = None,
     ) -> RoundResult:
-        decoder = options["decoder"]
+        return RoundResult(self._decoded(target, aggregate, options, candidates))
+
+    def estimate_complete(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        found = self._decoded(target, aggregate, options, candidates, is_complete=True)
+        return RoundResult(found)
+
+    def _decoded(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None,
+        is_complete: bool = False,
+    ) -> Findings:
+        """The most frequent candidates; ``is_complete``: they hold all that people say."""
         if candidates is None:
             raise InvalidInput(
                 f"candidates are required for {self.name}: a list of the values that people may "
@@ -94,19 +130,19 @@ class _Listed(HeavyHitterMethod):
         codes = _codes(target, candidates)
         column = np.array(list(codes.values()), np.uint64)
         people, state = aggregate.cohort_people(0), aggregate.state(0)
-        frequencies, variances = _source(aggregate.plan).decode(state, people, decoder, column)
+        decoder = options["decoder"]
+        decoded = _source(aggregate.plan).decode(
+            state, people, column, decoder=decoder, is_complete=is_complete
+        )
         # expected false: as many as are listed, times the chance of a normal error so large
-        errors = frequencies / np.sqrt(variances)
+        errors = decoded.frequencies / np.sqrt(decoded.variances)
         chances = len(codes) * imported("scipy.special").ndtr(-errors)
-        floor = float(variances.mean())
-        ranked = Ranked(list(codes), frequencies, variances, chances, people, floor)
-        if decoder == UNBIASED:
-            notes = ["the candidates are taken to hold all that people say"]
-            return RoundResult(ranked.findings(target, self.name, people, notes=notes))
-        found = ranked.findings(target, self.name, people)
+        floor = float(decoded.variances.mean())
+        ranked = Ranked(list(codes), decoded.frequencies, decoded.variances, chances, people, floor)
+        notes = ["the candidates are taken to hold all that people say"] if is_complete else []
+        found = ranked.findings(target, self.name, people, notes=notes)
         names, table = next(iter(found.tables.items()))
-        repaired = table.repaired(table.values, decoder)
-        return RoundResult(replace(found, tables={names: repaired}))
+        return replace(found, tables={names: marked(table, decoded, decoder)})
 
 
 def _salt(target: SearchTarget) -> str:

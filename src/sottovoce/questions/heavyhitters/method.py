@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.method import Method, Options, RoundResult
@@ -74,6 +75,16 @@ class HeavyHitterMethod(Method[SearchTarget]):
             options: as they were settled.
             candidates: values that are likely, for a method that takes them.
         """
+
+    def estimate_complete(
+        self,
+        target: SearchTarget,
+        aggregate: Aggregate,
+        options: Options,
+        candidates: Sequence[Any] | None = None,
+    ) -> RoundResult:
+        """As :meth:`estimate`, for candidates that are declared to be all that people say."""
+        raise InvalidInput(f"complete is for methods rappor and o-rr, not for {self.name}")
 
     def predict(self, target: SearchTarget, terms: Terms, options: Options) -> float | None:
         """The share of people who must hold a value for an even chance that it is found."""

@@ -183,12 +183,18 @@ class HeavyHitters(Question):
         chosen = methods.method(self.method)
         return chosen.cohorts(schema, self.target(schema), terms.epsilon, self.options)
 
-    def estimate(self, aggregate: Aggregate, candidates: Sequence[Any] | None = None) -> Findings:
+    def estimate(
+        self,
+        aggregate: Aggregate,
+        candidates: Sequence[Any] | None = None,
+        complete: bool = False,
+    ) -> Findings:
         """The popular values; ``next`` is the question of the round that follows, if there is one.
 
         Args:
             aggregate: what the crowd said.
             candidates: values that are likely, such as names; a list may come afterwards.
+            complete: rappor, o-rr: whether the candidates are declared to be all that people say.
         """
         chosen = methods.method(self.method)
         if candidates is not None and not chosen.takes_candidates:
@@ -196,7 +202,8 @@ class HeavyHitters(Question):
             raise InvalidInput(f"candidates are for methods {takers}, not for {chosen.name}")
         aggregate.require_people()
         target = self.target(aggregate.plan.schema)
-        result = chosen.estimate(target, aggregate, self.options, candidates)
+        estimate = chosen.estimate_complete if complete else chosen.estimate
+        result = estimate(target, aggregate, self.options, candidates)
         found = cast(Findings, result.estimate)
         if result.known is None:
             return found
