@@ -27,6 +27,21 @@ def test_options_of_a_method_reach_its_plan() -> None:
     assert "theta (2)" in str(bad.reason)
 
 
+def test_views_may_be_drawn_of_a_size_and_a_number() -> None:
+    (row,) = rows_of(people(), ["calm:size=3:count=7"])
+    assert (row.views, row.view_size) == (7, 3)
+    assert row.sse is not None
+    made, _ = planned(coded(people().schema), 2, 5000, "1", "calm:size=3:count=7")
+    assert isinstance(made.question, sv.Marginals)
+    assert set(made.question.options) == {"theta", "views"}  # what was drawn, as plans hold it
+    alone, wide, none = rows_of(
+        people(), ["calm:size=3", "calm:size=9:count=2", "calm:size=2:count=0"]
+    )
+    assert "size and count together" in str(alone.reason)
+    assert "size (9)" in str(wide.reason)
+    assert "count (0)" in str(none.reason)
+
+
 def test_a_row_is_called_as_it_was_typed() -> None:
     (row,) = rows_of(people(), ["calm: theta=0.01"])
     assert row.method == "calm: theta=0.01"
