@@ -17,9 +17,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure import (
-    MarginalsComparison,
     Population,
-    compare_marginals,
     ratio_spread,
     read_population,
 )
@@ -35,39 +33,9 @@ from sottovoce.measure.marginals import (
     whispers_seed,
 )
 from sottovoce.measure.populations import Column, found, merged, quantile_bins
-from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.results.estimate import Table
+from tests.comparisons import people, rows_of
 from tests.statistics import z_limit
-
-
-def people(rows: int = 3000, seed: int = 1) -> Population:
-    """Five attributes of unequal sizes that depend on each other."""
-    draws = np.random.default_rng(seed)
-    base = draws.integers(0, 4, rows)
-    return Population.of(
-        {
-            "a": base % 2,
-            "b": np.where(draws.random(rows) < 0.7, base, draws.integers(0, 4, rows)),
-            "c": np.array(["x", "y", "z"])[draws.integers(0, 3, rows)],
-            "d": (base > 1) ^ (draws.random(rows) < 0.2),
-            "e": draws.integers(0, 2, rows) * 7,
-        }
-    )
-
-
-def rows_of(
-    population: Population, methods: list[str], **changes: Any
-) -> list[MarginalsComparison]:
-    arguments: dict[str, Any] = {
-        "k": 2,
-        "people": 2000,
-        "epsilons": ["1"],
-        "queries": 4,
-        "runs": 2,
-        "seed": 1,
-    }
-    return list(compare_marginals(population, methods=methods, **arguments | changes))
-
 
 # -- domains
 
@@ -310,86 +278,6 @@ def test_a_method_that_does_not_fit_gives_its_reason() -> None:
     assert refused.sse is refused.seconds is refused.views is None
     assert "does not fit" in str(refused.reason)
     assert fine.sse is not None
-
-
-def test_options_of_a_method_reach_its_plan() -> None:
-    few, more, sketch = rows_of(
-        people(), ["calm:theta=0.001", "calm:theta=0.01", "inp-htcms:width=256"], people=5000
-    )
-    assert [row.method for row in (few, more)] == ["calm:theta=0.001", "calm:theta=0.01"]
-    assert few.views is not None
-    assert more.views is not None
-    assert few.views < more.views  # the sampling error, views / people, stays below theta
-    made, _ = planned(coded(people().schema), 2, 5000, "1", "inp-htcms:width=256")
-    assert isinstance(made.question, sv.Marginals)
-    assert made.question.options["width"] == 256
-    assert sketch.sse is not None
-    (bad,) = rows_of(people(), ["calm:theta=2"])
-    assert "theta (2)" in str(bad.reason)
-
-
-def test_an_alias_with_options_has_the_name_of_its_method() -> None:
-    (row,) = rows_of(people(), ["calm: theta=0.01"])
-    assert row.method == "calm: theta=0.01"
-    assert row.chosen == "calm"
-
-
-def test_plans_may_be_for_other_tables_than_those_asked_for() -> None:
-    population = people()
-    (pairs,) = rows_of(population, ["inp-em"], k=3, planned_for=2)  # which refuses triples
-    assert (pairs.k, pairs.planned_for) == (3, 2)
-    assert pairs.sse is not None
-    usual, larger = (
-        rows_of(population, ["marg-ps"], k=2, planned_for=order)[0] for order in (None, 3)
-    )
-    assert (usual.planned_for, usual.view_size) == (2, 2)
-    assert (larger.planned_for, larger.view_size) == (3, 3)
-    (refused,) = rows_of(population, ["inp-em"], k=2, planned_for=3)
-    assert (refused.planned_for, refused.sse) == (3, None)
-
-
-def test_tables_of_unbiased_methods_are_repaired_and_rows_say_so() -> None:
-    """By hand: the same reports, each table to the simplex before its errors are squared."""
-    population, crowd_size = people(), 300
-    raw, repaired = (
-        rows_of(population, ["marg-ps"], people=crowd_size, runs=1, repair=repair)[0]
-        for repair in (None, "norm-sub")
-    )
-    assert (raw.postprocess, repaired.postprocess) == (None, "norm-sub")
-    schema = coded(population.schema)
-    sizes = {name: attribute.size for name, attribute in schema.items()}
-    crowd = sampled(population, crowd_size, 1, 0)
-    crowd = crowd.asked(random_queries(schema, 2, 4, 1, 0), sizes)
-    made, _ = planned(schema, 2, crowd_size, "1", "marg-ps")
-    answers = heard(made, crowd, 1, 0).estimate().joint.values_of(crowd.queries)
-    plain = np.mean([((a - t) ** 2).sum() for a, t in zip(answers, crowd.truth, strict=True)])
-    ours = np.mean(
-        [((norm_sub(a) - t) ** 2).sum() for a, t in zip(answers, crowd.truth, strict=True)]
-    )
-    assert raw.sse == pytest.approx(plain)
-    assert repaired.sse == pytest.approx(ours)
-    assert ours < 0.7 * plain  # which a repair that does nothing fails
-
-
-@pytest.mark.parametrize("name", ["calm", "uniform", "em"])
-def test_methods_that_repair_their_own_tables_are_not_repaired_again(name: str) -> None:
-    raw, repaired = (
-        rows_of(people(), [name], people=300, runs=1, repair=repair)[0]
-        for repair in (None, "projected")
-    )
-    assert repaired.postprocess is None
-    assert raw.sse == repaired.sse
-
-
-def test_an_alias_of_a_repair_has_the_name_of_its_method() -> None:
-    (row,) = rows_of(people(), ["marg-ps"], repair="projected")
-    assert row.postprocess == "norm-sub"
-
-
-def test_a_repair_that_needs_counts_says_so() -> None:
-    (row,) = rows_of(people(), ["marg-ps"], repair="maximum-likelihood")
-    assert row.sse is None
-    assert row.reason
 
 
 def test_progress_counts_every_run() -> None:

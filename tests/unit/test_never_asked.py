@@ -29,6 +29,7 @@ ROUNDING = 1e-12
 LEFT_OUT: dict[str, dict[str, Any]] = {
     "uniform": {},
     "inp-ht": {"up_to": 1},
+    "ft": {"up_to": 1},
     "efron-stein": {"up_to": 1},
     "marg-rr": {"workload": TABLES},
     "marg-ps": {"workload": TABLES},

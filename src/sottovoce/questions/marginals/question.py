@@ -49,6 +49,8 @@ class Marginals(Question):
         method: a name, or ``auto``, which predicts every method's error and takes the best.
         theta: calm, calm+, calm-binary, joint: the error that noise or sampling alone may bring.
         views: of the same: lists of attributes' places, to choose them by hand.
+        size: calm, calm+, calm-binary, joint: attributes of a view, to draw them.
+        count: of the same: how many views are drawn.
         hashes: inp-htcms: how many hash functions, a power of two.
         width: inp-htcms: how many values each of them has, a power of two.
         salt: inp-htcms: of the hash functions.
@@ -89,6 +91,8 @@ class Marginals(Question):
         *,
         theta: Any = None,
         views: Sequence[Sequence[int]] | None = None,
+        size: int | None = None,
+        count: int | None = None,
         hashes: int | None = None,
         width: int | None = None,
         salt: int | str | None = None,
@@ -112,6 +116,8 @@ class Marginals(Question):
             "options": given(
                 theta=theta,
                 views=views,
+                size=size,
+                count=count,
                 hashes=hashes,
                 width=width,
                 salt=salt,

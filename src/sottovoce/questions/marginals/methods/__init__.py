@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sottovoce.questions.marginals.method import MarginalMethod
+from sottovoce.questions.marginals.methods.bit_sets import FourierTransform
 from sottovoce.questions.marginals.methods.calm import Calm, CalmPlus
 from sottovoce.questions.marginals.methods.calm_binary import CalmBinary
 from sottovoce.questions.marginals.methods.coefficients import InputHadamard
@@ -20,6 +21,7 @@ from sottovoce.questions.method import method_named
 METHODS: tuple[MarginalMethod, ...] = (
     Uniform(),
     InputHadamard(),
+    FourierTransform(),
     EfronStein(),
     InputEM(),
     SplitEM(),
@@ -32,9 +34,8 @@ METHODS: tuple[MarginalMethod, ...] = (
     CalmBinary(),
     Joint(),
 )
-METHOD_ALIASES = {"ft": "inp-ht"}
 
 
 def method(name: str) -> MarginalMethod:
     """A method by its name."""
-    return method_named(METHODS, METHOD_ALIASES.get(name, name))
+    return method_named(METHODS, name)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sottovoce.ground.arguments import plain_option, share
+from sottovoce.ground.arguments import plain_option, share, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle, oracle
 from sottovoce.protocol.encodings import Cells, Encoding
@@ -157,7 +157,7 @@ class Calm(MarginalMethod):
     name: ClassVar[str] = "calm"
     about: ClassVar[str] = "views of a few attributes made consistent, maximum entropy beyond them"
     source: ClassVar[str] = "zhang2018calm, section 4"
-    options: ClassVar[tuple[str, ...]] = ("theta", "views")
+    options: ClassVar[tuple[str, ...]] = ("theta", "views", "size", "count")
 
     # -- what a variant changes
 
@@ -196,7 +196,8 @@ class Calm(MarginalMethod):
             work: The tables asked for.
             terms: Epsilon and the number of people.
             options: ``theta``, the error that noise or sampling alone may bring, greater than 0;
-                ``views``, lists of places, to choose them.
+                ``views``, lists of places, to choose them; or ``size`` and ``count``, to draw so
+                many of so many attributes, as in the paper's figure 7.
         """
         self.check_options(options)
         theta = share("theta", options.get("theta", THETA))
@@ -204,6 +205,8 @@ class Calm(MarginalMethod):
             raise InvalidInput("theta (0) must be greater than 0")
         if "views" in options:
             views = checked_views(self.name, options["views"], self.domain(work).points)
+        elif "size" in options or "count" in options:
+            views = self._drawn(work, options)
         else:
             views = self.choose(work, terms, theta)
         if len(views) > terms.people:
@@ -213,6 +216,14 @@ class Calm(MarginalMethod):
             "theta": plain_option(options.get("theta", THETA)),
             "views": [list(view) for view in views],
         }
+
+    def _drawn(self, work: Workload, options: Options) -> Views:
+        """So many random views of so many attributes; more if it takes more to hold all."""
+        if not {"size", "count"} <= options.keys():
+            raise InvalidInput(f"{self.name} takes size and count together, or neither")
+        points = self.domain(work).points
+        size = whole("size", options["size"], min(2, points), points)
+        return drawn(points, size, whole("count", options["count"], 1, MOST_BLOCKS))
 
     def choose(self, work: Workload, terms: Terms, theta: Fraction) -> Views:
         """The views of zhang2018calm, algorithm 1: their number m and size l, then which ones.

@@ -7,7 +7,7 @@ of the coefficients whose masks touch no other attribute.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import combinations
@@ -21,7 +21,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.oracles import PureOracle, oracle
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.postprocessing.simplex import norm_sub
-from sottovoce.protocol.families import Block, Signs
+from sottovoce.protocol.families import Block, Family, Signs
 from sottovoce.protocol.families import Places as Columns
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
@@ -50,31 +50,22 @@ MIN_ENTROPY_ROUNDS = 5
 MAX_ENTROPY_ROUNDS = 200
 
 
-class Coefficients:
+class CoefficientMeans(ABC):
     """The mean of every character asked for, by its cohort, and the variance of its error.
 
     A character that nobody was asked for has mean 0 and variance 1: means of signs lie in [-1, 1].
 
     Attributes:
+        people: Everybody who reported.
         means: The debiased means c_a, (cohorts,).
         variances: Those of their errors, (cohorts,).
         is_answered: Whether anybody was asked, (cohorts,).
     """
 
-    def __init__(self, aggregate: Aggregate) -> None:
-        family: Any = aggregate.plan.cohorts
-        assert isinstance(family, Signs)
-        self.family = family
-        self.people = aggregate.people
-        # one row for each different (cohort, answer) and how many people gave it
-        aggregate.require_counts("a mean of signs")
-        cohorts, answers, people = aggregate.answers
-        signs = 1 - 2 * answers
-        respondents = np.bincount(cohorts, people, len(family))  # (cohorts,)
-        sums = np.bincount(cohorts, people * signs, len(family))  # (cohorts,)
+    def __init__(self, people: int, respondents: Floats, sums: Floats, kappa: float) -> None:
+        """From the people and the summed signs of each cohort, (cohorts,); kappa is p - q."""
+        self.people = people
         self.is_answered = respondents > 0
-
-        kappa = family.oracles[0].gap  # p - q of randomized response
         n = np.maximum(respondents, 1)  # never divided by 0; unanswered ones are set apart below
         # c_a = sum of its respondents' signs / (n_a kappa)
         #                            cormode2018marginal, algorithm 2, corrected, docs/errata (17)
@@ -93,17 +84,40 @@ class Coefficients:
             Numbers of cohorts, with an axis of the H - 1 non-zero masks for each attribute.
         """
         if places not in self._cohorts:
-            shape = tuple(self.family.masks[place] for place in places)
-            # every combination of masks 1, 2, ..., one row each
-            masks = np.indices(shape).reshape(len(places), -1).T + 1  # (characters, attributes)
-            members = np.broadcast_to(np.array(places, np.int64), masks.shape)
-            numbers = self.family.cohorts_of(
-                len(places) - 1,  # blocks are of 1, 2, ... attributes
-                np.ascontiguousarray(members),
-                np.ascontiguousarray(masks),
-            )
-            self._cohorts[places] = numbers.reshape(shape)
+            self._cohorts[places] = self._numbered(places)
         return self._cohorts[places]
+
+    @abstractmethod
+    def _numbered(self, places: Places) -> Columns:
+        """The same, computed."""
+
+
+class Coefficients(CoefficientMeans):
+    """Those of a family of signs."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        family: Any = aggregate.plan.cohorts
+        assert isinstance(family, Signs)
+        self.family = family
+        # one row for each different (cohort, answer) and how many people gave it
+        aggregate.require_counts("a mean of signs")
+        cohorts, answers, people = aggregate.answers
+        signs = 1 - 2 * answers
+        respondents: Floats = np.bincount(cohorts, people, len(family)).astype(float)  # (cohorts,)
+        sums: Floats = np.bincount(cohorts, people * signs, len(family)).astype(float)  # (cohorts,)
+        super().__init__(aggregate.people, respondents, sums, family.oracles[0].gap)
+
+    def _numbered(self, places: Places) -> Columns:
+        shape = tuple(self.family.masks[place] for place in places)
+        # every combination of masks 1, 2, ..., one row each
+        masks = np.indices(shape).reshape(len(places), -1).T + 1  # (characters, attributes)
+        members = np.broadcast_to(np.array(places, np.int64), masks.shape)
+        numbers = self.family.cohorts_of(
+            len(places) - 1,  # blocks are of 1, 2, ... attributes
+            np.ascontiguousarray(members),
+            np.ascontiguousarray(masks),
+        )
+        return numbers.reshape(shape)
 
 
 class LinearFit(Fit):
@@ -119,7 +133,7 @@ class LinearFit(Fit):
 
     errors: ClassVar[str] = CLOSED_FORM
 
-    def __init__(self, work: Workload, coefficients: Coefficients) -> None:
+    def __init__(self, work: Workload, coefficients: CoefficientMeans) -> None:
         self._work = work
         self._coefficients = coefficients
         self._axes = [self.axis(size) for size in work.sizes]
@@ -399,10 +413,14 @@ class InputHadamard(MarginalMethod):
     about: ClassVar[str] = "one Hadamard coefficient of the record each"
     source: ClassVar[str] = "cormode2018marginal, sections 4.2 and 6.3"
 
+    def total(self, work: Workload) -> int:
+        """How many coefficients are asked for, all equally often."""
+        return sum(counts(work))
+
     def refuse(self, work: Workload, terms: Terms) -> str | None:
         return too_many(work, terms.people)
 
-    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Signs:
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
         weights = [1] * len(work.names)
         return sign_family(schema, work.names, weights, self._blocks(work), epsilon)
 
@@ -422,7 +440,7 @@ class InputHadamard(MarginalMethod):
         return sign_count(work.sizes, part)
 
     def predict(self, work: Workload, terms: Terms, options: Options) -> float:
-        respondents = terms.people / sum(counts(work))  # of one coefficient, expected
+        respondents = terms.people / self.total(work)  # of one coefficient, expected
         inverse = inverse_mean(respondents)  # E[1/n_a; n_a > 0]
         unasked = exp(-respondents)  # P[n_a = 0]
         sign_variance = debias(terms.epsilon)  # 1 / kappa^2
@@ -438,5 +456,5 @@ class InputHadamard(MarginalMethod):
         return total / len(work.sample)
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
-        total = sum(counts(work))
+        total = self.total(work)
         return f"{total:,} coefficients of {terms.people / total:,.0f} people each"

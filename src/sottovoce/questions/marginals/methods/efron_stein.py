@@ -79,6 +79,7 @@ class EfronSteinFit(LinearFit):
 
     def __init__(self, work: Workload, coefficients: Coefficients, options: Options) -> None:
         super().__init__(work, coefficients)
+        self._signs = coefficients
         self._weights = [float(each) for each in options["weights"]]
         self._times = [0.0, *(float(each) for each in options["times"])]
         self._depth = depth_of(work)
@@ -122,7 +123,7 @@ class EfronSteinFit(LinearFit):
         Returns:
             Three arrays of shape (cohorts,).
         """
-        source = self._coefficients
+        source = self._signs
         totals = np.zeros((3, len(source.means)))
         starts = source.family.starts  # blocks are of 1, 2, ... attributes
         for block in range(self._work.order):
@@ -139,7 +140,7 @@ class EfronSteinFit(LinearFit):
             cohorts: The cohorts' numbers, (n,).
             totals: What is added to, (3, cohorts): see :meth:`_pooled`.
         """
-        source = self._coefficients
+        source = self._signs
         members, masks = source.family.reach(block, cohorts)  # both (n, |B|)
         weights = np.array(self._weights)[members]  # (n, |B|)
         shares = self._times[block + 1] * weights.prod(axis=1)  # w_B, (n,)
