@@ -20,8 +20,8 @@ from sottovoce.postprocessing.bootstrap import RepairSpread
 from sottovoce.postprocessing.methods import METHODS
 
 Floats = NDArray[np.float64]
-RUNS = 20
-SMALL = 256  # values; a crowd of fewer is collected from so many times more often
+RUNS = 10
+SMALL = 64  # values; a crowd of fewer is collected from so many times more often
 LEAST, MOST = 0.92, 0.98  # the share of values that 95% intervals should hold
 
 

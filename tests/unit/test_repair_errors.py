@@ -234,7 +234,7 @@ def test_tables_without_counts_are_drawn_by_their_variances() -> None:
 
 
 def test_a_table_too_large_to_draw_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap, "MOST_DRAWN", 100)
+    monkeypatch.setattr(bootstrap, "MOST_REPAIRED", 5)
     raw = heard(CROWDS["skewed, small"], np.random.default_rng(5))
     table = sv.postprocess(raw, "norm-sub")
     assert table.errors == bootstrap.UNREPAIRED_ERRORS

@@ -25,7 +25,8 @@ REPAIR_ERRORS = "parametric bootstrap through the repair"
 UNREPAIRED_ERRORS = "those of the unrepaired values"
 REPLICATES = 200  # collections that are drawn, if the table is not large
 FEWEST_REPLICATES = 20
-MOST_DRAWN = 1 << 24  # values, over all draws; of a table that needs more, nothing is drawn
+MOST_DRAWN = 1 << 21  # values, over all draws, if these are more than the fewest
+MOST_REPAIRED = 1 << 19  # values of a table; of a larger one nothing is drawn
 VALUES_AT_ONCE = 1 << 18  # values
 DRAW_SEED = 20
 
@@ -99,7 +100,7 @@ class RepairSpread:
     @property
     def is_drawn(self) -> bool:
         """Whether the table is small enough for draws."""
-        return len(self.raw) * FEWEST_REPLICATES <= MOST_DRAWN
+        return len(self.raw) <= MOST_REPAIRED
 
     def moments(self) -> tuple[Floats, Floats]:
         """(variances, bias) of the repaired values, (values,) both."""

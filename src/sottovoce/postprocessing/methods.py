@@ -144,7 +144,7 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
     are drawn and repaired. Intervals are of the true frequencies: they start from the unrepaired
     values, lie in [0, 1] where repaired values do, and are narrower where a law of sums tells how
     much is won by knowing the sum. A value outside its interval was moved further than noise
-    explains. Of tables of more than 800,000 values the standard errors stay the unrepaired ones.
+    explains. Of tables of more than 500,000 values the standard errors stay the unrepaired ones.
 
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise

@@ -76,11 +76,13 @@ def _power_of_rows(values: Floats, sigma: float) -> Floats:
     places = places.reshape(values.shape)
     rounded = steps * GRAIN * sigma
     means = np.empty((len(EXPONENTS), steps.size))
-    fits = np.empty((len(values), len(EXPONENTS)))  # log-likelihoods
+    likelihoods = np.empty((len(EXPONENTS), steps.size))  # their logarithms
     for number, s in enumerate(EXPONENTS):
-        means[number], likelihoods = _posterior(rounded, sigma, s, _span(s, values.shape[-1]))
-        fits[:, number] = likelihoods[places].sum(axis=-1)
-    best = fits.argmax(axis=-1)  # (rows,)
+        span = _span(s, values.shape[-1])
+        means[number], likelihoods[number] = _posterior(rounded, sigma, s, span)
+    # how often each step occurs in each row, (rows, steps)
+    counts = np.stack([np.bincount(row, minlength=steps.size) for row in places])
+    best = (counts @ likelihoods.T).argmax(axis=-1)  # (rows,)
     return np.asarray(means[best[:, None], places])
 
 
