@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,23 @@ BOOTSTRAP = "parametric bootstrap"
 POSTERIOR = "posterior"
 
 
+class PairEvidence(Protocol):
+    """What reports say of two attributes by themselves: unbiased, and nothing shrunk or repaired.
+
+    Attributes:
+        table: of the two attributes, (values of one, values of two).
+    """
+
+    @property
+    def table(self) -> Floats: ...
+
+    def errors(self, count: int, draws: np.random.Generator) -> Floats:
+        """Errors of the table as they might have been, were the two independent.
+
+        The people asked are a sample of a population: (count, values of one, values of two).
+        """
+
+
 class Fit(ABC):
     """What a method makes of an aggregate: a table for any set of attributes, and how far it may be
     off.
@@ -41,6 +58,13 @@ class Fit(ABC):
     @abstractmethod
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         """The variances of those estimates' errors, given the people asked."""
+
+    def evidence(self, pairs: Sequence[Places]) -> Sequence[PairEvidence] | None:
+        """What tests of independence look at, where it is not the tables and their variances.
+
+        None of a method whose tables are unbiased, or that has nothing unbiased of a pair.
+        """
+        return None
 
     def is_unbiased(self, places: Places) -> bool:
         """Whether this table's estimate is unbiased."""

@@ -17,6 +17,7 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, MarginalMethod
 from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
 from sottovoce.questions.marginals.models.sharpness import predicted_error, triple_information
+from sottovoce.questions.marginals.models.sign_evidence import sign_overlaps
 from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import (
     SignSpace,
@@ -162,4 +163,5 @@ class Latent(SignMethod):
         heard = moments(work, aggregate)
         classes = ClassModel(heard).posterior()
         posterior = with_residuals(work, heard, classes)  # what the classes miss of pairs
-        return SignFit(work, heard, posterior, aggregate.people)
+        overlaps = sign_overlaps(work, aggregate)
+        return SignFit(work, heard, posterior, aggregate.people, overlaps=overlaps)

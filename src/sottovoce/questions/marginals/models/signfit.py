@@ -27,6 +27,7 @@ from sottovoce.questions.marginals.models.loglinear import (
     linear_variances,
     maximum_entropy,
 )
+from sottovoce.questions.marginals.models.sign_evidence import SignOverlaps, SignPair
 from sottovoce.questions.marginals.models.signs import Moments, contrasts
 from sottovoce.questions.marginals.models.structure import UNKNOWN_TIE
 from sottovoce.questions.marginals.models.threads import one_thread
@@ -58,6 +59,7 @@ class SignFit(Fit):
         posterior: Posterior,
         people: int,
         at_the_edge: float = 0.0,
+        overlaps: SignOverlaps | None = None,
     ) -> None:
         """Keep what tables are made of.
 
@@ -68,12 +70,14 @@ class SignFit(Fit):
             people: how many reports there are.
             at_the_edge: of a linear estimate's standard error, the share that a cell pushed to zero
                 still has, 0 to 1.
+            overlaps: which reports tell what together, for tests of independence.
         """
         self.work = work
         self.moments = heard
         self.posterior = posterior
         self.people = people
         self.at_the_edge = at_the_edge
+        self.overlaps = overlaps
         self.space = heard.space
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
@@ -103,6 +107,12 @@ class SignFit(Fit):
             half_a_person = 0.5 / self.people
             out.append(POSTERIOR_FACTOR * variance + beyond + half_a_person**2)
         return out
+
+    def evidence(self, pairs: Sequence[Places]) -> list[SignPair] | None:
+        """The unbiased means of signs and their products, before the classes or any prior."""
+        if self.overlaps is None:
+            return None
+        return [SignPair.of(self.moments, self.overlaps, pair) for pair in pairs]
 
     def is_reconstructed(self, places: Places) -> bool:
         """Whether a table is put together from smaller ones."""
