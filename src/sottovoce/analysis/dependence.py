@@ -258,13 +258,13 @@ def _last(holds: Callable[[float], bool], most: float) -> float:
 
 def _tail(statistic: float, draws: Floats) -> float:
     """The chance of so much under the gamma law of the draws' mean and variance (Satterthwaite)."""
-    gamma = imported("scipy.stats").gamma
+    special = imported("scipy.special")  # scipy.stats takes seconds to load
 
     # shape k and scale t with  k t = mean  and  k t^2 = variance
     mean, variance = float(draws.mean()), float(draws.var())
     if variance <= 0:
         return 1.0
-    return float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
+    return float(special.gammaincc(mean**2 / variance, statistic * mean / variance))
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

@@ -15,7 +15,7 @@ from sottovoce.protocol.families.base import MAX_PLAN_COHORTS
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, MarginalMethod
-from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
+from sottovoce.questions.marginals.models.classes import ClassModel, Posterior, with_residuals
 from sottovoce.questions.marginals.models.sharpness import predicted_error, triple_information
 from sottovoce.questions.marginals.models.sign_evidence import sign_overlaps
 from sottovoce.questions.marginals.models.signfit import SignFit
@@ -161,7 +161,10 @@ class Latent(SignMethod):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         heard = moments(work, aggregate)
-        classes = ClassModel(heard).posterior()
-        posterior = with_residuals(work, heard, classes)  # what the classes miss of pairs
+
+        def posterior() -> Posterior:
+            classes = ClassModel(heard).posterior()
+            return with_residuals(work, heard, classes)  # what the classes miss of pairs
+
         overlaps = sign_overlaps(work, aggregate)
         return SignFit(work, heard, posterior, aggregate.people, overlaps=overlaps)

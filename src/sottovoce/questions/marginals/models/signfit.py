@@ -56,7 +56,7 @@ class SignFit(Fit):
         self,
         work: Workload,
         heard: Moments,
-        posterior: Posterior,
+        posterior: Posterior | Callable[[], Posterior],
         people: int,
         at_the_edge: float = 0.0,
         overlaps: SignOverlaps | None = None,
@@ -66,7 +66,8 @@ class SignFit(Fit):
         Args:
             work: the attributes and their sizes.
             heard: the means of signs that reports tell.
-            posterior: means and variances of contrasts and of their products in pairs.
+            posterior: means and variances of contrasts and of their products in pairs, or what
+                makes them once a table is asked for; a test of independence does not need them.
             people: how many reports there are.
             at_the_edge: of a linear estimate's standard error, the share that a cell pushed to zero
                 still has, 0 to 1.
@@ -74,11 +75,20 @@ class SignFit(Fit):
         """
         self.work = work
         self.moments = heard
-        self.posterior = posterior
+        self._posterior = posterior
         self.people = people
         self.at_the_edge = at_the_edge
         self.overlaps = overlaps
         self.space = heard.space
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Means and variances of contrasts and of their products in pairs."""
+        return self._posterior() if callable(self._posterior) else self._posterior
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept of it in a file holds the posterior, not what makes it."""
+        return self.__dict__ | {"_posterior": self.posterior, "posterior": self.posterior}
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
         """The tables of some sets of attributes, flat: (cells,) each."""
