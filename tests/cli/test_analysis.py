@@ -42,7 +42,8 @@ def test_associate(sottovoce: Command, folder: Path) -> None:
     told = sottovoce("associate", *files)
     assert (told.code, told.err) == (0, "")
     lines = told.out.splitlines()
-    assert lines[0].split() == ["attributes", "V", "statistic", "degrees", "p", "adjusted"]
+    heads = ["attributes", "V", "95%", "interval", "statistic", "degrees", "p", "adjusted"]
+    assert lines[0].split() == heads
     assert lines[1].startswith("smoker - drinker")  # the clearest first
     assert lines[-1] == "8,000 people; null law: asymptotic"
     found = json.loads(sottovoce("associate", *files, "--json").out)
@@ -55,6 +56,8 @@ def test_associate(sottovoce: Command, folder: Path) -> None:
     assert found[1]["p_value"] > 1e-3
     assert found[0]["adjusted"] >= found[0]["p_value"]
     assert 0.3 < found[0]["cramers_v"] < 0.7
+    assert 0 < found[0]["low"] < found[0]["cramers_v"] < found[0]["high"]
+    assert 0 < found[0]["information_low"] < found[0]["information"] < found[0]["information_high"]
     one = json.loads(
         sottovoce("associate", *files, "--pair", "region,smoker", "--null", "naive", "--json").out
     )
@@ -64,7 +67,7 @@ def test_associate(sottovoce: Command, folder: Path) -> None:
 
 def test_associate_by_simulation(sottovoce: Command, folder: Path) -> None:
     files = folder / "calm-plan.json", folder / "calm-reports.parquet"
-    options = "--replicates", 19, "--pair", "smoker, drinker", "--json"
+    options = "--null", "simulation", "--replicates", 19, "--pair", "smoker, drinker", "--json"
     told = sottovoce("associate", *files, *options)
     assert json.loads(told.out)[0]["method"] == "simulation"
     assert json.loads(told.out)[0]["p_value"] < 0.05
@@ -82,6 +85,11 @@ def test_tree(sottovoce: Command, folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "tree.svg").read_text().startswith("<svg")
     found = json.loads(sottovoce("tree", *files, "--json").out)
     assert (found["people"], len(found["edges"])) == (8000, 2)
+    tested = json.loads(sottovoce("associate", *files, "--json").out)
+    p_values = {frozenset(row["attributes"]): row["p_value"] for row in tested}
+    for edge in found["edges"]:
+        assert edge["p_value"] == p_values[frozenset((edge["parent"], edge["child"]))]
+        assert edge["is_clear"] == (edge["adjusted"] <= 0.05)
     assert found["total"] == pytest.approx(sum(edge["information"] for edge in found["edges"]))
 
 

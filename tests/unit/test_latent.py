@@ -4,6 +4,7 @@ entropy, the fit.
 
 from __future__ import annotations
 
+import pickle
 from itertools import combinations
 from typing import Any
 
@@ -232,3 +233,16 @@ def test_many_attributes_are_asked_for_pairs(attributes: int, stars: float) -> N
     assert isinstance(plan.cohorts, Signs)
     block = next(place for place, each in enumerate(plan.cohorts.blocks) if each.shape == "star")
     assert plan.cohorts._shares[block] / plan.cohorts.weight == pytest.approx(stars, abs=0.02)
+
+
+def test_a_kept_fit_holds_its_posterior() -> None:
+    """It is made when a table is asked for, or when the fit is written to a file."""
+    schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method="latent"), epsilon=1.0, people=300)
+    people = {name: [True, False, False] * 100 for name in schema}
+    estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate().joint
+    sv.associate(estimate)
+    assert "posterior" not in vars(estimate.fit)  # tests of independence do not need it
+    kept = pickle.loads(pickle.dumps(estimate))
+    assert "posterior" in vars(kept.fit)
+    assert (kept.marginal("a", "b").values == estimate.marginal("a", "b").values).all()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sottovoce.analysis.association import Association, associate
 from sottovoce.analysis.synthetic import Classification, classify, synthesize
-from sottovoce.analysis.trees import Edge, Tree, dependency_tree
+from sottovoce.analysis.ties import Edge
+from sottovoce.analysis.trees import Tree, dependency_tree
 
 __all__ = [
     "Association",

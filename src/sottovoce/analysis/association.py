@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isnan, nan, sqrt
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.analysis.pairs import (
-    MAX_DRAWN_CELLS,
-    PairLaw,
-    Source,
-    contingency,
-    estimate_of,
-    pair_laws,
-    standardized,
+from sottovoce.analysis.dependence import (
+    Dependence,
+    adjusted,
+    dependences,
+    evidence_of,
+    judged,
 )
+from sottovoce.analysis.pairs import Source, contingency, estimate_of
 from sottovoce.analysis.records import people_of
-from sottovoce.analysis.trees import Edge, Tree, dependency_tree
+from sottovoce.analysis.ties import Edge
+from sottovoce.analysis.trees import Tree, dependency_tree
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.questions.marginals.estimate import MOSTLY_HEARD
+from sottovoce.questions.marginals.method import PairEvidence
 from sottovoce.questions.marginals.workload import Places
 from sottovoce.results.estimate import Floats
 from sottovoce.results.joint import JointEstimate
 
 NEVER_ASKED = "never asked"
 NULLS = ("asymptotic", "simulation", "naive")
-NULL_DRAWS = 2000  # of a normal law
-SAME = 1e-12  # a statistic that is lower by less, relatively, counts as reached
-STRENGTH_DRAWS = 200  # for what noise alone would seem to give
-NULL_SEED = 1  # of these draws: they only integrate, and give the same figures every time
+LEAST_SHOWN = 0.001  # of an end of an interval that is not 0
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,11 @@ class Association:
     ``adjusted`` is the p-value corrected for all pairs tested together (Benjamini and Hochberg): of
     the pairs with ``adjusted`` below 0.05, one in twenty is expected to be independent after all.
     ``method`` names the null law. ``cramers_v`` is the strength, from 0 to 1, without what noise
-    alone would seem to give. A pair that was never asked (``is_asked``) has no figures: they are
-    NaN, and null in JSON. ``heard`` is the share that reports tell of what was asked of the pair;
-    below half of it there is no strength, which would read as independence.
+    alone would seem to give; ``low`` and ``high`` hold it at 95%, and ``low`` is above 0 exactly if
+    ``p_value`` is at most 0.05. So do the ends of ``information``, the mutual information in nats,
+    which is below 0 where noise alone would tell more. A pair that was never asked (``is_asked``)
+    has no figures: they are NaN, and null in JSON. ``heard`` is the share that reports tell of what
+    was asked of the pair; below half of it there is no strength, which would read as independence.
     """
 
     attributes: tuple[str, str]
@@ -62,6 +62,11 @@ class Association:
     people: int
     is_asked: bool = True
     heard: float = 1.0
+    low: float = nan
+    high: float = nan
+    information: float = nan
+    information_low: float = nan
+    information_high: float = nan
 
     @classmethod
     def unasked(cls, attributes: tuple[str, str], degrees: int, people: int) -> Association:
@@ -74,6 +79,15 @@ class Association:
     def strength(self) -> str:
         """Cramer's V in words."""
         return "unknown" if isnan(self.cramers_v) else f"{self.cramers_v:.3f}"
+
+    @property
+    def span(self) -> str:
+        """The interval of Cramer's V in words; empty if there is none."""
+        if isnan(self.cramers_v):
+            return ""
+        # an end above 0 does not read as 0
+        low = f"{self.low:.3f}" if self.low == 0 or self.low >= LEAST_SHOWN else f"<{LEAST_SHOWN}"
+        return f"{low} to {self.high:.3f}"
 
     @property
     def mark(self) -> str:
@@ -90,7 +104,12 @@ class Association:
             "p_value": self.p_value if self.is_asked else None,
             "adjusted": self.adjusted if self.is_asked else None,
             "method": self.method,
-            "cramers_v": None if isnan(self.cramers_v) else self.cramers_v,
+            "cramers_v": _figure(self.cramers_v),
+            "low": _figure(self.low),
+            "high": _figure(self.high),
+            "information": _figure(self.information),
+            "information_low": _figure(self.information_low),
+            "information_high": _figure(self.information_high),
             "heard": self.heard,
             "people": self.people,
         }
@@ -99,11 +118,16 @@ class Association:
         if not self.is_asked:
             return f"{self.attributes[0]}, {self.attributes[1]}: {NEVER_ASKED} together"
         notes = ", ".join(filter(None, [self.method, f"{self.people:,} people", self.mark]))
+        span = f" ({self.span})" if self.span else ""
         return (
-            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}, "
+            f"{self.attributes[0]}, {self.attributes[1]}: V {self.strength}{span}, "
             f"statistic {self.statistic:.2f}, "
             f"p {self.p_value:.2g}, adjusted {self.adjusted:.2g} ({notes})"
         )
+
+
+def _figure(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def associate(
@@ -145,35 +169,60 @@ def associate(
             f"pairs: {one!r} and {two!r} were never asked together, so nothing is known of them"
         )
     chosen = _null(source, estimate, asked, null)
-    laws = pair_laws(estimate, [_increasing(pair) for pair in asked], population=True)
+    places = [_increasing(pair) for pair in asked]
     if chosen == "simulation":
         assert isinstance(source, Aggregate)
         if seed is None:
             raise InvalidInput("seed is needed for the null law by simulation")
         count = whole("replicates", replicates, 19, 100_000)
-        tests = _simulated(source, estimate, asked, laws, count, seed, progress or _silent)
+        tests = _simulated(source, estimate, asked, count, seed, progress or _silent)
     else:
-        judge = _asymptotic if chosen == "asymptotic" else _naive
-        tests = [judge(law, estimate.people, number) for number, law in enumerate(laws)]
-    corrected = adjusted([p_value for _, p_value in tests])
+        tests = dependences(estimate, places)
+    if chosen == "naive":
+        naive = [_naive(evidence, estimate.people) for evidence in evidence_of(estimate, places)]
+        tests = [
+            replace(test, statistic=other.statistic, p_value=other.p_value)
+            for test, other in zip(tests, naive, strict=True)
+        ]
+    corrected = adjusted([test.p_value for test in tests])
     found = {}
-    for number, pair in enumerate(asked):
-        law = laws[number]
-        statistic, p_value = tests[number]
+    for pair, test, both in zip(asked, tests, corrected, strict=True):
         names = _named(estimate, pair)
-        heard = estimate.heard_share(*names)
-        found[pair] = Association(
-            names,
-            statistic,
-            _degrees(law),
-            p_value,
-            corrected[number],
-            chosen,
-            _strength(law, number) if heard >= MOSTLY_HEARD else nan,
-            estimate.people,
-            heard=heard,
-        )
+        found[pair] = _association(estimate, names, _degrees(estimate, pair), test, both, chosen)
     return [found[pair] if pair in found else _unasked(estimate, pair) for pair in listed]
+
+
+def _association(
+    estimate: JointEstimate,
+    names: tuple[str, str],
+    degrees: int,
+    test: Dependence,
+    corrected: float,
+    null: str,
+) -> Association:
+    heard = estimate.heard_share(*names)
+    told = Association(
+        names,
+        test.statistic,
+        degrees,
+        test.p_value,
+        corrected,
+        null,
+        nan,
+        estimate.people,
+        heard=heard,
+    )
+    if heard < MOSTLY_HEARD:
+        return told
+    return replace(
+        told,
+        cramers_v=test.cramers_v,
+        low=test.low,
+        high=test.high,
+        information=test.information,
+        information_low=test.information_low,
+        information_high=test.information_high,
+    )
 
 
 def _named(estimate: JointEstimate, pair: Places) -> tuple[str, str]:
@@ -182,8 +231,12 @@ def _named(estimate: JointEstimate, pair: Places) -> tuple[str, str]:
 
 
 def _unasked(estimate: JointEstimate, pair: Places) -> Association:
+    return Association.unasked(_named(estimate, pair), _degrees(estimate, pair), estimate.people)
+
+
+def _degrees(estimate: JointEstimate, pair: Places) -> int:
     one, two = estimate.work.shape(pair)
-    return Association.unasked(_named(estimate, pair), (one - 1) * (two - 1), estimate.people)
+    return (one - 1) * (two - 1)
 
 
 def _silent(done: int) -> None:
@@ -222,6 +275,8 @@ def _null(
     if null is not None:
         return null
     pairs = [_increasing(pair) for pair in asked]
+    if estimate.fit.evidence(pairs[:1]) is not None:
+        return "asymptotic"
     if all(
         estimate.fit.is_unbiased(pair) and not estimate.fit.is_reconstructed(pair) for pair in pairs
     ):
@@ -235,89 +290,23 @@ def _null(
     return "simulation"
 
 
-def _degrees(law: PairLaw) -> int:
-    return (len(law.table) - 1) * (law.table.size // len(law.table) - 1)
-
-
-def _asymptotic(law: PairLaw, people: int, number: int) -> tuple[float, float]:
-    """Against normal errors around independence: about a weighted sum of chi-squares."""
-    draws = np.random.default_rng([NULL_SEED, 0, number])
-    count = max(200, min(NULL_DRAWS, MAX_DRAWN_CELLS // law.table.size))
-    return judged(law, law.independent + law.errors(count, draws))
-
-
-def judged(law: PairLaw, independent: Floats) -> tuple[float, float]:
-    """(statistic, p-value) of a table beside those that were drawn for independent attributes.
-
-    The statistic adds up the squared interactions, each over its variance, and over its mean under
-    independence so that all cells weigh alike. The table itself counts as one of the draws, so that
-    the test holds its level for any number of them.
-    """
-    tables = np.concatenate([law.table[None], independent])  # (1 + draws, rows, columns)
-    squares = standardized(law, tables)
-    means = squares.mean(axis=0)  # (rows, columns)
-    parts = np.divide(squares, means, out=np.zeros_like(squares), where=means > 0)
-    statistics = parts.sum(axis=(1, 2)) * (_degrees(law) / law.table.size)  # (1 + draws,)
-    own, others = float(statistics[0]), statistics[1:]
-    reached = int((others >= own * (1 - SAME)).sum())
-    share = (1 + reached) / (1 + len(others))
-    return own, share if reached else min(share, _tail(own, others))
-
-
-def _tail(statistic: float, draws: Floats) -> float:
-    """The chance of so much under the gamma law of the draws' mean and variance (Satterthwaite)."""
-    gamma = imported("scipy.stats").gamma
-
-    # shape k and scale t with  k t = mean  and  k t^2 = variance
-    mean, variance = float(draws.mean()), float(draws.var())
-    if variance <= 0:
-        return 1.0
-    return float(gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
-
-
-def _naive(law: PairLaw, people: int, number: int) -> tuple[float, float]:
+def _naive(evidence: PairEvidence, people: int) -> Dependence:
     """As if of counts: n sum (f - e)^2 / e against chi-squared (cormode2018marginal, 6.1)."""
-    chi2 = imported("scipy.stats").chi2
+    special = imported("scipy.special")
 
-    statistic = people * float(contingency(law.table))
-    return statistic, float(chi2.sf(statistic, _degrees(law)))
-
-
-def _strength(law: PairLaw, number: int) -> float:
-    """Cramer's V, the contingency of noise alone taken off."""
-    draws = np.random.default_rng([NULL_SEED, 1, number])
-    count = max(20, min(STRENGTH_DRAWS, MAX_DRAWN_CELLS // law.table.size))
-    noise = contingency(law.independent + law.errors(count, draws))  # (count,)
-    excess = max(0.0, float(contingency(law.table)) - float(noise.mean()))
-    # V^2 = phi^2 / (min(rows, columns) - 1)
-    return sqrt(excess / (min(law.table.shape) - 1))
-
-
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for testing many at once (Benjamini and Hochberg).
-
-    >>> adjusted([0.01, 0.04, 0.03])
-    [0.03, 0.04, 0.04]
-    """
-    # of the sorted p-values:  min over j >= i of  p_(j) m/j,  at most 1
-    order = np.argsort(p_values, kind="stable")
-    count = len(p_values)
-    ratios = np.array(p_values)[order] * count / np.arange(1, count + 1)
-    falling = np.minimum.accumulate(ratios[::-1])[::-1]
-    out = np.empty(count)
-    out[order] = np.minimum(falling, 1.0)
-    return [float(value) for value in out]
+    statistic = people * float(contingency(evidence.table))
+    degrees = (evidence.table.shape[0] - 1) * (evidence.table.shape[1] - 1)
+    return Dependence(statistic, float(special.chdtrc(degrees, statistic)))
 
 
 def _simulated(
     heard: Aggregate,
     estimate: JointEstimate,
     asked: Sequence[Places],
-    laws: Sequence[PairLaw],
     replicates: int,
     seed: int,
     progress: Callable[[int], None],
-) -> list[tuple[float, float]]:
+) -> list[Dependence]:
     """Against whole collections among people for whom the pair is independent.
 
     People are drawn from the dependency tree with its doubtful edges cut and, of the edges between
@@ -331,7 +320,8 @@ def _simulated(
         between = tree.path(*estimate.work.attributes(pair))
         weakest = min(between, key=lambda edge: edge.information)
         groups.setdefault(doubtful | {weakest}, []).append(number)
-    tests: dict[int, tuple[float, float]] = {}
+    tests: dict[int, Dependence] = {}
+    tables = estimate.fit.tables([_increasing(pair) for pair in asked])
     done = 0
     for group, (without, members) in enumerate(groups.items()):
         sets = [_increasing(asked[number]) for number in members]
@@ -342,9 +332,9 @@ def _simulated(
             done += 1
             progress(done)
         for place, number in enumerate(members):
-            shape = laws[number].table.shape
-            drawn = np.array([tables[place].reshape(shape) for tables in collections])
-            tests[number] = judged(laws[number], drawn)
+            shape = estimate.work.shape(_increasing(asked[number]))
+            drawn = np.array([made[place].reshape(shape) for made in collections])
+            tests[number] = judged(tables[number].reshape(shape), drawn)
     return [tests[number] for number in range(len(asked))]
 
 

@@ -1,17 +1,16 @@
-"""Pairs of attributes: tables, the normal law of their errors, how much two attributes tell."""
+"""Pairs of attributes: the laws of their tables, and how much two attributes tell."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.postprocessing.simplex import norm_sub
+from sottovoce.questions.marginals.models.pair_law import MARGIN_ROUNDING, PairLaw, margins_of
 from sottovoce.results.estimate import Estimate, Floats
 from sottovoce.results.joint import JointEstimate
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from sottovoce.questions.marginals.workload import Places
 
 MAX_DRAWN_CELLS = 1 << 23  # of all draws together; larger tables are drawn less often
-MARGIN_ROUNDING = 1e-7  # totals and margins that differ by less differ by rounding only
 Source = Estimate | Aggregate
 
 
@@ -29,140 +27,6 @@ def estimate_of(source: Source) -> JointEstimate:
     if not isinstance(found, Estimate):
         raise InvalidInput("estimate must be that of a Marginals question, or its aggregate")
     return found.joint
-
-
-@dataclass(frozen=True, eq=False)
-class PairLaw:
-    """A pair's table and the normal law of its errors, from the variances of cells and margins.
-
-    Cells err independently, with variances ``spread``, on condition that they sum to zero if the
-    table's total is known. That is the law of direct answers exactly, and near that of signs. Where
-    the pair's margins are better (or worse) known than so, the parts of rows, columns and
-    interaction are scaled to what the single tables say.
-    """
-
-    table: Floats  # rows and columns: the values of the two attributes
-    spread: Floats
-    is_total_known: bool
-    scales: tuple[float, float, float] = (1.0, 1.0, 1.0)
-
-    @classmethod
-    def of(
-        cls, table: Floats, variances: Floats, margins: tuple[Floats, Floats] | None = None
-    ) -> PairLaw:
-        """The law for these variances of the cells and, if single tables are margins, of those."""
-        is_total_known = abs(float(table.sum()) - 1) < MARGIN_ROUNDING
-        spread = _conditioned(variances) if is_total_known else variances
-        plain = cls(table, spread, is_total_known)
-        if margins is None:
-            return plain
-        return cls(table, spread, is_total_known, plain._scales_for(variances, margins))
-
-    def _scales_for(
-        self, variances: Floats, margins: tuple[Floats, Floats]
-    ) -> tuple[float, float, float]:
-        """How much the parts of rows, columns and interaction are to be scaled.
-
-        Args:
-            variances: Those that are stated of the cells, (rows, columns).
-            margins: Those that are stated of the two margins, (rows,) and (columns,).
-        """
-        # each part of an error e by itself:
-        #   |e|^2 = |total|^2/(r c) + |rows|^2/c + |columns|^2/r + |interaction|^2
-        rows, columns = self.table.shape
-        total = 0.0 if self.is_total_known else float(self.spread.sum())
-        common = total / self.table.size
-
-        def parts(cells: Floats, of_rows: Floats, of_columns: Floats) -> Floats:
-            """The mean squares of rows, columns and interaction, from sums of variances."""
-            across = float(of_rows.sum()) / columns - common
-            down = float(of_columns.sum()) / rows - common
-            inner = float(cells.sum()) - across - down - common
-            return np.array([across, down, inner])
-
-        stated = parts(variances, margins[0], margins[1])
-        own = parts(self._variance(()), self._variance((1,)), self._variance((0,)))
-        if min(stated.min(), own.min()) <= 0:
-            return 1.0, 1.0, 1.0  # margins and cells contradict each other: go by the cells
-        scales = np.sqrt(stated / own)
-        return float(scales[0]), float(scales[1]), float(scales[2])
-
-    def _variance(self, summed: tuple[int, ...]) -> Floats:
-        """Variances of the errors, before the scales, of sums over some axes."""
-        spread = np.asarray(self.spread.sum(axis=summed)) if summed else self.spread
-        total = float(self.spread.sum())
-        if self.is_total_known and total > 0:
-            # given that all errors sum to zero:  s - s^2/S
-            return spread - spread**2 / total
-        return spread
-
-    def _scaled(self, errors: Floats) -> Floats:
-        """Errors, (..., rows, columns), with their parts scaled."""
-        if self.scales == (1.0, 1.0, 1.0):
-            return errors
-        common = errors.mean(axis=(-2, -1), keepdims=True)
-        rows = errors.mean(axis=-1, keepdims=True) - common
-        columns = errors.mean(axis=-2, keepdims=True) - common
-        inner = errors - rows - columns - common
-        of_rows, of_columns, of_inner = self.scales
-        return np.asarray(common + of_rows * rows + of_columns * columns + of_inner * inner)
-
-    def errors(self, count: int, draws: np.random.Generator) -> Floats:
-        """Errors as they might have been, (count, rows, columns)."""
-        errors = draws.standard_normal((count, *self.table.shape)) * np.sqrt(self.spread)
-        total = float(self.spread.sum())
-        if self.is_total_known and total > 0:
-            # on condition that they sum to zero: each cell gives up its share of the sum
-            excess = errors.sum(axis=(1, 2), keepdims=True)
-            errors -= excess * (self.spread / total)
-        return self._scaled(errors)
-
-    def turned(self) -> PairLaw:
-        """The same law with rows and columns exchanged."""
-        rows, columns, inner = self.scales
-        return PairLaw(self.table.T, self.spread.T, self.is_total_known, (columns, rows, inner))
-
-    @property
-    def independent(self) -> Floats:
-        """The table of independent attributes with the same margins, as a distribution."""
-        rows, columns = margins_of(self.table)
-        return np.outer(rows, columns)
-
-
-def _conditioned(variances: Floats) -> Floats:
-    """Variances s of independent errors that become the given v once they sum to zero."""
-    # s - s^2/S = v with S = sum of s:  s = S pi,  pi (1 - pi) = v/S,
-    # pi = (1 -+ sqrt(1 - 4 v/S)) / 2;  at most one pi is above 1/2
-    brentq = imported("scipy.optimize").brentq
-
-    flat = np.maximum(variances.ravel(), 0.0)  # v, (cells,)
-    largest = int(flat.argmax())
-    if flat[largest] <= 0:
-        return variances
-    sign = np.full(flat.size, -1.0)
-
-    def shares(total: float) -> Floats:
-        """pi of each cell if S is ``total``."""
-        roots = np.sqrt(np.maximum(1 - 4 * flat / total, 0))
-        return np.asarray((1 + sign * roots) / 2)
-
-    def excess(total: float) -> float:
-        return float(shares(total).sum()) - 1
-
-    # S is at least 4 v for every cell; where the pi then sum to less than one, the largest is the
-    # one above 1/2
-    low = high = 4 * float(flat[largest])
-    start = excess(low)
-    if start < 0:
-        sign[largest] = 1.0
-    for _ in range(60):
-        high *= 2
-        if excess(high) * start <= 0:
-            break
-    else:  # no independent errors have these variances; all but the sum's share
-        return np.asarray(variances * (flat.size / (flat.size - 1)))
-    total = float(brentq(excess, low, high, rtol=1e-12)) if start else low
-    return np.asarray((total * shares(total)).reshape(variances.shape))
 
 
 def pair_laws(
@@ -215,11 +79,6 @@ def _sampled(
     return variances, margins
 
 
-def margins_of(table: Floats) -> tuple[Floats, Floats]:
-    """The two margins of a table, as distributions."""
-    return norm_sub(table.sum(1)), norm_sub(table.sum(0))
-
-
 def repaired_tables(tables: Floats) -> Floats:
     """The nearest distributions, one for each table of the last two axes."""
     flat = tables.reshape(*tables.shape[:-2], -1)  # (..., rows times columns)
@@ -232,30 +91,6 @@ def interaction(tables: Floats) -> Floats:
     # f - f_i. f_.j to first order, and steady where noise makes a margin negative
     p, q = _columns_of(tables)
     return _without_margins(tables, p, q)
-
-
-def standardized(law: PairLaw, tables: Floats) -> Floats:
-    """Squared interactions, each over its variance under the law, given the table's own margins.
-
-    Args:
-        law: Of the errors, s its spread.
-        tables: f, (tables, rows, columns).
-
-    Returns:
-        An array of the same shape.
-    """
-    p, q = _columns_of(tables)
-    # D = A f B^T with A = I - p 1^T, B = I - q 1^T;
-    # Var D_ij = sum A_ik^2 B_jl^2 s_kl - (A s B^T)_ij^2 / s_..
-    # sum over k of A_ik^2 s_kl = s_il (1 - 2 p_i) + p_i^2 s_.l,  and the same for columns
-    over_rows = law.spread * (1 - 2 * p) + p**2 * law.spread.sum(0)
-    variances = over_rows * (1 - 2 * q) + q**2 * over_rows.sum(-1, keepdims=True)
-    total = float(law.spread.sum())
-    if law.is_total_known and total > 0:
-        variances = variances - _without_margins(law.spread, p, q) ** 2 / total
-    squares = _without_margins(tables, p, q) ** 2
-    ratios = np.divide(squares, variances, out=np.zeros_like(squares), where=variances > 0)
-    return np.asarray(ratios)
 
 
 def _columns_of(tables: Floats) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from math import nan, prod
@@ -13,7 +13,6 @@ import numpy as np
 
 from sottovoce.analysis.pairs import (
     MAX_DRAWN_CELLS,
-    PairLaw,
     Source,
     estimate_of,
     mutual_information,
@@ -29,83 +28,20 @@ from sottovoce.analysis.records import (
     frame,
     generator,
 )
+from sottovoce.analysis.ties import Edge, Pair, Tie, ties_of
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, labels_of
 from sottovoce.questions.marginals.method import BOOTSTRAP
 from sottovoce.questions.marginals.models.bounds import Ends, allowed_variances, interval_ends
+from sottovoce.questions.marginals.models.pair_law import PairLaw
 from sottovoce.results.estimate import Floats, Table
-from sottovoce.results.joint import JointEstimate, turned
+from sottovoce.results.joint import turned
 from sottovoce.schema import Schema
 
 TABLE_DRAWS = 200  # of a pair's table, for what noise alone would tell and for standard errors
 NOISE_SEED = 2  # of these draws: they only integrate, and give the same figures every time
-Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Tie:
-    """What two attributes tell about each other, in nats, less what noise alone seems to tell."""
-
-    information: float
-    plain: float  # of the table as it is, noise included
-    is_clear: bool  # whether no draw of noise alone told as much
-    is_asked: bool = True  # whether any report tells of the two together
-    heard: float = 1.0  # the share that reports tell of what was asked of the two
-
-
-UNASKED = Tie(0.0, 0.0, is_clear=False, is_asked=False, heard=0.0)
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A tie of the tree, from the attribute nearer the root to the other.
-
-    One that was never asked only holds the tree together: of that tie nothing is known.
-    """
-
-    parent: str
-    child: str
-    information: float
-    std_error: float
-    plain: float
-    is_clear: bool
-    is_asked: bool = True
-    heard: float = 1.0
-
-    @property
-    def figure(self) -> str:
-        """Its information in words."""
-        if not self.is_asked:
-            return "never asked together"
-        partly = f" ({self.heard:.0%} heard)" if self.heard < 1 else ""
-        return f"{self.information:.4f} ± {self.std_error:.4f}{partly}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The edge as JSON; without figures if it was never asked."""
-        return {
-            "parent": self.parent,
-            "child": self.child,
-            "is_asked": self.is_asked,
-            "information": self.information if self.is_asked else None,
-            "std_error": self.std_error if self.is_asked else None,
-            "plain": self.plain if self.is_asked else None,
-            "is_clear": self.is_clear,
-            "heard": self.heard,
-        }
-
-
-def informations(laws: Sequence[PairLaw]) -> list[Tie]:
-    """The mutual information of each pair."""
-    ties = []
-    for number, law in enumerate(laws):
-        draws = np.random.default_rng([NOISE_SEED, 0, number])
-        errors = law.errors(_affordable(law.table.size), draws)  # (draws, rows, columns)
-        plain = float(mutual_information(law.table))
-        noise = mutual_information(law.independent + errors)  # (draws,)
-        ties.append(Tie(plain - float(noise.mean()), plain, plain > float(noise.max())))
-    return ties
 
 
 def _affordable(cells: int) -> int:
@@ -414,7 +350,7 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
         checked_names(names, [root])
     places = list(combinations(range(len(names)), 2))
     laws = dict(zip(combinations(names, 2), pair_laws(estimate, places), strict=True))
-    ties = _ties(estimate, laws)
+    ties = ties_of(estimate, dict(zip(laws, places, strict=True)))
     kept = _spanning(names, ties)
     if root is None:
         root = _most_telling(names, kept, ties)
@@ -428,15 +364,6 @@ def dependency_tree(source: Source, root: str | None = None) -> Tree:
     singles = estimate.fit.tables([(place,) for place in range(len(names))])
     alone = {name: norm_sub(values) for name, values in zip(names, singles, strict=True)}
     return Tree(root, tuple(edges), estimate.people, estimate.schema, ties, alone, towards)
-
-
-def _ties(estimate: JointEstimate, laws: Mapping[Pair, PairLaw]) -> dict[Pair, Tie]:
-    """What is known of each pair."""
-    ties = {}
-    for pair, tie in zip(laws, informations(list(laws.values())), strict=True):
-        is_asked = estimate.is_asked(*pair)
-        ties[pair] = replace(tie, heard=estimate.heard_share(*pair)) if is_asked else UNASKED
-    return ties
 
 
 def _most_telling(names: Sequence[str], kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> str:
@@ -490,5 +417,16 @@ def _edge(pair: Pair, law: PairLaw, tie: Tie) -> Edge:
     around = repaired_tables(law.table) + law.errors(_affordable(law.table.size), draws)
     spread = float(np.std(mutual_information(around), ddof=1))
     return Edge(
-        pair[0], pair[1], tie.information, spread, tie.plain, tie.is_clear, tie.is_asked, tie.heard
+        pair[0],
+        pair[1],
+        tie.information,
+        spread,
+        tie.plain,
+        tie.is_clear,
+        tie.is_asked,
+        tie.heard,
+        tie.low,
+        tie.high,
+        tie.p_value,
+        tie.adjusted,
     )

@@ -70,7 +70,7 @@ def associate(
     """Test which attributes go together, the privacy noise allowed for.
 
     A small p says that two attributes are not independent; `adjusted` allows for testing many pairs
-    at once.
+    at once. V is the strength, 0 to 1; its interval is above 0 exactly if p is at most 0.05.
 
     Example:  sottovoce associate plan.json reports.parquet --pair smoker,age
     """
@@ -95,15 +95,15 @@ def _lines(found: Sequence[Association]) -> list[str]:
     names = [" - ".join(each.attributes) for each in found]
     width = max(len("attributes"), *map(len, names))
     lines = [
-        f"{'attributes':<{width}}  {'V':>7} {'statistic':>10} {'degrees':>8} {'p':>10} "
-        f"{'adjusted':>10}"
+        f"{'attributes':<{width}}  {'V':>7} {'95% interval':>16} {'statistic':>10} {'degrees':>8} "
+        f"{'p':>10} {'adjusted':>10}"
     ]
     rows = list(zip(names, found, strict=True))
     tested = [row for row in rows if row[1].is_asked]
     for name, each in sorted(tested, key=lambda row: (row[1].p_value, -row[1].statistic)):
         lines.append(
-            f"{name:<{width}}  {each.strength:>7} {each.statistic:>10.2f} {each.degrees:>8} "
-            f"{each.p_value:>10.3g} {each.adjusted:>10.3g}  {each.mark}".rstrip()
+            f"{name:<{width}}  {each.strength:>7} {each.span:>16} {each.statistic:>10.2f} "
+            f"{each.degrees:>8} {each.p_value:>10.3g} {each.adjusted:>10.3g}  {each.mark}".rstrip()
         )
     lines += [f"{name:<{width}}  never asked together" for name, each in rows if not each.is_asked]
     if not tested:
@@ -129,8 +129,9 @@ def tree(
 ) -> None:
     """Draw the tree of attributes that tell most about each other.
 
-    Figures are mutual informations in nats, less what noise alone would seem to tell, with standard
-    errors.
+    Figures are mutual informations in nats, less what noise alone would seem to tell, with 95%
+    intervals. An edge may be noise if the test of `associate` does not reject, all pairs allowed
+    for.
 
     Example:  sottovoce tree plan.json reports.parquet --plot tree.svg
     """

@@ -334,8 +334,8 @@ def _edges(story: Story) -> str:
     rows = [
         (
             f"{edge.parent} - {edge.child}",
-            f"{edge.information:.3f} ± "
-            f"{edge.std_error:.3f}{'' if edge.is_clear else ' (may be noise)'}",
+            f"{edge.information:.3f} ({edge.low:.3f} to {edge.high:.3f})"
+            f"{'' if edge.is_clear else ' (may be noise)'}",
             f"{story.told[(edge.parent, edge.child)]:.3f}",
         )
         for edge in story.tree.edges

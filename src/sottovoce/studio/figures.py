@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.analysis import Association, associate, dependency_tree
+from sottovoce.analysis.dependence import TEST_LEVEL
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
@@ -45,7 +46,7 @@ class Branch:
 
     parent: str
     child: str
-    figure: str  # its information, with a standard error
+    figure: str  # its information, with an interval
     is_asked: bool
     is_clear: bool
 
@@ -95,7 +96,7 @@ def relations(told: Estimate) -> Relations | str:
     found = [each for each in associate(estimate, null="asymptotic") if each.is_asked]
     # clear ones first
     found.sort(
-        key=lambda each: (each.adjusted >= 0.05, -np.nan_to_num(each.cramers_v), each.p_value)
+        key=lambda each: (each.adjusted > TEST_LEVEL, -np.nan_to_num(each.cramers_v), each.p_value)
     )
     fit = estimate.fit
     places = [
@@ -103,7 +104,9 @@ def relations(told: Estimate) -> Relations | str:
         for pair in combinations(range(len(names)), 2)
         if estimate.is_asked(*estimate.work.attributes(pair))
     ]
-    is_exact = all(fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places)
+    is_exact = fit.evidence(places[:1]) is not None or all(
+        fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places
+    )
     drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MAX_PAIR_CHARTS]]
     branches = [
         Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)

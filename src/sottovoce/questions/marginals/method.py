@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,23 @@ Floats = NDArray[np.float64]
 
 BOOTSTRAP = "parametric bootstrap"
 POSTERIOR = "posterior"
+
+
+class PairEvidence(Protocol):
+    """What reports say of two attributes by themselves: unbiased, and nothing shrunk or repaired.
+
+    Attributes:
+        table: of the two attributes, (values of one, values of two).
+    """
+
+    @property
+    def table(self) -> Floats: ...
+
+    def errors(self, count: int, draws: np.random.Generator) -> Floats:
+        """Errors of the table as they might have been, were the two independent.
+
+        The people asked are a sample of a population: (count, values of one, values of two).
+        """
 
 
 class Fit(ABC):
@@ -52,6 +69,13 @@ class Fit(ABC):
 
         Returns:
             None where it is not known how cells err together.
+        """
+        return None
+
+    def evidence(self, pairs: Sequence[Places]) -> Sequence[PairEvidence] | None:
+        """What tests of independence look at, where it is not the tables and their variances.
+
+        None of a method whose tables are unbiased, or that has nothing unbiased of a pair.
         """
         return None
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sottovoce.protocol.encodings import Encoding, Parities
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.marginals.method import Fit, Floats, Offer
+from sottovoce.questions.marginals.method import Fit, Floats, Offer, PairEvidence
 from sottovoce.questions.marginals.methods.calm import Calm, CalmFit, Domain
 from sottovoce.questions.marginals.methods.view_predictions import TypicalTables
 from sottovoce.questions.marginals.methods.views import ViewsHeard
@@ -35,6 +35,10 @@ class BitFit(CalmFit):
     def _bits(self, places: Places) -> Places:
         """The bits of some attributes, one attribute after the other."""
         return tuple(bit for place in places for bit in self.groups[place])
+
+    def evidence(self, pairs: Sequence[Places]) -> Sequence[PairEvidence] | None:
+        """Views hold bits, and two attributes' bits may lie in several of them."""
+        return None
 
     def is_known(self, places: Places) -> bool:
         return super().is_known(self._bits(places))

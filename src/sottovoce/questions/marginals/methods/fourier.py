@@ -16,6 +16,7 @@ from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.methods.latent import SignMethod
 from sottovoce.questions.marginals.models.classes import Posterior
 from sottovoce.questions.marginals.models.evidence import interactions
+from sottovoce.questions.marginals.models.sign_evidence import sign_overlaps
 from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import Moments, moments
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -52,7 +53,8 @@ class Fourier(SignMethod):
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> SignFit:
         heard = moments(work, aggregate)
         posterior = shrunk_coefficients(work, heard)
-        return SignFit(work, heard, posterior, aggregate.people, AT_THE_EDGE)
+        overlaps = sign_overlaps(work, aggregate)
+        return SignFit(work, heard, posterior, aggregate.people, AT_THE_EDGE, overlaps)
 
 
 def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:

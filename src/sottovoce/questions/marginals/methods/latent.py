@@ -15,12 +15,13 @@ from sottovoce.protocol.families.base import MAX_PLAN_COHORTS
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, MarginalMethod
-from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
+from sottovoce.questions.marginals.models.classes import ClassModel, Posterior, with_residuals
 from sottovoce.questions.marginals.models.sharpness import (
     predicted_error,
     predicted_errors,
     triple_information,
 )
+from sottovoce.questions.marginals.models.sign_evidence import sign_overlaps
 from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import (
     SignSpace,
@@ -169,6 +170,10 @@ class Latent(SignMethod):
 
     def fit(self, work: Workload, aggregate: Aggregate, options: Options) -> Fit:
         heard = moments(work, aggregate)
-        classes = ClassModel(heard).posterior()
-        posterior = with_residuals(work, heard, classes)  # what the classes miss of pairs
-        return SignFit(work, heard, posterior, aggregate.people)
+
+        def posterior() -> Posterior:
+            classes = ClassModel(heard).posterior()
+            return with_residuals(work, heard, classes)  # what the classes miss of pairs
+
+        overlaps = sign_overlaps(work, aggregate)
+        return SignFit(work, heard, posterior, aggregate.people, overlaps=overlaps)

@@ -25,7 +25,8 @@ from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Encoding
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
-from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats
+from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, PairEvidence
+from sottovoce.questions.marginals.methods.view_evidence import ViewPair
 from sottovoce.questions.marginals.models.structure import PAIR_TIE, UNKNOWN_TIE
 from sottovoce.questions.marginals.models.ties import tie_variances
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -379,6 +380,12 @@ class ViewFit(Fit):
         square = float((errors[:, cells].sum(axis=1) ** 2).mean())
         typical = float((errors**2).mean()) * cells.size  # if cells were alike and apart
         return (1 - SMOOTHING) * square + SMOOTHING * typical
+
+    def evidence(self, pairs: Sequence[Places]) -> Sequence[PairEvidence] | None:
+        """The views' averages, before any repair or model."""
+        if not all(self.heard.overlap.knows(pair) for pair in pairs):
+            return None
+        return [ViewPair.of(self.heard, self._unrepaired, pair) for pair in pairs]
 
     def pairs(self) -> list[Places]:
         """Pairs that some view holds."""

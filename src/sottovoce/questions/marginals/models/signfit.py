@@ -27,6 +27,7 @@ from sottovoce.questions.marginals.models.loglinear import (
     linear_variances,
     maximum_entropy,
 )
+from sottovoce.questions.marginals.models.sign_evidence import SignOverlaps, SignPair
 from sottovoce.questions.marginals.models.signs import Moments, contrasts
 from sottovoce.questions.marginals.models.structure import UNKNOWN_TIE
 from sottovoce.questions.marginals.models.threads import one_thread
@@ -55,26 +56,39 @@ class SignFit(Fit):
         self,
         work: Workload,
         heard: Moments,
-        posterior: Posterior,
+        posterior: Posterior | Callable[[], Posterior],
         people: int,
         at_the_edge: float = 0.0,
+        overlaps: SignOverlaps | None = None,
     ) -> None:
         """Keep what tables are made of.
 
         Args:
             work: the attributes and their sizes.
             heard: the means of signs that reports tell.
-            posterior: means and variances of contrasts and of their products in pairs.
+            posterior: means and variances of contrasts and of their products in pairs, or what
+                makes them once a table is asked for; a test of independence does not need them.
             people: how many reports there are.
             at_the_edge: of a linear estimate's standard error, the share that a cell pushed to zero
                 still has, 0 to 1.
+            overlaps: which reports tell what together, for tests of independence.
         """
         self.work = work
         self.moments = heard
-        self.posterior = posterior
+        self._posterior = posterior
         self.people = people
         self.at_the_edge = at_the_edge
+        self.overlaps = overlaps
         self.space = heard.space
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Means and variances of contrasts and of their products in pairs."""
+        return self._posterior() if callable(self._posterior) else self._posterior
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept of it in a file holds the posterior, not what makes it."""
+        return self.__dict__ | {"_posterior": self.posterior, "posterior": self.posterior}
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
         """The tables of some sets of attributes, flat: (cells,) each."""
@@ -103,6 +117,12 @@ class SignFit(Fit):
             half_a_person = 0.5 / self.people
             out.append(POSTERIOR_FACTOR * variance + beyond + half_a_person**2)
         return out
+
+    def evidence(self, pairs: Sequence[Places]) -> list[SignPair] | None:
+        """The unbiased means of signs and their products, before the classes or any prior."""
+        if self.overlaps is None:
+            return None
+        return [SignPair.of(self.moments, self.overlaps, pair) for pair in pairs]
 
     def is_reconstructed(self, places: Places) -> bool:
         """Whether a table is put together from smaller ones."""
