@@ -210,7 +210,7 @@ def test_joins_come_in_the_order_of_their_weakest_pair(monkeypatch: pytest.Monke
 
 
 def test_a_bound_on_candidates_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "MOST_CANDIDATES", 3)
+    monkeypatch.setattr(segments, "MAX_TESTED_CANDIDATES", 3)
     found = found_by(NUMBERS, numbers(), method="spm")
     assert any("some were left out" in note for note in found.notes)
     monkeypatch.setattr(segments, "MOST_PATTERNS", 2)
