@@ -421,7 +421,8 @@ def test_n16_the_channel_of_o_rr_is_stochastic_by_columns_as_printed() -> None:
     epsilon, cohorts, buckets, size = 1.0, 16, 3, 6
     oracle = sv.oracle("o-rr", size=size, epsilon=epsilon, cohorts=cohorts, buckets=buckets)
     assert isinstance(oracle, OpenRandomizedResponse)
-    touched = oracle.design(np.arange(size, dtype=np.uint64)).touched  # (cohorts, buckets, values)
+    design = oracle.design(np.arange(size, dtype=np.uint64), is_complete=True)
+    touched = np.concatenate([block for _, block in design.blocks()])  # (cohorts, buckets, values)
     hashed = touched.reshape(cohorts * buckets, size)  # H
     odds = math.exp(epsilon)
     printed = (1 + (odds - 1) * hashed) / (cohorts * (odds + buckets - 1))

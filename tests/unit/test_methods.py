@@ -155,6 +155,7 @@ def test_options_are_keywords_with_a_line_each(question: type[Any]) -> None:
             "seconds",
             "factor",
             "delta",
+            "tolerance",
         )
     assert documented(question.__doc__) == list(parameters)
 
