@@ -48,7 +48,7 @@ class SubsetSelection(PureOracle, SummedOracle):
         counts = {max(1, int(best)), min(size - 1, max(1, int(best) + 1))}
         return min(
             (cls._with(size, epsilon, count) for count in sorted(counts)),
-            key=lambda o: o.variance(1, 1 / size),
+            key=lambda o: float(o.noise(1).variance(1 / size)),
         )
 
     @classmethod

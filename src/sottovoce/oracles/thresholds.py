@@ -78,6 +78,7 @@ def rounded_up(probability: Fraction) -> int:
     return min(WHOLE, math.ceil((probability + _SLACK) * WHOLE))
 
 
+@lru_cache(maxsize=1024)
 def truth_threshold(size: int, epsilon: Decimal) -> int:
     """GRR over ``size`` values: the chance not to draw, (E - 1)/(E + size - 1), rounded down."""
     odds = exp(epsilon)

@@ -57,6 +57,7 @@ MOST_NEWTON = 4e6  # cells x features^2 of one table up to which it is solved by
 ENOUGH = 0.05  # standard errors that a fitted coefficient may still be off its optimum
 MAX_LBFGS_STEPS = 600
 LBFGS_MEMORY = 30  # past steps from which the curvature is estimated
+QUICK_CELLS = 64  # of a table up to which its error is quickly predicted
 LARGEST_VIEW_SIZE = 8  # attributes of a view, among those tried
 
 
@@ -435,8 +436,8 @@ class Joint(Calm):
     def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
         """The designs that :meth:`choose` looks at are judged, without asking how much each errs.
 
-        Where attributes are alike predictions are quick. Then this stops where :meth:`choose` does,
-        and makes no long search for covering designs that can be judged beforehand.
+        Where predictions are quick this stops where :meth:`choose` does. Where attributes are alike
+        it makes no long search for covering designs that can be judged beforehand.
         """
         if most == inf:
             return False
@@ -444,10 +445,11 @@ class Joint(Calm):
             return True
         limit = self._limit(terms)
         alike = self._alike(work, terms) if AlikeViews.fits(work) else None
+        is_quick = alike is not None or max(work.sample_cells) <= QUICK_CELLS
         best_error = inf
         for size in _sizes(self.domain(work)):
             designs = {at_random(work, size, limit)}
-            is_complete = alike is not None  # whether these are all, and their errors are known
+            is_complete = is_quick  # whether these are all, and their errors are known
             for search in searches(work, size, limit):
                 if alike and search.is_long:
                     tables = self.tables(work, max(3, size))
@@ -457,7 +459,7 @@ class Joint(Calm):
                 designs.add(search.views() or drawn(len(work.sizes), size, limit))
 
             least = inf  # of those that are sure to be heard of
-            beyond = most if alike is None else max(most, 2 * best_error)
+            beyond = max(most, 2 * best_error) if is_quick else most
             for design in designs:
                 if views_coverage(work, design).left_out:
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import comb
 
 from sottovoce.questions.marginals.coverage import MOST_UNHEARD, Coverage, view_shares
@@ -16,7 +16,8 @@ Views = tuple[Places, ...]  # sets of points, which are attributes or the bits o
 LONG_SEARCH = 1 << 18  # (view, set) pairs from which on a search for a covering design takes long
 
 
-def views_coverage(work: Workload, views: Sequence[Places]) -> Coverage:
+@lru_cache(maxsize=64)
+def views_coverage(work: Workload, views: Views) -> Coverage:
     """Which attributes and pairs of the workload's tables lie in views."""
     return Coverage(work.parts, tuple(view_shares(views, work.parts)))
 
@@ -30,7 +31,7 @@ def covering(work: Workload, size: int) -> Views:
     return design or completed(points, size, (), work.parts)
 
 
-def is_sure(work: Workload, views: Sequence[Places], people: int) -> bool:
+def is_sure(work: Workload, views: Views, people: int) -> bool:
     """Whether people are enough for all views.
 
     Then every pair that the views hold is all but sure to be heard of.
