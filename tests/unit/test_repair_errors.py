@@ -290,3 +290,15 @@ def test_norm_of_some_values_is_not_narrowed() -> None:
     table = sv.postprocess(part, "norm")
     np.testing.assert_allclose(table.values, norm(raw.values))
     np.testing.assert_allclose(np.subtract(*table.interval()[::-1]), 2 * 1.959964 * raw.std_error)
+
+
+def test_a_repair_that_changes_nothing_leaves_the_errors_of_marginals() -> None:
+    """A table of marginals sums to one and has no law; norm-sub leaves its values as they are."""
+    variances = np.full(2, 0.02**2)
+    noise = Noise(0.02**2, 0.0)
+    table = sv.Table(("x",), (False, True), np.array([0.7, 0.3]), variances, 20_000, noise)
+    repaired = sv.postprocess(table, "norm-sub")
+    assert np.allclose(repaired.values, table.values)
+    # the standard error of a standard deviation of 2,000 draws is 1.6% of it; halved variances
+    # would be 29% off
+    assert np.allclose(repaired.std_error, table.std_error, rtol=0.08)

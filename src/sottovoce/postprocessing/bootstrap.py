@@ -23,7 +23,7 @@ from sottovoce.results.estimate import Floats, Table
 
 REPAIR_ERRORS = "parametric bootstrap through the repair"
 UNREPAIRED_ERRORS = "those of the unrepaired values"
-REPLICATES = 200  # collections that are drawn, if the table is not large
+REPLICATES = 2000  # collections that are drawn, if the table is not large
 FEWEST_REPLICATES = 20
 MOST_DRAWN = 1 << 21  # values, over all draws, if these are more than the fewest
 MOST_REPAIRED = 1 << 19  # values of a table; of a larger one nothing is drawn

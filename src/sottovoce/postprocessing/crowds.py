@@ -52,16 +52,21 @@ def collected(table: Table, crowd: Integers, rows: int, random: np.random.Genera
         The table with its values, and the counts of its law, of shape (rows, values).
     """
     law = table.law
+    sums_to_one = abs(float(table.values.sum()) - 1) < SUM_ROUNDING
     if law is None or not counts_people(table, law):
         law = None
         truth = crowd / table.people
-        values = random.normal(truth, np.sqrt(table.variances), (rows, crowd.size))
+        variances = table.variances
+        if sums_to_one and crowd.size > 1:
+            # norm leaves (1 - 1/k) of the variance of k values that err apart and alike
+            variances = variances * crowd.size / (crowd.size - 1)
+        values = random.normal(truth, np.sqrt(variances), (rows, crowd.size))
         values = np.minimum(values, _largest_possible(table))
     else:
         law = replace(law, support=_support(law, crowd, table.people, rows, random))
         # f~_v = (T_v/n - q) / (p - q)   wang2021thesis, eq. (3.1)
         values = (law.support / table.people - law.q) / (law.p - law.q)
-    if abs(float(table.values.sum()) - 1) < SUM_ROUNDING:
+    if sums_to_one:
         # estimates that sum to one by construction (grr, subset selection) do so again
         values = norm(values)
     return replace(table, values=values, law=law, spread=None)
