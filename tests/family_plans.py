@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.oracles.rules import oracle_by
-from sottovoce.protocol import question_forms
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families import (
     Block,
@@ -22,10 +20,8 @@ from sottovoce.protocol.families import (
 )
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question
 from sottovoce.questions.marginals.models.signs import sign_family
-from sottovoce.schema import Schema
+from tests.vectors.asks import BUILDS, Asks
 
 SCHEMA = sv.Schema(
     a=sv.Boolean(),
@@ -85,34 +81,8 @@ KINDS: Mapping[str, Callable[[Decimal], Family]] = {
 each_family = pytest.mark.parametrize("kind", list(KINDS))
 
 
-@dataclass(frozen=True)
-class Asks(Question):
-    """A question that only names one of the families above."""
-
-    kind: ClassVar[str] = "families"
-    family: str
-
-    def cohorts(self, schema: Schema, terms: Terms) -> Family:
-        return KINDS[self.family](terms.epsilon)
-
-    def estimate(self, aggregate: Any, **options: Any) -> Any:
-        raise NotImplementedError
-
-    def explain(self, plan: Plan) -> list[str]:
-        return []
-
-    def to_json(self) -> dict[str, Any]:
-        return {"family": self.family}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
-
-
-# read with the others, in these tests alone
-question_forms.QUESTIONS += (
-    question_forms.QuestionForm(Asks.kind, ("family",), f"{__name__}:Asks"),
-)
+for _kind, _family in KINDS.items():
+    BUILDS[_kind] = lambda _, epsilon, family=_family: family(epsilon)
 
 
 def plan_of(kind: str, epsilon: float = 2.0) -> Plan:

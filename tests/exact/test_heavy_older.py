@@ -14,7 +14,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.api.planning import next_plan
-from sottovoce.ground.entropy import Entropy, Seeded, exact_law
+from sottovoce.ground.entropy import Assigned, Seeded, exact_law
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.families.base import Cohort
@@ -40,35 +40,14 @@ def make(name: str, epsilon: Decimal = EPSILON) -> sv.Plan:
     return sv.plan(sv.Schema(x=sv.Integer(bits=bits)), question, epsilon=epsilon, people=10_000)
 
 
-class Drawn(Entropy):
-    """Public coins are drawn already; private ones go every way."""
-
-    def __init__(self, seed: int, private: Entropy) -> None:
-        self._public, self._private = Seeded(seed), private
-
-    @property
-    def public(self) -> Entropy:
-        return self._public
-
-    def bits(self, count: int) -> int:
-        return self._private.bits(count)
-
-    def coin(self, threshold: int) -> bool:
-        return self._private.coin(threshold)
-
-    def coins(self, threshold: int, count: int) -> int:
-        return self._private.coins(threshold, count)
-
-    def below(self, limit: int) -> int:
-        return self._private.below(limit)
-
-
 def law_of(ask: Ask, value: int, seed: int) -> dict[Any, Fraction]:
     """The chance of each report of a value, by the randomizer's own code, along every way its
     private coins fall.
     """
     encoded = ask.encoding.encode({"x": value}, NO_COINS)
-    return exact_law(lambda entropy: ask.oracle.randomize(encoded, Drawn(seed, entropy)), 1 << 14)
+    return exact_law(
+        lambda entropy: ask.oracle.randomize(encoded, Assigned(Seeded(seed), entropy)), 1 << 14
+    )
 
 
 def ratios(ask: Ask, spellings: range, seed: int) -> list[list[Fraction]]:

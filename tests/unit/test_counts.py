@@ -29,12 +29,12 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.models.signs import sign_family
 from tests.family_plans import (
     KINDS,
-    Asks,
     ask,
     each_family,
     plan_of,
     reports_of,
 )
+from tests.vectors.asks import Asks
 
 
 def test_what_is_kept_is_chosen_by_keep_and_not_by_the_class_of_a_family() -> None:
@@ -262,7 +262,7 @@ def test_the_only_ask_of_an_only_cohort_is_still_checked() -> None:
     )
     for family in families:
         plan = Plan.write(
-            alone, {"kind": Asks.kind, "family": ""}, Terms.of(1, 1000), family, Series(), "device"
+            alone, {"kind": Asks.kind, "name": ""}, Terms.of(1, 1000), family, Series(), "device"
         )
         column = np.zeros(3, np.uint32)
         whole = sv.Aggregate(plan).add(

@@ -18,7 +18,7 @@ from sottovoce.kernels.fields import ones_per_row
 from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
-from sottovoce.oracles.unary import with_gap
+from sottovoce.oracles.unary import count_bits, with_gap
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,7 @@ class SubsetSelection(PureOracle, SummedOracle):
         in_chunks(values.size, seed, work)
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
-        from sottovoce.kernels.bits import add_columns, weigh_columns
-
-        if weights is None:
-            add_columns(payload, state)
-        else:
-            weigh_columns(payload, weights, state)
-        return state
+        return count_bits(state, payload, weights)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)

@@ -64,13 +64,7 @@ class UnaryEncoding(PureOracle, SummedOracle):
         simulate_bits(values[:, None], payload, self.size, self.one, self.zero, seed)
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
-        from sottovoce.kernels.bits import add_columns, weigh_columns
-
-        if weights is None:
-            add_columns(payload, state)
-        else:
-            weigh_columns(payload, weights, state)
-        return state
+        return count_bits(state, payload, weights)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)
@@ -116,6 +110,17 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 def with_gap(bits: int, place: int) -> int:
     """The bits with a zero pushed in at ``place``: what the others did, with room for one's own."""
     return (bits & ((1 << place) - 1)) | (bits >> place << (place + 1))
+
+
+def count_bits(state: Integers, payload: Payload, weights: Integers | None) -> Integers:
+    """Add up how many reports, or how much weight, set each bit."""
+    from sottovoce.kernels.bits import add_columns, weigh_columns
+
+    if weights is None:
+        add_columns(payload, state)
+    else:
+        weigh_columns(payload, weights, state)
+    return state
 
 
 def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import Noise
+from sottovoce.oracles import Noise, Oracle
+from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.method import Method, Options, RoundResult
 from sottovoce.results.estimate import Table
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 Floats = NDArray[np.float64]
+Kind = TypeVar("Kind", bound=Oracle)
+
+
+def oracle_of(ask: Ask, kind: type[Kind]) -> Kind:
+    """The oracle of an ask, which is of this kind."""
+    source = ask.oracle
+    assert isinstance(source, kind)
+    return source
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,12 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.heavyhitters.method import Ranked, SearchTarget, sampled_variances
+from sottovoce.questions.heavyhitters.method import (
+    Ranked,
+    SearchTarget,
+    oracle_of,
+    sampled_variances,
+)
 from sottovoce.questions.heavyhitters.sensitivity import expected_false
 from sottovoce.questions.method import BUDGET, SPLITS, Options
 
@@ -130,6 +135,4 @@ def require_heard(people: int, of: str) -> None:
 
 def _wide(plan: Plan) -> WideLocalHashing:
     """The oracle of the whole value."""
-    source = plan.cohorts[0].asks[0].oracle
-    assert isinstance(source, WideLocalHashing)
-    return source
+    return oracle_of(plan.cohorts[0].asks[0], WideLocalHashing)

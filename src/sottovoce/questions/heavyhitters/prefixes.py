@@ -36,6 +36,7 @@ from sottovoce.questions.heavyhitters.method import (
     HeavyHitterMethod,
     Ranked,
     SearchTarget,
+    oracle_of,
     sampled_variances,
 )
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
@@ -170,7 +171,7 @@ def _group(design: PrefixDesign, aggregate: Aggregate, index: int, words: Words)
         raise InvalidInput(
             f"aggregate: nobody of group {index + 1} was heard yet; more people are needed"
         )
-    source = _wide(aggregate.plan.cohorts[index].asks[0])
+    source = oracle_of(aggregate.plan.cohorts[index].asks[0], WideLocalHashing)
     fresh = design.fresh[index]
     parents, suffixes, scores = _extended(design, aggregate, index, words)  # (prefixes,) each
     # E[score] = n f (2^b p - 1), and 2^b q = 1
@@ -193,7 +194,7 @@ def _extended(
     """
     from sottovoce.kernels.wide import best_extensions
 
-    source = _wide(aggregate.plan.cohorts[index].asks[0])
+    source = oracle_of(aggregate.plan.cohorts[index].asks[0], WideLocalHashing)
     fresh = design.fresh[index]
     block = max(os.cpu_count() or 1, MAX_BLOCK_CELLS >> fresh)  # prefixes
     best_suffixes, best_scores = [], []  # (prefixes of a block, ways) each
@@ -220,12 +221,6 @@ def _extension_tables(
 ) -> Integers:
     """What rows say of every way in which each prefix goes on: for :meth:`Aggregate.over_rows`."""
     return source.extension_tables(payloads[0], weights, prefixes, fresh)
-
-
-def _wide(ask: Ask) -> WideLocalHashing:
-    source = ask.oracle
-    assert isinstance(source, WideLocalHashing)
-    return source
 
 
 def _ranked(design: PrefixDesign, last: GroupFound) -> Ranked:
@@ -292,7 +287,7 @@ class _Prefixes(HeavyHitterMethod):
     ) -> float:
         """A value must pass all rounds, each by its own people."""
         design = PrefixDesign.of(target, options)
-        deviation = deviation_of(_wide(design.asks(terms.epsilon)[0]))
+        deviation = deviation_of(oracle_of(design.asks(terms.epsilon)[0], WideLocalHashing))
         people = terms.people / len(design.lengths)
         limits = []
         for before, fresh in zip(design.kept, design.fresh, strict=True):

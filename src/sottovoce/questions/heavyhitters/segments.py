@@ -22,7 +22,12 @@ from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, SearchTarget
+from sottovoce.questions.heavyhitters.method import (
+    Floats,
+    HeavyHitterMethod,
+    SearchTarget,
+    oracle_of,
+)
 from sottovoce.questions.heavyhitters.parts import PartsDesign, require_heard, split_of
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.schema import Schema
@@ -200,7 +205,7 @@ def _joint(
     index = design.cohort(pair)
     places = (design.first_ask, design.first_ask + 1)
     asks = aggregate.plan.cohorts[index].asks
-    one, other = (_local_hashing(asks[place]) for place in places)
+    one, other = (oracle_of(asks[place], LocalHashing) for place in places)
     listed = [own.astype(np.uint64) for own in patterns]
     counts = aggregate.over_rows(index, places, partial(_pair_support, (one, other), listed))
     both = counts[:-1, :-1]  # (patterns, patterns)
@@ -240,12 +245,6 @@ def _pair_support(
     counts[:-1, -1] = first
     counts[-1, :-1] = second
     return counts
-
-
-def _local_hashing(ask: Ask) -> LocalHashing:
-    source = ask.oracle
-    assert isinstance(source, LocalHashing)
-    return source
 
 
 # -- from pairs to values

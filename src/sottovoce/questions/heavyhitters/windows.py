@@ -31,7 +31,13 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import Floats, HeavyHitterMethod, Ranked, SearchTarget
+from sottovoce.questions.heavyhitters.method import (
+    Floats,
+    HeavyHitterMethod,
+    Ranked,
+    SearchTarget,
+    oracle_of,
+)
 from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.schema import Schema
@@ -155,7 +161,7 @@ class Windows(HeavyHitterMethod):
         # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every
         # value
         asks = WindowDesign.of(target, options).asks(terms.epsilon)
-        deviation = deviation_of(_local_hashing(asks[0]))
+        deviation = deviation_of(oracle_of(asks[0], LocalHashing))
         limit = sensitivity(deviation, target.attribute.spellings, terms.people, target.top)
         quantile = float(imported("scipy.special").ndtri(chance))
         return limit + quantile * deviation / sqrt(terms.people)
@@ -190,12 +196,6 @@ class Windows(HeavyHitterMethod):
         return RoundResult(found)
 
 
-def _local_hashing(ask: Ask) -> LocalHashing:
-    source = ask.oracle
-    assert isinstance(source, LocalHashing)
-    return source
-
-
 def window_tables(design: WindowDesign, aggregate: Aggregate) -> Tables:
     """What the crowd said of each window; refused while nobody was heard of one."""
     from sottovoce.questions.heavyhitters.beam import Tables
@@ -207,7 +207,7 @@ def window_tables(design: WindowDesign, aggregate: Aggregate) -> Tables:
             f"aggregate: nobody of window {people.index(0) + 1} was heard yet; more people are "
             "needed"
         )
-    oracles = [_local_hashing(cohort.asks[0]) for cohort in cohorts]
+    oracles = [oracle_of(cohort.asks[0], LocalHashing) for cohort in cohorts]
     states = [aggregate.state(number) for number in range(len(cohorts))]
     return Tables(design.windows, oracles, states, people)
 

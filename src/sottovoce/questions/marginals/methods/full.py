@@ -92,16 +92,24 @@ def _walk(
         _walk(cube.sum(axis=1), place + 1, sizes, dropping, found)
 
 
-def settled_coins(options: Options) -> dict[str, Any]:
-    """The option ``coins`` as a plan holds it: nothing if they are the usual ones.
+class ChosenCoins(MarginalMethod):
+    """Parallel randomized response, by coins that a plan may choose.
 
-    cormode2018marginal describes parallel randomized response by symmetric coins (``sue``), and
-    experiments with those of ``oue`` (section 5.1).
+    cormode2018marginal describes it by symmetric coins (``sue``), and experiments with those of
+    ``oue`` (section 5.1).
     """
-    coins = options.get("coins", UNARY_COINS[0])
-    if coins not in UNARY_COINS:
-        raise InvalidInput(f"coins ({coins}) must be one of {', '.join(UNARY_COINS)}")
-    return {} if coins == UNARY_COINS[0] else {"coins": coins}
+
+    options: ClassVar[tuple[str, ...]] = ("coins",)
+    oracle_name: ClassVar[str] = UNARY_COINS[0]
+    most: ClassVar[int] = MOST_BITS
+
+    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        """The option ``coins`` as a plan holds it: nothing if they are the usual ones."""
+        self.check_options(options)
+        coins = options.get("coins", UNARY_COINS[0])
+        if coins not in UNARY_COINS:
+            raise InvalidInput(f"coins ({coins}) must be one of {', '.join(UNARY_COINS)}")
+        return {} if coins == UNARY_COINS[0] else {"coins": coins}
 
 
 def oracle_named(usual: str, options: Options) -> str:
@@ -209,7 +217,7 @@ class Full(MarginalMethod):
         return f"each cell of a table is the sum of {summed:,} or more noisy cells"
 
 
-class InputRandomizedResponse(Full):
+class InputRandomizedResponse(ChosenCoins, Full):
     """Parallel randomized response: a bit for every cell of the whole table.
 
     ``coins``: ``sue``, or ``oue``, with which the paper experiments.
@@ -220,13 +228,6 @@ class InputRandomizedResponse(Full):
     source: ClassVar[str] = (
         "cormode2018marginal, section 4.2, theorem 4.3 corrected, see docs/errata"
     )
-    options: ClassVar[tuple[str, ...]] = ("coins",)
-    oracle_name: ClassVar[str] = "sue"
-    most: ClassVar[int] = MOST_BITS
-
-    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
-        self.check_options(options)
-        return settled_coins(options)
 
 
 class InputPreferentialSampling(Full):

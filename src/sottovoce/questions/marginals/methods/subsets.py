@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import combinations
 from math import comb, prod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,15 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, MarginalMethod, Offer
 from sottovoce.questions.marginals.methods.full import (
-    MOST_BITS,
+    ChosenCoins,
     margins,
     oracle_named,
-    settled_coins,
 )
 from sottovoce.questions.marginals.methods.view_predictions import BOUND_ROUNDING
 from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, squared_mass
 from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.questions.method import NO_OPTIONS, Options
+from sottovoce.questions.method import Options
 from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.schema import Schema
 
@@ -440,7 +439,7 @@ def _views_by_cells(work: Workload, places: Places) -> Mapping[int, int]:
     return ways[missing]
 
 
-class MarginalRandomizedResponse(PerTable):
+class MarginalRandomizedResponse(ChosenCoins, PerTable):
     """Parallel randomized response on one table: a bit for each of its cells.
 
     ``coins``: ``sue``, or ``oue``, with which the paper experiments.
@@ -449,13 +448,6 @@ class MarginalRandomizedResponse(PerTable):
     name: ClassVar[str] = "marg-rr"
     about: ClassVar[str] = "each table by symmetric unary encoding"
     source: ClassVar[str] = "cormode2018marginal, section 4.3"
-    options: ClassVar[tuple[str, ...]] = ("coins",)
-    oracle_name: ClassVar[str] = "sue"
-    most: ClassVar[int] = MOST_BITS
-
-    def settle(self, work: Workload, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
-        self.check_options(options)
-        return settled_coins(options)
 
 
 class MarginalPreferentialSampling(PerTable):
