@@ -1,7 +1,7 @@
 """Latent classes fitted to noisy signs: the potential with its gradient, and a Hamiltonian sampler.
 
-Parameters are one vector, x = [b (one per contrast), z (classes x contrasts), u (classes), beta, ln
-s, ln nu, ln t].
+Parameters are one vector, x = [b (one per contrast), z (classes x contrasts), u (classes),
+a (classes), beta, ln s, ln nu, ln t, ln gamma].
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ def class_means(logits, ends, sign_ends, signs, chances, means):  # type: ignore
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _logits(x, classes, nu, ends, contrast_ends, contrasts):  # type: ignore[no-untyped-def]
-    """Q (b + nu z) of every class."""
+def _logits(x, classes, nu, gamma, ends, contrast_ends, contrasts, is_binary):  # type: ignore[no-untyped-def]
+    """Q (b + nu z + gamma a) of every class; only yes-or-no attributes have a common shift a."""
     free = contrast_ends[-1]
+    shifts = free + classes * free + classes
     logits = np.zeros((classes, ends[-1]))
     for c in range(classes):
         for i in range(ends.size - 1):
             for k in range(ends[i], ends[i + 1]):
                 total = 0.0
                 for j in range(contrast_ends[i], contrast_ends[i + 1]):
-                    total += contrasts[k, j - contrast_ends[i]] * (
-                        x[j] + nu * x[free + c * free + j]
-                    )
+                    own = x[j] + nu * x[free + c * free + j]
+                    common = gamma * is_binary[j] * x[shifts + c]
+                    total += contrasts[k, j - contrast_ends[i]] * (own + common)
                 logits[c, k] = total
     return logits
 
@@ -93,12 +94,13 @@ def _misfit(means, w, data, heat, t2, d_single, d_pairs):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient):  # type: ignore[no-untyped-def]
+def _descend(x, w, nu, gamma, layout, chances, means, d_single, d_pairs, gradient):  # type: ignore[no-untyped-def]
     """Fill the gradient of the data's part from the slopes in the means."""
-    ends, contrast_ends, sign_ends, contrasts, signs, _, _ = layout
+    ends, contrast_ends, sign_ends, contrasts, signs, is_binary, _ = layout
     classes = w.size
     free = contrast_ends[-1]
     o = free + classes * free
+    hyper = o + 2 * classes
     pull = means @ d_pairs
     d_w = np.zeros(classes)
     push = np.empty(ends[-1])
@@ -119,7 +121,10 @@ def _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient):  # 
                     part = slope * contrasts[k, j - contrast_ends[i]]
                     gradient[j] += part
                     gradient[free + c * free + j] += nu * part
-                    gradient[o + classes + 2] += nu * x[free + c * free + j] * part
+                    gradient[hyper + 2] += nu * x[free + c * free + j] * part
+                    common = gamma * is_binary[j] * part
+                    gradient[o + classes + c] += common
+                    gradient[hyper + 4] += x[o + classes + c] * common
     mixed = np.sum(w * d_w)
     for c in range(classes):
         gradient[o + c] = w[c] * (d_w[c] - mixed)
@@ -127,24 +132,24 @@ def _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient):  # 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _priors(x, classes, free, is_binary, priors, gradient):  # type: ignore[no-untyped-def]
-    """The priors' part of the potential and its slopes. z, u are normal, b ~ N(beta, s^2)."""
-    o = free + classes * free
+    """The priors' part of the potential and its slopes. z, u, a are normal, b ~ N(beta, s^2)."""
+    hyper = free + classes * free + 2 * classes
     energy = 0.0
-    for i in range(free, o + classes):
+    for i in range(free, hyper):
         energy += 0.5 * x[i] * x[i]
         gradient[i] += x[i]
-    beta, ln_s = x[o + classes], x[o + classes + 1]
+    beta, ln_s = x[hyper], x[hyper + 1]
     s = math.exp(ln_s)
     for j in range(free):
         r = (x[j] - beta * is_binary[j]) / s
         energy += 0.5 * r * r + ln_s
         gradient[j] += r / s
-        gradient[o + classes] -= is_binary[j] * r / s
-        gradient[o + classes + 1] += 1 - r * r
-    for place in range(4):  # beta, ln s, ln nu, ln t are normal
-        r = (x[o + classes + place] - priors[place, 0]) / priors[place, 1]
+        gradient[hyper] -= is_binary[j] * r / s
+        gradient[hyper + 1] += 1 - r * r
+    for place in range(5):  # beta, ln s, ln nu, ln t, ln gamma are normal
+        r = (x[hyper + place] - priors[place, 0]) / priors[place, 1]
         energy += 0.5 * r * r
-        gradient[o + classes + place] += r / priors[place, 1]
+        gradient[hyper + place] += r / priors[place, 1]
     return energy
 
 
@@ -153,17 +158,19 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
     """Minus the log posterior of the parameters ``x``, and its gradient.
 
     ``heat`` scales the data's weight; ``ridge`` > 0 asks for penalised maximum likelihood with nu =
-    1 and t = 0.
+    1, t = 0 and no common shifts.
     """
     ends, contrast_ends, sign_ends, contrasts, signs, is_binary, priors = layout
     free = contrast_ends[-1]
     o = free + classes * free
-    nu = 1.0 if ridge > 0 else math.exp(x[o + classes + 2])
-    t2 = 0.0 if ridge > 0 else math.exp(2 * x[o + classes + 3])
+    hyper = o + 2 * classes
+    nu = 1.0 if ridge > 0 else math.exp(x[hyper + 2])
+    t2 = 0.0 if ridge > 0 else math.exp(2 * x[hyper + 3])
+    gamma = 0.0 if ridge > 0 else math.exp(x[hyper + 4])
     u = x[o : o + classes]
     w = np.exp(u - u.max())
     w = w / w.sum()
-    logits = _logits(x, classes, nu, ends, contrast_ends, contrasts)
+    logits = _logits(x, classes, nu, gamma, ends, contrast_ends, contrasts, is_binary)
     chances = np.empty(logits.shape)
     means = np.empty((classes, sign_ends[-1]))
     class_means(logits, ends, sign_ends, signs, chances, means)
@@ -171,14 +178,14 @@ def potential(x, classes, layout, data, heat, ridge, gradient):  # type: ignore[
     d_pairs = np.zeros((means.shape[1], means.shape[1]))
     energy, d_ln_t = _misfit(means, w, data, heat, t2, d_single, d_pairs)
     gradient[:] = 0.0
-    _descend(x, w, nu, layout, chances, means, d_single, d_pairs, gradient)
+    _descend(x, w, nu, gamma, layout, chances, means, d_single, d_pairs, gradient)
     if ridge > 0:
         for i in range(o + classes):
             energy += 0.5 * ridge * x[i] * x[i]
             gradient[i] += ridge * x[i]
         gradient[o + classes :] = 0.0
         return energy
-    gradient[o + classes + 3] = d_ln_t
+    gradient[hyper + 3] = d_ln_t
     return energy + _priors(x, classes, free, is_binary, priors, gradient)
 
 

@@ -1,14 +1,17 @@
 """Latent classes: people of hidden kinds, whose attributes are independent within a kind.
 
 Fitted to noisy signs. Class c has weight w_c = softmax(u) and gives attribute i the chances
-softmax(Q (b_i + nu z_ci)), Q orthonormal contrasts. Signs then have means m = sum_c w_c mu_c and
-pairs M = sum_c w_c mu_c mu_c^T, and the data say
+softmax(Q (b_i + nu z_ci + gamma a_c)), Q orthonormal contrasts. The common shift a_c, of yes-or-no
+attributes alone, is how much more people of a class say yes to anything: without it, that all
+pairs go together a little would cost as many z as there are attributes, and would not be believed.
+Signs then have means m = sum_c w_c mu_c and pairs M = sum_c w_c mu_c mu_c^T, and the data say
 
     m_r ~ N(m, v_r + t^2 S_r),    M_rs ~ N(M, v_rs + t^2 S_r S_s),    S_r = 1 - m_r^2,
 
 with t > 0 because classes never fit quite. The parameters are one vector,
 
-    x = [b (contrasts), z (classes x contrasts), u (classes), beta, ln s, ln nu, ln t].
+    x = [b (contrasts), z (classes x contrasts), u (classes), a (classes),
+         beta, ln s, ln nu, ln t, ln gamma].
 """
 
 from __future__ import annotations
@@ -34,9 +37,11 @@ TRIED_CLASSES = (1, 2, 3, 4, 6)  # numbers of classes for the start by maximum l
 START_RIDGE = 1e-3  # penalty of that start
 LBFGS_ITERATIONS = 250
 HEATS = (0.02, 0.06, 0.2, 0.5, 1.0)  # the data's weight while a cold start is annealed
-# means and standard deviations of the normal priors on beta, ln s, ln nu, ln t
-PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [0.0, 0.6], [log(0.015), 0.7]])
-STIFF_PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [0.0, 0.6], [log(0.015), 1e-3]])  # t is held
+# means and standard deviations of the normal priors on beta, ln s, ln nu, ln t, ln gamma
+PRIORS = np.array([[0.0, 1.4], [0.2, 0.5], [0.0, 0.6], [log(0.015), 0.7], [-1.0, 1.0]])
+STIFF_PRIORS = PRIORS.copy()
+STIFF_PRIORS[3, 1] = 1e-3  # t is held
+HYPER_PARAMETERS = len(PRIORS)
 LEAPFROG_STEPS = 8
 ANNEALING_WARM_UP = 120  # iterations at each heat, and those after it
 ANNEALING_ITERATIONS = 10
@@ -158,8 +163,9 @@ class ClassModel:
         """Parameters x with the attributes' own frequencies and classes that differ at random."""
         z = 0.5 * draws.standard_normal(self.classes * len(self.base))
         u = np.zeros(self.classes)
+        shifts = np.zeros(self.classes)
         beta = self._binary_mean(self.base)
-        return np.concatenate([self.base, z, u, [beta, *PRIORS[1:, 0]]])
+        return np.concatenate([self.base, z, u, shifts, [beta, *PRIORS[1:, 0]]])
 
     def likely_start(self, draws: np.random.Generator) -> Floats:
         """Parameters x by penalised maximum likelihood, clipped to the prior's reach.
@@ -181,8 +187,10 @@ class ClassModel:
         u = np.full(self.classes, -2.5)
         u[:fitted] = np.log(np.maximum(weights, SMALLEST_WEIGHT))
         u = np.maximum(u - u[:fitted].mean(), SMALLEST_U)
+        shifts = np.zeros(self.classes)
         beta = self._binary_mean(centre)
-        return np.concatenate([centre, z.ravel(), u, [beta, PRIORS[1, 0], log(nu), PRIORS[3, 0]]])
+        hyper = [beta, PRIORS[1, 0], log(nu), *PRIORS[3:, 0]]
+        return np.concatenate([centre, z.ravel(), u, shifts, hyper])
 
     def _binary_mean(self, values: Floats) -> float:
         """The mean over contrasts of yes-or-no attributes: where beta, their prior mean, starts."""
@@ -209,7 +217,8 @@ class ClassModel:
         layout = self.layout(PRIORS)
         data = self.data
         end = free + classes * free  # of b and z
-        gradient = np.empty(end + classes + 4)
+        rest = 2 * classes + HYPER_PARAMETERS  # weights, shifts (not used here) and priors
+        gradient = np.empty(end + rest)
 
         def objective(x: Floats) -> tuple[float, Floats]:
             energy = potential(x, classes, layout, data, 1.0, START_RIDGE, gradient)
@@ -220,7 +229,7 @@ class ClassModel:
         best = None
         for _ in range(starts):
             z = spread * draws.standard_normal(classes * free)
-            start = np.concatenate([self.base, z, np.zeros(classes + 4)])
+            start = np.concatenate([self.base, z, np.zeros(rest)])
             options = {"maxiter": LBFGS_ITERATIONS}
             fit = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
             if best is None or fit.fun < best.fun:
@@ -314,13 +323,17 @@ class ClassModel:
         b = draws[:, None, :free]
         z = draws[:, free:end].reshape(count, classes, free)
         u = draws[:, end : end + classes]
-        nu = np.exp(draws[:, end + classes + 2])
-        t2 = np.exp(2 * draws[:, end + classes + 3])
+        shifts = draws[:, end + classes : end + 2 * classes]
+        _, _, ln_nu, ln_t, ln_gamma = draws[:, end + 2 * classes :].T
+        nu = np.exp(ln_nu)
+        t2 = np.exp(2 * ln_t)
+        gamma = np.exp(ln_gamma)
 
         weights = np.exp(u - u.max(1, keepdims=True))
         weights /= weights.sum(1, keepdims=True)
-        positions = b + nu[:, None, None] * z  # (draws, classes, contrasts)
-        logits = np.empty((count, classes, self.ends[-1]))  # Q (b_i + nu z_ci)
+        common = (gamma[:, None] * shifts)[:, :, None] * self.is_binary
+        positions = b + nu[:, None, None] * z + common  # (draws, classes, contrasts)
+        logits = np.empty((count, classes, self.ends[-1]))  # Q (b_i + nu z_ci + gamma a_c)
         for attribute in range(len(self.space.sizes)):
             values = slice(self.ends[attribute], self.ends[attribute + 1])
             span = slice(self.contrast_ends[attribute], self.contrast_ends[attribute + 1])
