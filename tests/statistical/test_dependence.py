@@ -93,7 +93,7 @@ def test_intervals_hold_the_truth() -> None:
 def test_nothing_contradicts_the_test(shape: tuple[int, int]) -> None:
     """The lower ends are above 0 exactly if the test rejects, and then so is the strength."""
     draws = np.random.default_rng(4)
-    both = set()
+    both, is_below = set(), set()  # rejected or not; noise alone tells more, or less
     for run in range(60):
         tie = draws.uniform(0, 0.5)
         truth = chain(shape, run)
@@ -108,8 +108,9 @@ def test_nothing_contradicts_the_test(shape: tuple[int, int]) -> None:
         if is_rejected:
             assert found.cramers_v > 0 < found.information
         assert found.low <= found.cramers_v <= found.high <= 1
-        assert found.information_low <= max(found.information, 0) <= found.information_high
-    assert both == {True, False}
+        assert found.information_low <= found.information <= found.information_high
+        is_below.add(found.excess < 0)
+    assert both == is_below == {True, False}
 
 
 def test_trees_and_tests_agree() -> None:
@@ -126,6 +127,7 @@ def test_trees_and_tests_agree() -> None:
             assert edge.is_clear == (test.adjusted <= TEST_LEVEL)
             assert (edge.low > 0) == (test.low > 0) == (test.p_value <= TEST_LEVEL)
             assert edge.information == test.information
+            assert edge.low <= edge.information <= edge.high
             clear.add(edge.is_clear)
     assert clear == {True, False}
 

@@ -47,8 +47,9 @@ class Dependence:
     """A test of independence with the strength that goes with it.
 
     ``low`` and ``high`` hold Cramer's V at 95%; ``low`` is above 0 exactly if ``p_value`` is at
-    most 0.05. The same holds of the mutual information, in nats. ``information`` is below 0 where
-    noise alone would tell more; ``plain`` has noise in it.
+    most 0.05. The same holds of the mutual information, in nats. ``excess`` is the information
+    that was heard less what noise alone seems to tell, and may be below 0; ``plain`` has noise in
+    it.
     """
 
     statistic: float
@@ -56,10 +57,15 @@ class Dependence:
     cramers_v: float = nan
     low: float = nan
     high: float = nan
-    information: float = nan
+    excess: float = nan
     information_low: float = nan
     information_high: float = nan
     plain: float = nan
+
+    @property
+    def information(self) -> float:
+        """The mutual information, in nats: 0 where noise alone would tell more."""
+        return max(self.excess, 0.0)
 
 
 def evidence_of(estimate: JointEstimate, pairs: Sequence[Places]) -> Sequence[PairEvidence]:

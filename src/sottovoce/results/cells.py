@@ -165,29 +165,33 @@ def all_but(places: Sequence[int], size: int) -> NDArray[np.int64]:
     return np.delete(np.arange(size), list(places))
 
 
-def largest_total(std_error: Floats, places: Sequence[int], value: float, is_whole: bool) -> Total:
+def largest_total(
+    values: Floats, std_error: Floats, places: Sequence[int], *, is_complete: bool
+) -> Total:
     """A sum of cells of which it is not known how they err together: the largest error possible.
 
     Args:
-        std_error: Of every cell of the table, (values,).
+        values: Of every cell of the table, (values,).
+        std_error: Of them, (values,).
         places: Those that are summed.
-        value: Their sum.
-        is_whole: Whether all cells sum to one: then a sum errs by as much as the others' sum.
+        is_complete: Whether there are no other cells.
 
-    >>> total = largest_total(np.array([0.03, 0.02, 0.01]), [0, 1], 0.995, is_whole=True)
+    >>> values, std_error = np.array([0.6, 0.395, 0.005]), np.array([0.03, 0.02, 0.01])
+    >>> total = largest_total(values, std_error, [0, 1], is_complete=True)
     >>> total.std_error, total.is_bound, [round(end, 3) for end in total.interval(0.95)]
     (0.01, False, [0.975, 1.0])
-    >>> largest_total(np.array([0.03, 0.02, 0.01]), [0, 1, 2], 1.0, is_whole=True).std_error
+    >>> largest_total(values, std_error, [0, 1, 2], is_complete=True).std_error
     0.0
     """
+    value = float(values[list(places)].sum())
     # |Cov| <= product of standard errors: the standard error of a sum is at most their sum
     bound = float(std_error[list(places)].sum())
     if len(places) <= 1:
         return Total(value, bound)
     is_bound = True
-    if is_whole:
+    if is_complete and sums_to_one(values):
         rest = all_but(places, std_error.size)
-        # Var[sum] = Var[1 - sum]
+        # a sum errs by as much as that of all others:  Var[sum] = Var[1 - sum]
         bound = min(bound, float(std_error[rest].sum()))
         is_bound = rest.size > 1
     plain = Total(value, bound)

@@ -25,7 +25,6 @@ from sottovoce.results.cells import (
     Total,
     largest_total,
     quantile,
-    sums_to_one,
 )
 
 if TYPE_CHECKING:
@@ -185,8 +184,7 @@ class Table:
         if self.sum_noise is not None and places:
             variance = float(self.sum_noise(len(places)).variance(min(max(total, 0.0), 1.0)))
             return Total(total, float(np.sqrt(max(variance, 0.0))))
-        is_whole = self.is_complete and sums_to_one(self.values)
-        return largest_total(self.std_error, places, total, is_whole)
+        return largest_total(self.values, self.std_error, places, is_complete=self.is_complete)
 
     def repaired(
         self,

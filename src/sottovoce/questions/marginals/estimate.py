@@ -64,7 +64,7 @@ class CellSums:
             return Total(value, 0.0)
         variance = self.sum_variance(self.in_fit[fewer])
         if variance is None:
-            return largest_total(self.std_error, places, value, is_whole)
+            return largest_total(self.values, self.std_error, places, is_complete=True)
         return Total(value, sqrt(variance))
 
 
@@ -247,6 +247,10 @@ class MarginalEstimate(JointEstimate):
 
     def correlations(self) -> Any:
         """Cramer's V of every pair (with a sign where both are yes or no), as a data frame.
+
+        It is the V of the estimated tables as they stand, for a picture: noise makes it larger, a
+        model that shrinks makes it smaller. :func:`sottovoce.associate` looks at what was heard
+        before either, takes off what noise adds, and gives a test and an interval.
 
         A pair that was never asked, or of which less than half was heard, has none (NaN).
         """
