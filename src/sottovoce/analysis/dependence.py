@@ -40,7 +40,7 @@ LEAST_SCALE = 0.1  # of that phi^2: noise may make the other answer negative
 SMALLEST_SQUARE = 1e-18  # a variance of phi^2 without any noise
 LONGEST_RAY = 20.0  # times the interaction that was heard
 HALVINGS = 30  # of a range that holds an end of an interval
-PARTS = 64  # into which a range is cut at once, to the same fineness
+SEARCH_PARTS = 64  # into which a range is cut at once, to the same fineness
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def judged(table: Floats, drawn: Floats) -> Dependence:
         wanted = strength(abs(t)) ** 2 * (min(table.shape) - 1)
         most = LONGEST_RAY * max(abs(t), 1.0)
         # of large tables fewer at once
-        count = max(2, min(PARTS, MAX_DRAWN_CELLS // table.size))
+        count = max(2, min(SEARCH_PARTS, MAX_DRAWN_CELLS // table.size))
         low, high = 0.0, most  # the u that is looked for lies between them
         for _ in range(ceil(HALVINGS / log2(count))):
             tried = np.linspace(low, high, count + 1)[1:]  # (parts,)
