@@ -16,7 +16,7 @@ from tests.known import chain, known
 from tests.statistics import ALPHA
 
 PEOPLE = 3000
-RUNS = 400
+RUNS = 200
 LEVEL = 0.05
 SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Categorical(["x", "y", "z"]))
 MARGINS = {"a": [0.7, 0.3], "b": [0.85, 0.15], "c": [0.6, 0.3, 0.1]}

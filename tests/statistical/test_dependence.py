@@ -52,9 +52,7 @@ def dependence_of(evidence: PairEvidence, factor: float, seed: int) -> Dependenc
     return judged(evidence.table, independent_of(evidence.table) + factor * errors)
 
 
-@pytest.mark.parametrize(
-    ("method", "epsilon"), [("latent", 0.5), ("latent", 1.0), ("latent", 4.0), ("calm", 4.0)]
-)
+@pytest.mark.parametrize(("method", "epsilon"), [("latent", 0.5), ("latent", 4.0), ("calm", 4.0)])
 def test_the_level_holds(method: str, epsilon: float) -> None:
     """Of unbiased evidence behind methods that shrink; with half the variance it does not."""
     question = sv.Marginals(up_to=2, method=method)
@@ -64,7 +62,7 @@ def test_the_level_holds(method: str, epsilon: float) -> None:
         for evidence in unshrunk(plan, run):
             rejected += dependence_of(evidence, 1.0, run).p_value <= TEST_LEVEL
             mutant += dependence_of(evidence, np.sqrt(0.5), run).p_value <= TEST_LEVEL
-    tail = ALPHA / 8  # two sides, four comparisons
+    tail = ALPHA / 6  # two sides, three comparisons
     tests = RUNS * len(PAIRS)
     low, high = binom.ppf(tail, tests, TEST_LEVEL), binom.isf(tail, tests, TEST_LEVEL)
     assert low <= rejected <= high < mutant
