@@ -1,8 +1,9 @@
 """``python -m bench.repairs``: how often the intervals of repaired tables hold the true frequency.
 
 Crowds that are skewed (Zipf) or even, over small and large domains, by unary encoding and by direct
-answers. For each method: the share of values that its 95% intervals hold, over all runs; beside it
-what quantiles of the same bootstrap would hold, and how well its standard errors and biases do.
+answers, and tables of two attributes by methods of marginals. For each method: the share of values
+that its 95% intervals hold, over all runs; beside it what quantiles of the same bootstrap would
+hold, and how well its standard errors and biases do.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ LEAST, MOST = 0.92, 0.98  # the share of values that 95% intervals should hold
 
 
 class Crowd(NamedTuple):
-    """Who is asked, how: a law of values, their number, the people, the oracle, epsilon."""
+    """Who is asked, how: a law of values, their number, the people, the oracle, epsilon.
+
+    ``sides``: the values are the cells of two attributes of these sizes, and ``oracle`` is a method
+    of marginals.
+    """
 
     law: str
     size: int
     people: int
     oracle: str
     epsilon: float
+    sides: tuple[int, int] | None = None
 
     def codes(self) -> NDArray[np.int64]:
         """Everybody's value: the law's shares, the same in every run."""
@@ -41,6 +47,27 @@ class Crowd(NamedTuple):
         shares = np.cumsum(weights) / weights.sum()
         middles = (np.arange(self.people) + 0.5) / self.people
         return np.searchsorted(shares, middles)
+
+    def tables(self, runs: int) -> Iterator[sv.Table]:
+        """What so many collections say of the values, unrepaired."""
+        codes = self.codes()
+        question: sv.Question
+        if self.sides is None:
+            schema = sv.Schema(x=sv.Categorical(range(self.size)))
+            question = sv.Frequencies("x", oracle=self.oracle)
+            columns = {"x": codes}
+        else:
+            kinds = {
+                name: sv.Categorical(range(side))
+                for name, side in zip("xy", self.sides, strict=True)
+            }
+            schema = sv.Schema(**kinds)
+            question = sv.Marginals(up_to=2, method=self.oracle)
+            columns = dict(zip("xy", np.divmod(codes, self.sides[1]), strict=True))
+        plan = sv.plan(schema, question, epsilon=self.epsilon, people=self.people)
+        for run in range(runs):
+            heard = sv.Aggregate(plan).add(sv.simulate(plan, columns, seed=run))
+            yield heard.estimate().marginal(*columns)
 
 
 CROWDS = (
@@ -52,6 +79,9 @@ CROWDS = (
     Crowd("even", 512, 20_000, "oue", 1.0),
     Crowd("zipf", 512, 500_000, "oue", 2.0),
     Crowd("zipf", 512, 20_000, "ss", 2.0),
+    Crowd("zipf", 24, 20_000, "fc", 1.0, (4, 6)),
+    Crowd("zipf", 24, 20_000, "calm", 1.0, (4, 6)),
+    Crowd("zipf", 24, 20_000, "latent", 1.0, (4, 6)),
 )
 
 
@@ -81,7 +111,7 @@ class Held:
         mark = " " if LEAST <= held <= MOST else "*"
         return (
             f"{self.crowd.law:<5}{self.crowd.size:>5}{self.crowd.people:>9,} "
-            f"{self.crowd.oracle:<4}{self.method:<21}{held:>7.1%}{mark}"
+            f"{self.crowd.oracle:<7}{self.method:<21}{held:>7.1%}{mark}"
             f"{np.mean(self.held_by_quantiles):>8.1%}{np.mean(self.widths):>7.2f}"
             f"{np.mean(self.outside):>8.1%}{stated:>10.5f}{spread:>9.5f}"
             f"{stated_bias:>10.5f}{bias:>9.5f}"
@@ -89,21 +119,16 @@ class Held:
 
 
 HEAD = (
-    f"{'crowd':<23}{'method':<21}{'held':>7} {'quantls':>8}{'width':>7}{'outside':>8}"
+    f"{'crowd':<26}{'method':<21}{'held':>7} {'quantls':>8}{'width':>7}{'outside':>8}"
     f"{'std error':>10}{'(true)':>9}{'bias':>10}{'(true)':>9}"
 )
 
 
 def measured(crowd: Crowd, methods: Sequence[str], runs: int) -> Iterator[Held]:
     """What the tables of each method hold, over so many collections from one crowd."""
-    schema = sv.Schema(x=sv.Categorical(range(crowd.size)))
-    question = sv.Frequencies("x", oracle=crowd.oracle)
-    plan = sv.plan(schema, question, epsilon=crowd.epsilon, people=crowd.people)
-    codes = crowd.codes()
-    truth = np.bincount(codes, minlength=crowd.size) / crowd.people
+    truth = np.bincount(crowd.codes(), minlength=crowd.size) / crowd.people
     found = {name: Held(crowd, name, [], [], [], [], [], [], []) for name in methods}
-    for run in range(runs * max(1, SMALL // crowd.size)):
-        raw = sv.Aggregate(plan).add(sv.simulate(plan, {"x": codes}, seed=run)).estimate().table
+    for raw in crowd.tables(runs * max(1, SMALL // crowd.size)):
         for name in methods:
             if METHODS[name].fits(raw):
                 _add(found[name], raw, truth)

@@ -19,8 +19,8 @@ ALPHA = 1e-6  # chance that one whole family of comparisons rejects code that is
 def chi_squared(
     outputs: list[Any], expected: NDArray[np.float64], drawn: Iterable[Any]
 ) -> tuple[float, int]:
-    """(statistic, degrees of freedom) of draws against the chances of ``outputs``; rare outputs are
-    pooled.
+    """(statistic, degrees of freedom) of draws, or of a counter of them, against the chances of
+    ``outputs``; rare outputs are pooled.
     """
     counts = Counter(drawn)
     total = sum(counts.values())

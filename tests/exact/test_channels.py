@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
@@ -25,22 +26,25 @@ CASES = [
     for name in ENUMERABLE
     for size in sizes(name, (2, 3, 4, 5, 6, 7, 8))
     for epsilon in EPSILONS
-    if not (
-        name == "olh" and size > 5 and epsilon > 2
-    )  # 65,536 outputs each: one such case is enough
+    # 65,536 outputs each: only in `make slow`
+    if not (name == "olh" and size > 4 and epsilon > 2)
+    # two steps of coins: every size, and every epsilon
+    if name != "rappor" or size == 3 or epsilon == 1.0
 ]
 
 
 @pytest.mark.parametrize(("name", "size", "epsilon"), CASES)
 def test_no_output_tells_two_inputs_apart_by_more_than_epsilon(
-    name: str, size: int, epsilon: float
+    name: str, size: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     oracle = small(name, size, epsilon)
+    laws = oracle.exact_channel()
+    for law in laws:
+        assert sum(law.values()) == 1
+    monkeypatch.setattr(type(oracle), "exact_channel", lambda _: laws)  # enumerated once
     found = audit.exact(oracle)
     assert found.passed, str(found)
     assert found.epsilon_found <= oracle.epsilon <= epsilon
-    for law in oracle.exact_channel():
-        assert sum(law.values()) == 1
 
 
 @pytest.mark.parametrize("name", ENUMERABLE)
@@ -97,9 +101,9 @@ def test_sketches_reach_q_over_salts() -> None:
     assert abs(np.mean(shares) - float(oracle.exact_q0)) > 4.9 * error
 
 
-DRAWS = 1_000_000
+DRAWS = 400_000
 # one at a time; all of them go through the integer coins that are enumerated above
-DEVICE_DRAWS = 200_000
+DEVICE_DRAWS = 40_000
 
 
 @pytest.mark.parametrize("name", ENUMERABLE)
@@ -108,7 +112,7 @@ def test_reports_of_devices_follow_the_channel(name: str) -> None:
     value = 1
     expected = oracle.channel()[value]
     entropy = Seeded(17)
-    drawn = [oracle.randomize(value, entropy) for _ in range(DEVICE_DRAWS)]
+    drawn = Counter(oracle.randomize(value, entropy) for _ in range(DEVICE_DRAWS))
     statistic, degrees = chi_squared(oracle.outputs(), expected, drawn)
     assert statistic < chi_limit(degrees, len(ENUMERABLE))
     other, _ = chi_squared(oracle.outputs(), oracle.channel()[0], drawn)
@@ -116,14 +120,14 @@ def test_reports_of_devices_follow_the_channel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENUMERABLE)
-def test_a_million_simulated_devices_follow_the_channel(name: str) -> None:
+def test_simulated_devices_follow_the_channel(name: str) -> None:
     oracle = small(name, sizes(name, (4,))[0], 1.0)
     value = 1
     packed = oracle.simulate(np.full(DRAWS, value), seed=23)
     rows, counts = np.unique(packed, axis=0, return_counts=True)
-    drawn: list[Any] = []
+    drawn = Counter[Any]()
     for row, count in zip(rows, counts.tolist(), strict=True):
-        drawn += [oracle.unpack(row.tobytes())] * count
+        drawn[oracle.unpack(row.tobytes())] += count
     statistic, degrees = chi_squared(oracle.outputs(), oracle.channel()[value], drawn)
     assert statistic < chi_limit(degrees, len(ENUMERABLE))
 

@@ -1,4 +1,4 @@
-"""Measured error against the stated variance, and no bias, for every oracle: size 64, 200,000
+"""Measured error against the stated variance, and no bias, for every oracle: size 64, 60,000
 people.
 """
 
@@ -12,8 +12,8 @@ from sottovoce.oracles import CohortOracle, Oracle
 from tests.oracles import NAMES, ordinary
 from tests.statistics import ALPHA, z_limit, zipf_people
 
-PEOPLE = 200_000
-FEWER = {"she": 50_000}  # whose every person draws 64 numbers
+PEOPLE = 60_000
+FEWER = {"she": 20_000}  # whose every person draws 64 numbers
 RUNS = 20
 EPSILONS = (0.5, 1.0, 3.0)
 CASES = len(NAMES) * len(EPSILONS)

@@ -16,7 +16,7 @@ from tests.known import chain, known
 from tests.statistics import ALPHA
 
 PEOPLE = 3000
-RUNS = 400
+RUNS = 200
 LEVEL = 0.05
 SCHEMA = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Categorical(["x", "y", "z"]))
 MARGINS = {"a": [0.7, 0.3], "b": [0.85, 0.15], "c": [0.6, 0.3, 0.1]}
@@ -63,6 +63,14 @@ def test_the_level_holds_and_the_naive_test_does_not(method: str) -> None:
     assert (low <= rejected["asymptotic"]).all()
     assert (rejected["asymptotic"] <= high).all()
     assert (rejected["naive"] > high).all()  # the mutant: it takes noise for association
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_information_reaches_as_far_as_the_strength(method: str) -> None:
+    """Also where a table as strongly tied as the interval ends has cells that are cut at 0."""
+    for found in sv.associate(heard(method, 6), PAIRS):
+        assert found.high > 1.5 * found.cramers_v
+        assert found.information_high > 1.5 * found.information
 
 
 def test_power_grows_with_the_association() -> None:

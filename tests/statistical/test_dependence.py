@@ -52,9 +52,7 @@ def dependence_of(evidence: PairEvidence, factor: float, seed: int) -> Dependenc
     return judged(evidence.table, independent_of(evidence.table) + factor * errors)
 
 
-@pytest.mark.parametrize(
-    ("method", "epsilon"), [("latent", 0.5), ("latent", 1.0), ("latent", 4.0), ("calm", 4.0)]
-)
+@pytest.mark.parametrize(("method", "epsilon"), [("latent", 0.5), ("latent", 4.0), ("calm", 4.0)])
 def test_the_level_holds(method: str, epsilon: float) -> None:
     """Of unbiased evidence behind methods that shrink; with half the variance it does not."""
     question = sv.Marginals(up_to=2, method=method)
@@ -64,7 +62,7 @@ def test_the_level_holds(method: str, epsilon: float) -> None:
         for evidence in unshrunk(plan, run):
             rejected += dependence_of(evidence, 1.0, run).p_value <= TEST_LEVEL
             mutant += dependence_of(evidence, np.sqrt(0.5), run).p_value <= TEST_LEVEL
-    tail = ALPHA / 8  # two sides, four comparisons
+    tail = ALPHA / 6  # two sides, three comparisons
     tests = RUNS * len(PAIRS)
     low, high = binom.ppf(tail, tests, TEST_LEVEL), binom.isf(tail, tests, TEST_LEVEL)
     assert low <= rejected <= high < mutant
@@ -93,7 +91,7 @@ def test_intervals_hold_the_truth() -> None:
 def test_nothing_contradicts_the_test(shape: tuple[int, int]) -> None:
     """The lower ends are above 0 exactly if the test rejects, and then so is the strength."""
     draws = np.random.default_rng(4)
-    both = set()
+    both, is_below = set(), set()  # rejected or not; noise alone tells more, or less
     for run in range(60):
         tie = draws.uniform(0, 0.5)
         truth = chain(shape, run)
@@ -108,8 +106,9 @@ def test_nothing_contradicts_the_test(shape: tuple[int, int]) -> None:
         if is_rejected:
             assert found.cramers_v > 0 < found.information
         assert found.low <= found.cramers_v <= found.high <= 1
-        assert found.information_low <= max(found.information, 0) <= found.information_high
-    assert both == {True, False}
+        assert found.information_low <= found.information <= found.information_high
+        is_below.add(found.excess < 0)
+    assert both == is_below == {True, False}
 
 
 def test_trees_and_tests_agree() -> None:
@@ -126,6 +125,7 @@ def test_trees_and_tests_agree() -> None:
             assert edge.is_clear == (test.adjusted <= TEST_LEVEL)
             assert (edge.low > 0) == (test.low > 0) == (test.p_value <= TEST_LEVEL)
             assert edge.information == test.information
+            assert edge.low <= edge.information <= edge.high
             clear.add(edge.is_clear)
     assert clear == {True, False}
 

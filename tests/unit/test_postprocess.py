@@ -49,33 +49,35 @@ def test_each_method_keeps_its_promises(name: str, table: sv.Table) -> None:
     method = METHODS[name]
     if not method.fits(table):
         return
-    repaired = sv.postprocess(table, name)
-    assert repaired.repair == (None if name == "base" else name)
-    assert repaired.is_unbiased is method.is_unbiased
-    assert repaired.people == table.people
-    assert repaired.values.shape == table.values.shape
+    values = method.repair(table)
+    assert values.shape == table.values.shape
     if method.is_non_negative:
-        assert repaired.values.min() >= 0
+        assert values.min() >= 0
     if method.sums_to_one:
-        assert abs(repaired.values.sum() - 1) < 1e-9
+        assert abs(values.sum() - 1) < 1e-9
     # every method keeps the order, wang2021thesis, section 8.1.6
     # (integrals as far as they are exact)
-    steps = np.diff(repaired.values[np.argsort(table.values, kind="stable")])
+    steps = np.diff(values[np.argsort(table.values, kind="stable")])
     assert steps.min() > -1e-12 - (
         1e-5 * sqrt(table.noise.floor) if name.startswith("power") else 0
     )
 
 
-def test_the_input_is_left_alone() -> None:
+def test_the_input_is_left_alone_and_the_output_marked() -> None:
     for name, method in METHODS.items():
         for table in (
             pure([70, 20, 10], 100, 0.6, 0.2, "direct"),
             pure([70, 20, 30], 100, 0.6, 0.2),
         ):
+            if not method.fits(table):
+                continue
             before = table.values.copy()
-            if method.fits(table):
-                sv.postprocess(table, name)
+            repaired = sv.postprocess(table, name)
             assert np.array_equal(before, table.values)
+            assert repaired.values.tolist() == method.repair(table).tolist()
+            assert repaired.repair == (None if name == "base" else name)
+            assert repaired.is_unbiased is method.is_unbiased
+            assert repaired.people == table.people
 
 
 # -- single methods
@@ -217,7 +219,7 @@ def zipf() -> tuple[sv.Estimate, Floats]:
 def test_errors_on_zipf_have_the_order_of_figure_8_4(zipf: tuple[sv.Estimate, Floats]) -> None:
     estimate, truth = zipf
     error = {
-        name: float(((sv.postprocess(estimate, name).values - truth) ** 2).mean())
+        name: float(((method.repair(estimate.table) - truth) ** 2).mean())
         for name, method in METHODS.items()
         if method.fits(estimate.table)
     }
@@ -240,7 +242,7 @@ def test_errors_on_zipf_have_the_order_of_figure_8_4(zipf: tuple[sv.Estimate, Fl
 def test_norm_mul_ruins_the_top_values_of_figure_8_10(zipf: tuple[sv.Estimate, Floats]) -> None:
     estimate, truth = zipf
     error = {
-        name: float(((sv.postprocess(estimate, name).values - truth)[:10] ** 2).mean())
+        name: float(((METHODS[name].repair(estimate.table) - truth)[:10] ** 2).mean())
         for name in ("base", "norm-sub", "norm-mul")
     }
     assert error["norm-mul"] > 100 * error["norm-sub"]

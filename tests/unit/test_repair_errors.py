@@ -10,16 +10,19 @@ from math import sqrt
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import chi2
 from scipy.stats import f as variance_ratio
 from scipy.stats import norm as normal
 
 import sottovoce as sv
+from bench.repairs import Crowd
 from sottovoce.oracles import Noise
 from sottovoce.postprocessing import bootstrap
 from sottovoce.postprocessing.bootstrap import RepairSpread, chunks, spread_of_norm
 from sottovoce.postprocessing.crowds import collected, plausible_crowd
 from sottovoce.postprocessing.methods import METHODS
 from sottovoce.postprocessing.simplex import norm, norm_sub
+from sottovoce.questions.marginals.estimate import CellSums
 from tests.statistics import zipf
 from tests.tables import plain, pure
 
@@ -302,3 +305,32 @@ def test_a_repair_that_changes_nothing_leaves_the_errors_of_marginals() -> None:
     # the standard error of a standard deviation of 2,000 draws is 1.6% of it; halved variances
     # would be 29% off
     assert np.allclose(repaired.std_error, table.std_error, rtol=0.08)
+
+
+@pytest.mark.parametrize("name", ["base-pos", "norm-sub"])
+def test_intervals_of_repaired_marginals_hold_as_often_as_they_say(name: str) -> None:
+    crowd = Crowd("even", 12, 3_000, "fc", 2.0, (4, 3))
+    truth = np.full(12, 1 / 12)
+    runs = 100
+    inside: dict[float, list[NDArray[np.bool_]]] = {1.0: [], 0.5: []}  # by the factor of variances
+    errors, stated = [], []
+    for raw in crowd.tables(runs):
+        assert isinstance(raw.spread, CellSums)
+        for factor, held_cells in inside.items():
+            spoilt = replace(raw.spread, std_error=raw.spread.std_error * sqrt(factor))
+            table = replace(raw, variances=raw.variances * factor, spread=spoilt)
+            repaired = sv.postprocess(table, name)
+            low, high = repaired.interval(0.95)
+            assert 0 <= low.min() <= high.max() <= 1
+            held_cells.append((low <= truth) & (truth <= high))
+            if factor == 1:
+                errors.append(repaired.values)
+                stated.append(repaired.variances)
+    # cells of a run are nearly independent; those that sum to one are fewer by one
+    reach = normal.isf(ALPHA) * sqrt(0.05 * 0.95 / (runs * 11))
+    assert 0.95 - reach < np.mean(inside[1.0]) < 0.975 + reach
+    assert LEAST < np.mean(inside[1.0]) < MOST
+    assert np.mean(inside[0.5]) < 0.95 - reach
+    ratio = float(np.mean(stated) / np.var(errors, axis=0, ddof=1).mean())
+    limits = chi2.isf([ALPHA, 1 - ALPHA], runs * 11) / (runs * 11)
+    assert limits[1] < ratio < limits[0]

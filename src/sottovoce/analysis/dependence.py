@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import copysign, nan, sqrt
+from math import ceil, copysign, log2, nan, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,7 @@ LEAST_SCALE = 0.1  # of that phi^2: noise may make the other answer negative
 SMALLEST_SQUARE = 1e-18  # a variance of phi^2 without any noise
 LONGEST_RAY = 20.0  # times the interaction that was heard
 HALVINGS = 30  # of a range that holds an end of an interval
+SEARCH_PARTS = 64  # into which a range is cut at once, to the same fineness
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,9 @@ class Dependence:
     """A test of independence with the strength that goes with it.
 
     ``low`` and ``high`` hold Cramer's V at 95%; ``low`` is above 0 exactly if ``p_value`` is at
-    most 0.05. The same holds of the mutual information, in nats. ``information`` is below 0 where
-    noise alone would tell more; ``plain`` has noise in it.
+    most 0.05. The same holds of the mutual information, in nats. ``excess`` is the information
+    that was heard less what noise alone seems to tell, and may be below 0; ``plain`` has noise in
+    it.
     """
 
     statistic: float
@@ -56,10 +58,15 @@ class Dependence:
     cramers_v: float = nan
     low: float = nan
     high: float = nan
-    information: float = nan
+    excess: float = nan
     information_low: float = nan
     information_high: float = nan
     plain: float = nan
+
+    @property
+    def information(self) -> float:
+        """The mutual information, in nats: 0 where noise alone would tell more."""
+        return max(self.excess, 0.0)
 
 
 def evidence_of(estimate: JointEstimate, pairs: Sequence[Places]) -> Sequence[PairEvidence]:
@@ -118,7 +125,15 @@ def judged(table: Floats, drawn: Floats) -> Dependence:
             return 0.0
         wanted = strength(abs(t)) ** 2 * (min(table.shape) - 1)
         most = LONGEST_RAY * max(abs(t), 1.0)
-        u = _last(lambda u: float(contingency(middle + u * own)) < wanted, most)
+        # of large tables fewer at once
+        count = max(2, min(SEARCH_PARTS, MAX_DRAWN_CELLS // table.size))
+        low, high = 0.0, most  # the u that is looked for lies between them
+        for _ in range(ceil(HALVINGS / log2(count))):
+            tried = np.linspace(low, high, count + 1)[1:]  # (parts,)
+            reached = contingency(middle + tried[:, None, None] * own) >= wanted
+            part = int(reached.argmax()) if reached.any() else count - 1
+            low, high = low + part * (high - low) / count, float(tried[part])
+        u = high
         return copysign(float(mutual_information(middle + u * own)), t)
 
     return Dependence(

@@ -108,7 +108,7 @@ def _along(
 def _parents(tree: Tree, estimate: JointEstimate, name: str, earlier: Sequence[str]) -> list[str]:
     """The earlier attributes that tell most, as many as the plan's tables hold and a table can."""
     asked = [other for other in earlier if tree.tie(name, other).is_asked]
-    told = sorted(asked, key=lambda other: -round(tree.information(name, other), 12))
+    told = sorted(asked, key=lambda other: -round(tree.tie(name, other).excess, 12))
     cells = estimate.schema[name].size
     parents: list[str] = []
     for other in told:

@@ -16,9 +16,12 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Tie:
-    """What two attributes tell about each other, in nats, less what noise alone seems to tell."""
+    """What two attributes tell about each other, in nats, less what noise alone seems to tell.
 
-    information: float
+    Pairs are compared by their ``excess``, which is below 0 where noise alone would tell more.
+    """
+
+    excess: float
     plain: float  # of the table as it is, noise included
     is_clear: bool  # whether the pair's test rejects independence, all pairs allowed for
     is_asked: bool = True  # whether any report tells of the two together
@@ -27,6 +30,11 @@ class Tie:
     high: float = nan
     p_value: float = nan
     adjusted: float = nan  # the p-value corrected for all pairs of the tree
+
+    @property
+    def information(self) -> float:
+        """What the two tell about each other: not below 0, and between ``low`` and ``high``."""
+        return max(self.excess, 0.0)
 
 
 UNASKED = Tie(0.0, 0.0, is_clear=False, is_asked=False, heard=0.0)
@@ -89,7 +97,7 @@ def ties_of(estimate: JointEstimate, places: Mapping[Pair, Places]) -> dict[Pair
     ties = dict.fromkeys(places, UNASKED)
     for pair, test, both in zip(asked, tests, corrected, strict=True):
         ties[pair] = Tie(
-            test.information,
+            test.excess,
             test.plain,
             both <= TEST_LEVEL,
             heard=estimate.heard_share(*pair),

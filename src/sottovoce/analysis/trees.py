@@ -371,7 +371,7 @@ def _most_telling(names: Sequence[str], kept: Sequence[Pair], ties: Mapping[Pair
     told = dict.fromkeys(names, 0.0)
     for pair in kept:
         for name in pair:
-            told[name] += ties[pair].information
+            told[name] += ties[pair].excess
     return max(names, key=lambda name: round(told[name], 12))
 
 
@@ -388,7 +388,7 @@ def _spanning(names: Sequence[str], ties: Mapping[Pair, Tie]) -> list[Pair]:
         return name
 
     def rank(pair: Pair) -> tuple[bool, float]:
-        return not ties[pair].is_asked, -round(ties[pair].information, 12)
+        return not ties[pair].is_asked, -round(ties[pair].excess, 12)
 
     kept = []
     for pair in sorted(ties, key=rank):
@@ -404,7 +404,7 @@ def _directed(root: str, kept: Sequence[Pair], ties: Mapping[Pair, Tie]) -> list
     reached, waiting, out = {root}, list(kept), list[Pair]()
     while waiting:
         ready = [pair for pair in waiting if pair[0] in reached or pair[1] in reached]
-        best = max(ready, key=lambda pair: (ties[pair].is_asked, round(ties[pair].information, 12)))
+        best = max(ready, key=lambda pair: (ties[pair].is_asked, round(ties[pair].excess, 12)))
         waiting.remove(best)
         out.append(best if best[0] in reached else best[::-1])
         reached.update(best)

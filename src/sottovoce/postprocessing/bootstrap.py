@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from sottovoce.oracles import Noise
 from sottovoce.postprocessing.crowds import Integers, collected, plausible_crowd
 from sottovoce.postprocessing.simplex import norm
-from sottovoce.results.cells import Total, bounded_interval, quantile
+from sottovoce.results.cells import Total, bounded_ends, bounded_interval, quantile
 from sottovoce.results.estimate import Floats, Table
 
 REPAIR_ERRORS = "parametric bootstrap through the repair"
@@ -85,12 +85,18 @@ class RepairSpread:
 
     def draws(self) -> Iterator[Floats]:
         """Repaired values less the truth that they were drawn for, (rows, values) at a time."""
+        truth = self._crowd / self.raw.people
+        for _, repaired in self._collections():
+            yield repaired - truth
+
+    def _collections(self) -> Iterator[tuple[Table, Floats]]:
+        """What collections say, and their repaired values, (rows, values) at a time."""
         crowd = self._crowd
-        truth = crowd / self.raw.people
         random = np.random.default_rng(DRAW_SEED)
         replicates = min(REPLICATES, max(FEWEST_REPLICATES, MOST_DRAWN // crowd.size))
         for rows in chunks(replicates, crowd.size):
-            yield self.repair(collected(self.raw, crowd, rows, random)) - truth
+            heard = collected(self.raw, crowd, rows, random)
+            yield heard, self.repair(heard)
 
     @property
     def _crowd(self) -> Integers:
@@ -147,20 +153,33 @@ class RepairSpread:
             unbiased = Total(centre, float(np.sqrt(variance)))
         else:
             unbiased = before
-        error = before.std_error
-        if raw.law is not None and self.is_drawn:
-            error = self._drawn_error(places)
+        error = self._sum_error(places, before.std_error) if self.is_drawn else before.std_error
         value = max(value, 0.0) if self.cuts_sums else value
-        return Total(value, error, before.is_bound, partial(_ends, unbiased, is_bounded))
+        ends = partial(bounded_ends, unbiased) if is_bounded else unbiased.interval
+        return Total(value, error, before.is_bound, ends)
 
-    def _drawn_error(self, places: Sequence[int]) -> float:
-        """The standard error of a sum, over the draws."""
-        truth = self._crowd[list(places)].sum() / self.raw.people
-        sums = [errors[:, list(places)].sum(axis=1) for errors in self.draws()]  # less the truth
-        drawn = np.concatenate(sums)
+    def _sum_error(self, places: Sequence[int], unrepaired: float) -> float:
+        """The standard error of a sum, over the draws.
+
+        Draws without the counts' law do not know how values err together. There the repair takes
+        the same part of the error as in the draws off that of the unrepaired sum, ``unrepaired``.
+        """
+        chosen = list(places)
+        heard_sums = []
+        repaired_sums = []
+        has_law = False
+        for heard, repaired in self._collections():
+            heard_sums.append(heard.values[:, chosen].sum(axis=1))  # (rows,)
+            repaired_sums.append(repaired[:, chosen].sum(axis=1))
+            has_law = heard.law is not None
+        after = np.concatenate(repaired_sums)
         if self.cuts_sums:
-            drawn = np.maximum(drawn, -truth)
-        return float(drawn.std(ddof=1))
+            after = np.maximum(after, 0.0)
+        spread = float(after.std(ddof=1))
+        plain = float(np.concatenate(heard_sums).std(ddof=1))
+        if has_law or plain <= 0:
+            return spread
+        return unrepaired * spread / plain
 
 
 def _moments(draws: Iterator[Floats]) -> tuple[Floats, Floats]:
@@ -175,12 +194,3 @@ def _moments(draws: Iterator[Floats]) -> tuple[Floats, Floats]:
     means = np.asarray(sums) / rows
     variances = (np.asarray(squares) - rows * means**2) / (rows - 1)
     return np.maximum(variances, 0.0), means
-
-
-def _ends(unbiased: Total, is_bounded: bool, level: float) -> tuple[float, float]:
-    """The interval of a sum, by that of an unbiased one."""
-    low, high = unbiased.interval(level)
-    if not is_bounded:
-        return low, high
-    bottom, top = bounded_interval(np.array(low), np.array(high), level)
-    return float(bottom), float(top)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.postprocessing.likelihood import counts_people
-from sottovoce.postprocessing.simplex import SUM_ROUNDING, norm, norm_sub
-from sottovoce.results.cells import PureLaw
+from sottovoce.postprocessing.simplex import norm, norm_sub
+from sottovoce.results.cells import PureLaw, sums_to_one
 from sottovoce.results.estimate import Table
 
 Integers = NDArray[np.int64]
@@ -52,12 +52,12 @@ def collected(table: Table, crowd: Integers, rows: int, random: np.random.Genera
         The table with its values, and the counts of its law, of shape (rows, values).
     """
     law = table.law
-    sums_to_one = abs(float(table.values.sum()) - 1) < SUM_ROUNDING
+    is_whole = sums_to_one(table.values)
     if law is None or not counts_people(table, law):
         law = None
         truth = crowd / table.people
         variances = table.variances
-        if sums_to_one and crowd.size > 1:
+        if is_whole and crowd.size > 1:
             # norm leaves (1 - 1/k) of the variance of k values that err apart and alike
             variances = variances * crowd.size / (crowd.size - 1)
         values = random.normal(truth, np.sqrt(variances), (rows, crowd.size))
@@ -66,7 +66,7 @@ def collected(table: Table, crowd: Integers, rows: int, random: np.random.Genera
         law = replace(law, support=_support(law, crowd, table.people, rows, random))
         # f~_v = (T_v/n - q) / (p - q)   wang2021thesis, eq. (3.1)
         values = (law.support / table.people - law.q) / (law.p - law.q)
-    if sums_to_one:
+    if is_whole:
         # estimates that sum to one by construction (grr, subset selection) do so again
         values = norm(values)
     return replace(table, values=values, law=law, spread=None)

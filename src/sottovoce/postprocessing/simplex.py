@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sottovoce.results.cells import SUM_ROUNDING
 from sottovoce.results.estimate import Floats
-
-SUM_ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
 def norm(values: Floats) -> Floats:

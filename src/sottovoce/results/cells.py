@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from sottovoce.schema import Label
 
 Floats = NDArray[np.float64]
 CellLabel = Label | tuple[Label, ...]  # of a table of one attribute, or of several
+SUM_ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,64 @@ def bounded_interval(low: Floats, high: Floats, level: float) -> tuple[Floats, F
     bottom = np.minimum(low, 1 - least)
     top = np.maximum(high, least)
     return np.clip(bottom, 0, 1), np.clip(top, 0, 1)
+
+
+def bounded_ends(total: Total, level: float) -> tuple[float, float]:
+    """The interval of a sum of frequencies, which lies in [0, 1], from that of an unbiased one.
+
+    >>> [round(end, 3) for end in bounded_ends(Total(0.9, 0.1), 0.95)]
+    [0.704, 1.0]
+    """
+    low, high = total.interval(level)
+    bottom, top = bounded_interval(np.array(low), np.array(high), level)
+    return float(bottom), float(top)
+
+
+def sums_to_one(values: Floats) -> bool:
+    """Whether values that are all there can be sum to one, and so do by their method's nature."""
+    return abs(float(values.sum()) - 1) < SUM_ROUNDING
+
+
+def all_but(places: Sequence[int], size: int) -> NDArray[np.int64]:
+    """All places of a table but these.
+
+    >>> all_but([0, 2], 4).tolist()
+    [1, 3]
+    """
+    return np.delete(np.arange(size), list(places))
+
+
+def largest_total(
+    values: Floats, std_error: Floats, places: Sequence[int], *, is_complete: bool
+) -> Total:
+    """A sum of cells of which it is not known how they err together: the largest error possible.
+
+    Args:
+        values: Of every cell of the table, (values,).
+        std_error: Of them, (values,).
+        places: Those that are summed.
+        is_complete: Whether there are no other cells.
+
+    >>> values, std_error = np.array([0.6, 0.395, 0.005]), np.array([0.03, 0.02, 0.01])
+    >>> total = largest_total(values, std_error, [0, 1], is_complete=True)
+    >>> total.std_error, total.is_bound, [round(end, 3) for end in total.interval(0.95)]
+    (0.01, False, [0.975, 1.0])
+    >>> largest_total(values, std_error, [0, 1, 2], is_complete=True).std_error
+    0.0
+    """
+    value = float(values[list(places)].sum())
+    # |Cov| <= product of standard errors: the standard error of a sum is at most their sum
+    bound = float(std_error[list(places)].sum())
+    if len(places) <= 1:
+        return Total(value, bound)
+    is_bound = True
+    if is_complete and sums_to_one(values):
+        rest = all_but(places, std_error.size)
+        # a sum errs by as much as that of all others:  Var[sum] = Var[1 - sum]
+        bound = min(bound, float(std_error[rest].sum()))
+        is_bound = rest.size > 1
+    plain = Total(value, bound)
+    return Total(value, bound, is_bound, partial(bounded_ends, plain))
 
 
 def quantile(level: float) -> float:

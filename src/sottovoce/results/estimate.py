@@ -23,6 +23,7 @@ from sottovoce.results.cells import (
     Spread,
     SpreadPart,
     Total,
+    largest_total,
     quantile,
 )
 
@@ -173,7 +174,8 @@ class Table:
 
         The error is the oracle's for sums, or that of the table's ``spread``, if it has one. Where
         neither is known, as of most tables of marginals, it is the largest that the cells' errors
-        allow (``is_bound``); a smaller table, asked for by itself, is then better known.
+        allow (``is_bound``), and its interval lies in [0, 1]; a smaller table, asked for by itself,
+        is then better known.
         """
         places = self._placed(list(dict.fromkeys(labels)))
         total = float(self.values[places].sum())
@@ -182,8 +184,7 @@ class Table:
         if self.sum_noise is not None and places:
             variance = float(self.sum_noise(len(places)).variance(min(max(total, 0.0), 1.0)))
             return Total(total, float(np.sqrt(max(variance, 0.0))))
-        # |Cov| <= product of standard errors: the standard error of a sum is at most their sum
-        return Total(total, float(self.std_error[places].sum()), is_bound=len(places) > 1)
+        return largest_total(self.values, self.std_error, places, is_complete=self.is_complete)
 
     def repaired(
         self,

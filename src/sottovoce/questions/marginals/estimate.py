@@ -19,7 +19,14 @@ from sottovoce.oracles import Noise
 from sottovoce.questions.marginals.method import Fit, Floats
 from sottovoce.questions.marginals.models.bounds import parts_of, stated_variances
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.results.cells import CellLabel, Total, quantile
+from sottovoce.results.cells import (
+    CellLabel,
+    Total,
+    all_but,
+    largest_total,
+    quantile,
+    sums_to_one,
+)
 from sottovoce.results.estimate import Table
 from sottovoce.results.joint import JointEstimate, turned
 from sottovoce.schema import Schema
@@ -49,10 +56,15 @@ class CellSums:
 
     def total(self, places: Sequence[int], value: float) -> Total:
         """The sum of the cells at these places, which is ``value``."""
-        variance = self.sum_variance(self.in_fit[list(places)])
+        size = self.values.size
+        is_whole = sums_to_one(self.values)
+        # of a table that sums to one, a sum errs by as much as that of all other cells
+        fewer = all_but(places, size) if is_whole and 2 * len(places) > size else np.array(places)
+        if not fewer.size:
+            return Total(value, 0.0)
+        variance = self.sum_variance(self.in_fit[fewer])
         if variance is None:
-            bound = float(self.std_error[list(places)].sum())
-            return Total(value, bound, is_bound=len(places) > 1)
+            return largest_total(self.values, self.std_error, places, is_complete=True)
         return Total(value, sqrt(variance))
 
 
@@ -235,6 +247,10 @@ class MarginalEstimate(JointEstimate):
 
     def correlations(self) -> Any:
         """Cramer's V of every pair (with a sign where both are yes or no), as a data frame.
+
+        It is the V of the estimated tables as they stand, for a picture: noise makes it larger, a
+        model that shrinks makes it smaller. :func:`sottovoce.associate` looks at what was heard
+        before either, takes off what noise adds, and gives a test and an interval.
 
         A pair that was never asked, or of which less than half was heard, has none (NaN).
         """
