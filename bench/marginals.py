@@ -205,6 +205,8 @@ def _measured(
             "views": len(made.cohorts),
             "view_size": marginals.view_size(made.cohorts),
             "coverage": found.coverage,
+            "coverages": {str(level): share for level, share in found.coverages.items()},
+            "width": found.width,
         }
     line = known[made.id]
     return line | {"seconds": line["seconds"] + planning}

@@ -30,7 +30,7 @@ from sottovoce.postprocessing import postprocess
 from sottovoce.postprocessing.methods import find as find_repair
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS
+from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, cell_sums
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.models.bounds import stated_variances
 from sottovoce.questions.method import AUTO
@@ -46,6 +46,7 @@ Names = tuple[str, ...]
 # sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
 MAX_LISTED_SETS = 100_000
 # a cell that is exact, and known to be, must not miss the truth by a float's last bit
+LEVELS = (0.8, 0.95, 0.99)  # of the intervals whose coverage is counted
 INTERVAL_ROUNDING = 1e-12
 MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their views
 
@@ -198,8 +199,14 @@ class Judged(NamedTuple):
     sse: float  # mean over tables
     tvd: float  # mean over tables
     seconds: float  # that the answers took
-    coverage: float | None  # share of cells inside their interval, if asked for
+    coverages: dict[float, float]  # by level, the share of cells inside their interval, if asked
+    width: float | None  # mean of their 95% intervals, if asked
     postprocess: str | None  # what repaired the tables; None if none was
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of cells inside their 95% interval, if asked for."""
+        return self.coverages.get(0.95)
 
 
 def judged(
@@ -210,7 +217,7 @@ def judged(
     Args:
         estimate: What the crowd said.
         crowd: The people, with the true tables.
-        coverage: Whether to count the cells inside their 95% interval.
+        coverage: Whether to count the cells inside their intervals.
         repair: Of :mod:`sottovoce.postprocessing`: unbiased tables go through it first.
             Other methods have brought theirs to frequencies themselves.
     """
@@ -228,8 +235,12 @@ def judged(
     errors = [answer - true for answer, true in zip(answers, crowd.truth, strict=True)]
     sse = float(np.mean([float(error @ error) for error in errors]))
     tvd = float(np.mean([np.abs(error).sum() / 2 for error in errors]))
-    inside = _coverage(tables, crowd.truth) if coverage else None
-    return Judged(sse, tvd, seconds, inside, repair if is_repaired else None)
+    coverages: dict[float, float] = {}
+    width = None
+    if coverage:
+        coverages = {level: _coverage(tables, crowd.truth, level) for level in LEVELS}
+        width = _mean_width(tables)
+    return Judged(sse, tvd, seconds, coverages, width, repair if is_repaired else None)
 
 
 def _tables(
@@ -238,29 +249,40 @@ def _tables(
     sets: Sequence[tuple[int, ...]],
     answers: Sequence[Floats],
 ) -> list[Table]:
-    """The answers with their variances, as tables give them; without labels."""
-    variances = stated_variances(estimate.work, estimate.fit, sets, answers)
+    """The answers with their errors, as tables give them; without labels."""
+    fit, people = estimate.fit, estimate.people
+    stated = stated_variances(estimate.work, fit, sets, answers)
     return [
         Table(
             names,
             (),
             values,
-            spread,
-            estimate.people,
-            Noise(float(spread.mean()), 0.0),
-            is_unbiased=estimate.fit.is_unbiased(places),
+            variances,
+            people,
+            Noise(float(variances.mean()), 0.0),
+            is_unbiased=fit.is_unbiased(places),
+            spread=cell_sums(fit, places, values, variances, people),
         )
-        for names, places, values, spread in zip(queries, sets, answers, variances, strict=True)
+        for names, places, values, variances in zip(queries, sets, answers, stated, strict=True)
     ]
 
 
-def _coverage(tables: Sequence[Table], truth: Sequence[Floats]) -> float:
-    """The share of all tables' cells whose 95% interval, as a table gives it, holds the truth."""
+def _coverage(tables: Sequence[Table], truth: Sequence[Floats], level: float) -> float:
+    """The share of all tables' cells whose interval, as a table gives it, holds the truth."""
     inside = []
     for table, true in zip(tables, truth, strict=True):
-        low, high = table.interval(0.95)
+        low, high = table.interval(level)
         inside.append((low - INTERVAL_ROUNDING <= true) & (true <= high + INTERVAL_ROUNDING))
     return float(np.concatenate(inside).mean())
+
+
+def _mean_width(tables: Sequence[Table]) -> float:
+    """Of the 95% intervals of all cells, as far as they lie in [0, 1]."""
+    widths = []
+    for table in tables:
+        low, high = np.clip(table.interval(0.95), 0, 1)
+        widths.append(high - low)
+    return float(np.concatenate(widths).mean())
 
 
 def measured(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import acos, copysign, cos, sqrt
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -196,6 +197,52 @@ def largest_total(
         is_bound = rest.size > 1
     plain = Total(value, bound)
     return Total(value, bound, is_bound, partial(bounded_ends, plain))
+
+
+def share_interval(
+    values: Floats, std_error: Floats, people: int, level: float
+) -> tuple[Floats, Floats]:
+    """Intervals of shares of some people, for a model's estimates, which lie in [0, 1].
+
+    An end that would pass 0 or 1 stops there: the truth cannot be missed on that side, so all that
+    may be missed is left to the other end. A share is a whole number of people: ends move to the
+    nearest one, yet never inside the estimate. A model errs with heavier tails than the normal law
+    has: at 95% ends are the normal ones, at other levels they move as those of Student's law of
+    four degrees of freedom do.
+
+    >>> low, high = share_interval(np.array([0.3, 0.01]), np.array([0.05, 0.01]), 1000, 0.95)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.202, 0.0], [0.398, 0.026])
+    """
+    both_sides = _heavy_reach((1 + level) / 2, 0.975)
+    one_side = max(_heavy_reach(level, 0.95), 0.0)
+    low = values - both_sides * std_error
+    high = values + both_sides * std_error
+    reaches_zero, reaches_one = low <= 0, high >= 1
+    low = np.where(reaches_one, values - one_side * std_error, low)
+    high = np.where(reaches_zero, values + one_side * std_error, high)
+    whole_low = np.ceil(low * people - 0.5) / people
+    whole_high = np.floor(high * people + 0.5) / people
+    low = np.clip(np.where(reaches_zero, 0, np.minimum(whole_low, values)), 0, 1)
+    high = np.clip(np.where(reaches_one, 1, np.maximum(whole_high, values)), 0, 1)
+    return low, high
+
+
+def _heavy_reach(chance: float, normal_at: float) -> float:
+    """The quantile of Student's law of four degrees, scaled to be the normal one at one chance."""
+    return NormalDist().inv_cdf(normal_at) * _student(chance) / _student(normal_at)
+
+
+def _student(chance: float) -> float:
+    """The quantile of Student's law of four degrees of freedom.
+
+    >>> [round(_student(chance), 3) for chance in (0.025, 0.5, 0.9, 0.995)]
+    [-2.776, 0.0, 1.533, 4.604]
+    """
+    # t = 2 sign(p - 1/2) sqrt(cos(arccos(sqrt(a)) / 3) / sqrt(a) - 1),  a = 4 p (1 - p)
+    root = sqrt(4 * chance * (1 - chance))
+    square = cos(acos(root) / 3) / root - 1
+    return copysign(2 * sqrt(max(square, 0.0)), chance - 0.5)
 
 
 def quantile(level: float) -> float:

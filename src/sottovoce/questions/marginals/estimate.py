@@ -25,6 +25,7 @@ from sottovoce.results.cells import (
     all_but,
     largest_total,
     quantile,
+    share_interval,
     sums_to_one,
 )
 from sottovoce.results.estimate import Table
@@ -48,9 +49,12 @@ class CellSums:
     std_error: Floats
     sum_variance: Callable[[NDArray[np.int64]], float | None]  # by places in the fit's flat table
     in_fit: NDArray[np.int64]  # those places, (cells,)
+    people: int | None  # of a fit whose shares lie in [0, 1]; None of an unbiased one
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """(low, high) of every cell."""
+        if self.people:
+            return share_interval(self.values, self.std_error, self.people, level)
         reach = quantile(level) * self.std_error
         return self.values - reach, self.values + reach
 
@@ -66,6 +70,31 @@ class CellSums:
         if variance is None:
             return largest_total(self.values, self.std_error, places, is_complete=True)
         return Total(value, sqrt(variance))
+
+
+def cell_sums(
+    fit: Fit,
+    places: Places,
+    values: Floats,
+    variances: Floats,
+    people: int,
+    in_fit: NDArray[np.int64] | None = None,
+) -> CellSums:
+    """How the cells of a fit's table err.
+
+    Args:
+        fit: What the table comes from.
+        places: Its attributes, increasing.
+        values: Its cells, in any order.
+        variances: Theirs, in the same order.
+        people: How many were heard.
+        in_fit: Where each cell stands in the fit's flat table; in its own order unless given.
+    """
+    if in_fit is None:
+        in_fit = np.arange(values.size)
+    sum_variance = partial(fit.sum_variance, places)
+    whole_people = None if fit.is_unbiased(places) else people
+    return CellSums(values, np.sqrt(variances), sum_variance, in_fit, whole_people)
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):
@@ -211,7 +240,7 @@ class MarginalEstimate(JointEstimate):
         numbers = np.arange(float(values.size)).reshape(self.work.shape(own))
         # where each cell stands in the fit's flat table
         in_own = turned(numbers, own, places).astype(np.int64)
-        return CellSums(values, np.sqrt(variances), partial(self.fit.sum_variance, own), in_own)
+        return cell_sums(self.fit, own, values, variances, self.people, in_own)
 
     def is_asked(self, *attributes: str) -> bool:
         """Whether anybody's report tells of these attributes: of each,

@@ -22,7 +22,8 @@ from sottovoce.questions.marginals.workload import Places, Workload
 
 BOUND_LEVEL = 0.95
 MISSES = (1 - BOUND_LEVEL) / 2  # on each side of an interval of this level
-ERRORS = NormalDist().inv_cdf(1 - MISSES)  # standard errors on each side
+ERRORS = NormalDist().inv_cdf(BOUND_LEVEL)  # standard errors from a share to an end, if the
+# other end is 0 or 1, where nothing can be missed
 
 Ends = tuple[Floats, Floats]  # of the intervals of a margin's cells: low, high, (cells,) each
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
-from math import comb, prod
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,12 +37,14 @@ from sottovoce.questions.marginals.workload import Places, Workload
 MAX_NEWTON_WORK = 2e8  # cells x features^2 up to which a table is solved by Newton steps
 MAX_TRIPLE_WORK = MAX_NEWTON_WORK / 10  # the same for the tables of all triples, which are many
 LARGEST_MEAN = 0.9999  # of a feature's largest value: beyond, no table has such a mean
+SMALLEST_CELL = 1e-12  # of a table, whose error is relative to it
 SMALLEST_PAIR_CELL = 1e-9  # of a table of two, before it is scaled to sum to 1
+SMALLEST_LARGE_TABLE_PAIR = 1e-7  # of a pair, whose error is relative to it
 UNIFORM_SHARE = 0.001  # mixed into the classes' table, so that fitting can move every cell
-# the parts of an interval that docs/marginals.md found on public data
-POSTERIOR_FACTOR = 1.3  # posterior variances are too small by this factor
-TRIPLE_VARIANCE = 0.002  # squared relative interaction of every three attributes
-DISAGREEMENT = 0.125  # share of the squared distance to the latent classes' table
+# the parts of an interval that docs/intervals.md found on public data
+CHAINED_TIES = 0.2  # squared relative error for two attributes tied to a third, by their ties
+DISAGREEMENT = 0.3  # share of the squared distance to the latent classes' table
+LARGE_ERROR = 2.5  # relative error above which it grows as its logarithm
 STRONGLY_SHRUNK = 0.5  # of a tie, the share missed from which it counts as unknown
 BELIEVED_EVIDENCE = 0.5  # for three-way structure, above which it enters a table
 
@@ -80,6 +82,7 @@ class SignFit(Fit):
         self.at_the_edge = at_the_edge
         self.overlaps = overlaps
         self.space = heard.space
+        self._squared_ties: dict[Places, float] = {}
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -98,25 +101,52 @@ class SignFit(Fit):
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         """The posterior's variances, and what tables may hold beyond the model: (cells,) each.
 
-        Of a cell p: 1.3 times its posterior variance, an interaction of standard deviation 4.5%
-        for every three attributes, an eighth of the squared distance to what the latent classes
-        say, what few people leave unknown, and half a person.
+        The squared relative error of a cell: that of the posterior, to first order; what three
+        attributes may hold beyond their pairs, which is more where pairs are tied; part of the
+        distance to what the latent classes say; what few people leave unknown. First order
+        overstates large errors: beyond 2.5 they grow as their logarithm. The error is relative to
+        the cell or to what the classes expect of it, whichever is larger; and people are whole.
         """
         with one_thread():
             tables = self.tables(sets)
             posterior_variances = by_shape(self.work, sets, self._spread)
         out = []
-        for places, table, variance in zip(sets, tables, posterior_variances, strict=True):
-            # Var[p] = 1.3 v + (0.002 C(k, 3) p^2 + (p - classes)^2 / 8 + unknown) + (1 / (2 n))^2
-            beyond = TRIPLE_VARIANCE * comb(len(places), 3) * table**2
-            if len(places) > 2:
-                distance = self.class_table(places) - table
-                beyond = beyond + DISAGREEMENT * distance**2
+        for places, cells, variance in zip(sets, tables, posterior_variances, strict=True):
+            # s^2 = (v + unknown + 0.3 (classes - p)^2) / p^2 + 0.2 sum over a of sum over b < c of
+            #       r_ab^2 r_ac^2
+            # Var = (max(p, classes) 2.5 ln(1 + s/2.5))^2 + max(p, classes) / n
+            table = np.maximum(cells, SMALLEST_CELL)
             unknown = self._unknown(places)
-            beyond = beyond + unknown_variances(self.work, places, table, unknown, unknown)
-            half_a_person = 0.5 / self.people
-            out.append(POSTERIOR_FACTOR * variance + beyond + half_a_person**2)
+            absolute = variance + unknown_variances(self.work, places, table, unknown, unknown)
+            classes = self.class_table(places) if len(places) > 1 else table
+            expected = np.maximum(table, classes)
+            if len(places) > 2:
+                absolute = absolute + DISAGREEMENT * (classes - table) ** 2
+            relative = absolute / table**2 + CHAINED_TIES * self._chained_ties(places)
+            error = LARGE_ERROR * np.log1p(np.sqrt(relative) / LARGE_ERROR)
+            out.append((expected * error) ** 2 + expected / self.people)
         return out
+
+    def _chained_ties(self, places: Places) -> float:
+        """Over all attributes of a table and any two others, the products of their squared ties."""
+        # sum over a of sum over b < c of r_ab^2 r_ac^2
+        #   = sum over a of ((sum over b of r_ab^2)^2 - sum over b of r_ab^4) / 2
+        if len(places) < 3:
+            return 0.0
+        squares = np.zeros((len(places), len(places)))
+        for one, two in combinations(range(len(places)), 2):
+            squares[one, two] = squares[two, one] = self._squared_tie(places[one], places[two])
+        chains = squares.sum(1) ** 2 - (squares**2).sum(1)
+        return float(chains.sum() / 2)
+
+    def _squared_tie(self, one: int, two: int) -> float:
+        """Cramer's V of the fitted table of two attributes, squared."""
+        if (one, two) not in self._squared_ties:
+            table = self.pair_table(one, two)
+            expected = np.outer(table.sum(1), table.sum(0))
+            square = ((table - expected) ** 2 / expected).sum() / (min(table.shape) - 1)
+            self._squared_ties[one, two] = min(float(square), 1.0)
+        return self._squared_ties[one, two]
 
     def evidence(self, pairs: Sequence[Places]) -> list[SignPair] | None:
         """The unbiased means of signs and their products, before the classes or any prior."""
@@ -205,7 +235,7 @@ class SignFit(Fit):
                 cells = cells + (self.at_the_edge * cut_off) ** 2
             return cells
 
-        return self._by_features(shape, sets, self._class_variance, spread)
+        return self._by_features(shape, sets, self._pair_spread, spread)
 
     def _by_features(
         self,
@@ -303,23 +333,30 @@ class SignFit(Fit):
         fitted = proportional_fit(shape, constraints, start=start.reshape(shape))
         return np.asarray(fitted).ravel()
 
-    def _class_variance(self, places: Places) -> Floats:
-        """How the draws' own tables differ, (cells,): for tables too large for more."""
-        # Var = E[table^2] - E[table]^2 over the draws, each with its share of the weights
-        ends = np.cumsum([0, *self.work.sizes])
-        mean = np.zeros(self.work.cells(places))
-        square = np.zeros(self.work.cells(places))
-        for weights, chances in zip(self.posterior.weights, self.posterior.chances, strict=True):
-            classes = len(weights)
-            tables = np.ones((classes, 1))  # (classes, cells so far)
-            for attribute in places:
-                values = chances[:, None, ends[attribute] : ends[attribute + 1]]
-                tables = (tables[:, :, None] * values).reshape(classes, -1)
-            share = weights.sum()
-            table = weights @ tables / share  # (cells,)
-            mean += share * table
-            square += share * table**2
-        return np.asarray(np.maximum(square - mean**2, 0))
+    def _pair_spread(self, places: Places) -> Floats:
+        """The variances of the cells of a table too large for Newton steps: (cells,)."""
+        # relative errors of the pairs' cells add up:  Var[p] / p^2 = sum over pairs Var[f] / f^2
+        shape = self.work.shape(places)
+        relative = np.zeros(shape)
+        for one, two in combinations(range(len(places)), 2):
+            pair = (places[one], places[two])
+            table = np.maximum(self.pair_table(*pair), SMALLEST_LARGE_TABLE_PAIR)
+            along = [size if axis in (one, two) else 1 for axis, size in enumerate(shape)]
+            relative += (self._pair_variance(*pair) / table**2).reshape(along)
+        (cells,) = self.tables([places])
+        return np.asarray(relative.ravel() * cells**2)
+
+    def _pair_variance(self, one: int, two: int) -> Floats:
+        """The variances of the cells that :meth:`pair_table` sums up, before it is made a table."""
+        first = self.space.bases[one] ** 2  # (values, contrasts)
+        second = self.space.bases[two] ** 2
+        first_span = self.space.contrasts_of(one)
+        second_span = self.space.contrasts_of(two)
+        single_one = first @ self.posterior.single_variance[first_span]
+        single_two = second @ self.posterior.single_variance[second_span]
+        singles = single_one[:, None] / len(second) ** 2 + single_two[None, :] / len(first) ** 2
+        pairs = first @ self.posterior.pair_variance[first_span, second_span] @ second.T
+        return np.asarray(singles + pairs)
 
     # -- third order
 
