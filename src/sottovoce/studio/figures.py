@@ -13,10 +13,12 @@ import numpy as np
 
 from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.analysis.dependence import TEST_LEVEL
+from sottovoce.analysis.sums import Sum, sum_of
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
 from sottovoce.results.estimate import Estimate, Table
+from sottovoce.schema import Schema
 from sottovoce.service.serialized import cells_of, kept_in, table_csv
 from sottovoce.studio.charts import MAX_CHART_BARS, heat, inline, network, shortened, single
 
@@ -38,6 +40,7 @@ class Picture:
     rows: list[dict[str, Any]]
     more: int  # rows that are left out
     note: str
+    total: str = ""  # a sum over some of its values, in words, if one was asked for
 
 
 @dataclass(frozen=True)
@@ -118,13 +121,32 @@ def relations(told: Estimate) -> Relations | str:
     )
 
 
-def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
-    """Any table: a heat map of two attributes, several of three, bars of others; or why none."""
+def table_of(
+    estimate: Estimate, schema: Schema, names: Sequence[str], values: str = ""
+) -> Picture | str:
+    """Any table: a heat map of two attributes, several of three, bars of others; or why none.
+
+    ``values``: a sum over some of them, as it was typed, if one is asked for.
+    """
     try:
         table = estimate.marginal(*names)
+        total = _total(sum_of(schema, table, values)) if values else ""
     except InvalidInput as wrong:
-        return str(wrong)
-    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
+        return visible(str(wrong))
+    picture = _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
+    return replace(picture, total=total)
+
+
+def _total(found: Sum) -> str:
+    """A sum with its error, in words."""
+    low, high = found.total.interval(INTERVAL_LEVEL)
+    count = len(found.labels)
+    bound = "at most " if found.total.is_bound else ""
+    return (
+        f"{visible(found.asked)} ({count:,} {'value' if count == 1 else 'values'}): "
+        f"{float(found.total):.2%}, std. error {bound}{found.total.std_error:.2%}, "
+        f"95% interval {low:.2%} to {high:.2%}"
+    )
 
 
 def _heat(table: Table) -> Picture:
