@@ -121,20 +121,27 @@ def relations(told: Estimate) -> Relations | str:
     )
 
 
-def table_of(
-    estimate: Estimate, schema: Schema, names: Sequence[str], values: str = ""
-) -> Picture | str:
-    """Any table: a heat map of two attributes, several of three, bars of others; or why none.
-
-    ``values``: a sum over some of them, as it was typed, if one is asked for.
-    """
+def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
+    """Any table: a heat map of two attributes, several of three, bars of others; or why none."""
     try:
         table = estimate.marginal(*names)
-        total = _total(sum_of(schema, table, values)) if values else ""
+    except InvalidInput as wrong:
+        return str(wrong)
+    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
+
+
+def summed_table(
+    estimate: Estimate, names: Sequence[str], schema: Schema, values: str
+) -> Picture | str:
+    """The same with a sum over some of its values, as they were typed."""
+    picture = table_of(estimate, names)
+    if isinstance(picture, str):
+        return picture
+    try:
+        found = sum_of(schema, estimate.marginal(*names), values)
     except InvalidInput as wrong:
         return visible(str(wrong))
-    picture = _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
-    return replace(picture, total=total)
+    return replace(picture, total=_total(found))
 
 
 def _total(found: Sum) -> str:

@@ -160,7 +160,9 @@ def _table(
         (survey.plan.id, survey.kept.version, "table", *names, summed),
         (figures.of_file, snapshot.file),
     )
-    work = (*of_file, figures.table_of, survey.plan.schema, names, summed)
+    work: tuple[Any, ...] = (*of_file, figures.table_of, names)
+    if summed:
+        work = (*of_file, figures.summed_table, names, survey.plan.schema, summed)
     _, found = studio.jobs.latest(
         key, snapshot.number, *work, patience=A_MOMENT, late=DRAWING_TOO_LONG
     )
