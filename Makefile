@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# Bytecode is kept, whatever the shell says: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup demo test test-busy test-lowest lint bench slow lock sbom clean
 
 UV := out/uv/bin/uv

@@ -4,6 +4,7 @@ this process.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,16 @@ def sottovoce(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """A survey that went well, with a fixed seed."""
-    here = Files(tmp_path)
+def files(tmp_path: Path, well_done: Files) -> Files:
+    """A survey that went well, with a fixed seed, to be spoilt."""
+    shutil.copytree(well_done.folder, tmp_path, dirs_exist_ok=True)
+    return Files(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def well_done(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """The same, made once."""
+    here = Files(tmp_path_factory.mktemp("survey"))
     here.survey.write_text(SURVEY, encoding="utf-8")
     write_csv(here.people, colour=COLOURS, age=[18 + place % 80 for place in range(len(COLOURS))])
     assert run(["plan", str(here.survey), "-o", str(here.plan)]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
+from sottovoce.cli import run
 from sottovoce.cli.finding import findings_table, tree_lines
 from sottovoce.console.surveys import read_plan
 from sottovoce.console.tables import console
@@ -55,23 +57,24 @@ method = "{method}"
 HOSTILE = "a\x1b[2J\u202eb\x9b\u2028\x00"
 
 
-@pytest.fixture
-def here(tmp_path: Path, sottovoce: Command) -> Path:
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A survey about words, answered."""
-    (tmp_path / "survey.toml").write_text(SURVEY.format(method="windows"))
-    write_csv(
-        tmp_path / "people.csv",
-        word=np.random.default_rng(1).permutation(np.array(WORDS, object)).tolist(),
-    )
-    assert sottovoce("plan", tmp_path / "survey.toml", "-o", tmp_path / "plan.json").code == 0
-    whisper = (
-        "whisper",
-        tmp_path / "plan.json",
-        tmp_path / "people.csv",
-        "-o",
-        tmp_path / "reports.parquet",
-    )
-    assert sottovoce(*whisper, "--seed", 3).code == 0
+    folder = tmp_path_factory.mktemp("words")
+    survey, plan, people = folder / "survey.toml", folder / "plan.json", folder / "people.csv"
+    survey.write_text(SURVEY.format(method="windows"))
+    words = np.random.default_rng(1).permutation(np.array(WORDS, object)).tolist()
+    write_csv(people, word=words)
+    assert run(["plan", str(survey), "-o", str(plan)]) == 0
+    reports = folder / "reports.parquet"
+    assert run(["whisper", str(plan), str(people), "-o", str(reports), "--seed", "3"]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, answered: Path) -> Path:
+    """The same in a folder of its own."""
+    shutil.copytree(answered, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -8,19 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sottovoce.cli import run
 from tests.cli.helpers import COLOURS, SURVEY, Command, refused, write_csv
 
 
-@pytest.fixture
-def heard(tmp_path: Path, sottovoce: Command) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A plan about colours and ages, and its reports."""
-    survey = tmp_path / "survey.toml"
+    folder = tmp_path_factory.mktemp("heard")
+    survey = folder / "survey.toml"
     survey.write_text(SURVEY.replace('["colour"]', '["colour", "age"]'))
     ages = np.random.default_rng(1).integers(18, 98, len(COLOURS)).tolist()
-    people = write_csv(tmp_path / "people.csv", colour=COLOURS, age=ages)
-    plan, reports = tmp_path / "plan.json", tmp_path / "reports.parquet"
-    assert sottovoce("plan", survey, "-o", plan).code == 0
-    assert sottovoce("whisper", plan, people, "-o", reports, "--seed", 1).code == 0
+    people = write_csv(folder / "people.csv", colour=COLOURS, age=ages)
+    plan, reports = folder / "plan.json", folder / "reports.parquet"
+    assert run(["plan", str(survey), "-o", str(plan)]) == 0
+    assert run(["whisper", str(plan), str(people), "-o", str(reports), "--seed", "1", "-q"]) == 0
     return plan, reports
 
 

@@ -147,7 +147,10 @@ def test_a_running_collector_survives_too(collector: Collector) -> None:
     assert collector.ask("GET", "/healthz").status == 200
 
 
-def test_the_whole_api_keeps_to_its_description(collector: Collector, tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_whole_api_keeps_to_its_description(
+    collector: Collector, tmp_path: Path, examples: int
+) -> None:
     """schemathesis makes requests of the description, and of what breaks it."""
     command = [
         str(Path(sys.executable).with_name("schemathesis")),
@@ -160,7 +163,7 @@ def test_the_whole_api_keeps_to_its_description(collector: Collector, tmp_path: 
         "--phases",
         "examples,coverage,fuzzing",
         "--max-examples",
-        "30",
+        str(examples),
         "--seed",
         "1",
         "--no-color",

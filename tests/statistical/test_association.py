@@ -74,7 +74,7 @@ def test_the_information_reaches_as_far_as_the_strength(method: str) -> None:
 
 
 def test_power_grows_with_the_association() -> None:
-    runs, ties = 80, (0.0, 0.15, 0.3, 0.6)
+    runs, ties = 50, (0.0, 0.15, 0.3, 0.6)
     rejected = []
     for tie in ties:
         tests = [
@@ -95,7 +95,7 @@ def test_power_grows_with_the_association() -> None:
 
 
 def test_a_simulated_null_holds_its_level_for_a_biased_method() -> None:
-    runs, rejected, naive = 60, 0, 0
+    runs, rejected, naive = 40, 0, 0
     for run in range(runs):
         aggregate = heard("calm", run, people=2000)
         found = sv.associate(aggregate, ["a", "c"], null="simulation", replicates=19, seed=run)[0]

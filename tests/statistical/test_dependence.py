@@ -19,7 +19,7 @@ from sottovoce.questions.marginals.workload import Workload
 from tests.known import chain, known
 from tests.statistics import ALPHA
 
-RUNS = 200
+RUNS = 130
 PEOPLE = 3000
 DRAWS = 200
 SCHEMA = sv.Schema(

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
+from sottovoce.analysis.sums import sum_of
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.prediction import points
 from sottovoce.service import estimate_cache
@@ -269,6 +270,56 @@ def test_tables_that_cannot_be_are_refused_in_words(
         assert answer.status_code == 422
         assert rule in re.findall(r'role="alert">(.*?)</p>', answer.text, re.S)[0]
     assert browser.get(f"/watch/{drawn.id}/table.exe?attribute=age").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("summed", "names", "count"),
+    [("age:18..57", ["age"], 2), ("drinks:never,daily;smoker:true", ["drinks", "smoker"], 2)],
+)
+def test_any_sum_of_values_can_be_asked_for(
+    collector: Collector,
+    browser: httpx.Client,
+    drawn: Plan,
+    summed: str,
+    names: list[str],
+    count: int,
+) -> None:
+    assert 'name="sum"' in browser.get(f"/watch/{drawn.id}").text
+    path, asked = f"/watch/{drawn.id}/table", {"sum": summed}
+    text = until(lambda: (page := browser.get(path, params=asked).text).count("<svg") and page)
+    file = collector.service.last(collector.service.survey(drawn.id)).file
+    assert file is not None
+    table = kept_in(file).estimate.marginal(*names)
+    total = sum_of(drawn.schema, table, summed).total
+    (shown,) = re.findall(r'id="total"><b>(.*?)</b>', text)
+    low, high = total.interval(0.95)
+    assert shown == (
+        f"{summed} ({count} values): {float(total):.2%}, std. error {total.std_error:.2%}, "
+        f"95% interval {low:.2%} to {high:.2%}"
+    )
+    assert text.count("<tr>") == 1 + len(table.values)
+    assert f'value="{summed}"' in text
+
+
+@pytest.mark.parametrize(
+    ("summed", "rule"),
+    [
+        ("age", "must be"),
+        ("height:1", "height"),
+        ("age:18..30", "none ends with 30"),
+        ("age:1;age:2", "named twice"),
+        ("age:" + "18,<b>" * 200, "at most 1,000 characters"),
+        ("drinks:<b>", "drinks"),
+    ],
+)
+def test_sums_that_cannot_be_are_refused_in_words(
+    browser: httpx.Client, drawn: Plan, summed: str, rule: str
+) -> None:
+    path, asked = f"/watch/{drawn.id}/table", {"sum": summed}
+    answer = until(lambda: (page := browser.get(path, params=asked)).is_error and page)
+    assert answer.status_code == 422
+    assert rule in re.findall(r'role="alert">(.*?)</p>', answer.text, re.S)[0]
+    assert "<b>" not in answer.text
 
 
 def test_attributes_by_themselves_have_no_ties(collector: Collector, browser: httpx.Client) -> None:

@@ -54,8 +54,9 @@ def whole_tables(
     plot: Path | None,
 ) -> None:
     """Print whole tables and sums over sets of their values, and draw the tables, as wanted."""
+    from sottovoce.analysis.sums import asked_sums
     from sottovoce.cli.commands import print_json
-    from sottovoce.cli.sums import asked_sums, sums_table
+    from sottovoce.cli.sums import sums_table
     from sottovoce.postprocessing import postprocess
 
     summed = asked_sums(made.schema, found, sums, repair)

@@ -1,123 +1,14 @@
-"""Sums over sets of values, as `sottovoce estimate --sum` asks for them."""
+"""Sums over sets of values, printed."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, Any
-
-from sottovoce.ground.errors import InvalidInput
-from sottovoce.schema.numbers import Ordinal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from sottovoce.results.cells import CellLabel, Total
-    from sottovoce.results.estimate import Estimate, Table
-    from sottovoce.schema import Label, Schema
-
-FORM = "'attribute:value,value' or 'attribute:low..high', several with ';' between"
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A sum that was asked for, and what the crowd said of it."""
-
-    asked: str
-    attributes: tuple[str, ...]
-    labels: Sequence[CellLabel]
-    total: Total
-
-    def to_json(self, level: float) -> dict[str, Any]:
-        """Ready for JSON."""
-        low, high = self.total.interval(level)
-        return {
-            "sum": self.asked,
-            "attributes": list(self.attributes),
-            "values": list(self.labels),
-            "frequency": float(self.total),
-            "std_error": self.total.std_error,
-            "is_bound": self.total.is_bound,
-            "low": low,
-            "high": high,
-        }
-
-
-def asked_sums(schema: Schema, found: Estimate, asked: Sequence[str], repair: str) -> list[Sum]:
-    """The sums of an estimate that were asked for, of tables that are repaired first."""
-    from sottovoce.postprocessing import postprocess
-
-    sums = []
-    for text in asked:
-        parts = [_part(schema, part) for part in text.split(";")]
-        names = tuple(name for name, _ in parts)
-        if len(set(names)) < len(names):
-            raise InvalidInput(f"sum ({text}): an attribute is named twice")
-        table = postprocess(found.marginal(*names), repair)
-        chosen = [_chosen(schema, table, place, *part) for place, part in enumerate(parts)]
-        labels: list[CellLabel] = list(chosen[0]) if len(chosen) == 1 else list(product(*chosen))
-        sums.append(Sum(text, names, labels, table.total(labels)))
-    return sums
-
-
-def _part(schema: Schema, text: str) -> tuple[str, str]:
-    """The name of an attribute, and its values as they were typed."""
-    name, colon, values = text.strip().partition(":")
-    if not colon or not values.strip():
-        raise InvalidInput(f"sum ({text}) must be {FORM}")
-    if name not in schema:
-        raise InvalidInput(f"sum: attribute {name!r} is not in the schema")
-    return name, values
-
-
-def _chosen(schema: Schema, table: Table, place: int, name: str, values: str) -> list[Label]:
-    """The labels of one attribute of a table that a list of values and ranges names."""
-    labels = _labels(table, place)
-    by_text = {str(label): label for label in labels}
-    found: dict[Label, None] = {}
-    for typed in next(csv.reader([values], skipinitialspace=True)):
-        word = typed.strip()
-        if word in by_text:
-            found[by_text[word]] = None
-            continue
-        low, dots, high = word.partition("..")
-        first = _code(schema, name, low, is_first=True)
-        last = _code(schema, name, high if dots else low, is_first=False)
-        if first > last:
-            raise InvalidInput(f"sum: range ({word}) of {name!r} must not end before it starts")
-        known = schema[name].labels()
-        for code in range(first, last + 1):
-            if str(known[code]) not in by_text:
-                raise InvalidInput(f"sum: a value of {name!r} is not in the table")
-            found[known[code]] = None
-    return list(found)
-
-
-def _labels(table: Table, place: int) -> list[Label]:
-    """The labels of one attribute of a table."""
-    if len(table.attributes) == 1:
-        return list(table.labels)  # type: ignore[arg-type]
-    several = [label for label in table.labels if isinstance(label, tuple)]
-    return list(dict.fromkeys(label[place] for label in several))
-
-
-def _code(schema: Schema, name: str, typed: str, *, is_first: bool) -> int:
-    """The code of a value; of a number in bins, of the bin that starts, or ends, with it."""
-    attribute = schema[name]
-    code = schema.code(name, typed)
-    if isinstance(attribute, Ordinal) and attribute.bins is not None:
-        number = int(typed)
-        beside = number - 1 if is_first else number + 1
-        is_inside = attribute.low <= beside <= attribute.high
-        if is_inside and attribute.code(beside) == code:
-            edge = "start" if is_first else "end"
-            raise InvalidInput(
-                f"sum: {name!r} is told in bins, and none {edge}s with {number} "
-                f"(that of {number} is {attribute.labels()[code]})"
-            )
-    return code
+    from sottovoce.analysis.sums import Sum
 
 
 def sums_table(sums: Sequence[Sum], level: float) -> RichTable:

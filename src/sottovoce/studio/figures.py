@@ -13,10 +13,12 @@ import numpy as np
 
 from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.analysis.dependence import TEST_LEVEL
+from sottovoce.analysis.sums import Sum, sum_of
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
 from sottovoce.results.estimate import Estimate, Table
+from sottovoce.schema import Schema
 from sottovoce.service.serialized import cells_of, kept_in, table_csv
 from sottovoce.studio.charts import MAX_CHART_BARS, heat, inline, network, shortened, single
 
@@ -38,6 +40,7 @@ class Picture:
     rows: list[dict[str, Any]]
     more: int  # rows that are left out
     note: str
+    total: str = ""  # a sum over some of its values, in words, if one was asked for
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,32 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
     except InvalidInput as wrong:
         return str(wrong)
     return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
+
+
+def summed_table(
+    estimate: Estimate, names: Sequence[str], schema: Schema, values: str
+) -> Picture | str:
+    """The same with a sum over some of its values, as they were typed."""
+    picture = table_of(estimate, names)
+    if isinstance(picture, str):
+        return picture
+    try:
+        found = sum_of(schema, estimate.marginal(*names), values)
+    except InvalidInput as wrong:
+        return visible(str(wrong))
+    return replace(picture, total=_total(found))
+
+
+def _total(found: Sum) -> str:
+    """A sum with its error, in words."""
+    low, high = found.total.interval(INTERVAL_LEVEL)
+    count = len(found.labels)
+    bound = "at most " if found.total.is_bound else ""
+    return (
+        f"{visible(found.asked)} ({count:,} {'value' if count == 1 else 'values'}): "
+        f"{float(found.total):.2%}, std. error {bound}{found.total.std_error:.2%}, "
+        f"95% interval {low:.2%} to {high:.2%}"
+    )
 
 
 def _heat(table: Table) -> Picture:

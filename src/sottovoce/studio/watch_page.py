@@ -10,7 +10,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from sottovoce.analysis.sums import attributes_in
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.labels import visible
 from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.survey_service import SurveyStatus
 from sottovoce.studio import figures
@@ -20,6 +22,7 @@ from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
 
 A_MOMENT = 0.15  # seconds that a page waits for a table before it says that it is being computed
+MAX_SUM_LENGTH = 1000  # characters of a set of values that is asked for
 PAGE_PARTS = ("people", "singles", "relations")
 
 
@@ -75,6 +78,7 @@ def routes(studio: Studio) -> list[Route]:
             parts=PAGE_PARTS,
             link=link,
             names=[],
+            summed="",
             **_about(view.survey),
         )
 
@@ -97,9 +101,16 @@ def routes(studio: Studio) -> list[Route]:
 
     def table(request: Request) -> Response:
         survey = studio.service.survey(request.path_params["id"])
-        names = names_of(request)
-        picture, wrong = _table(studio, survey, names)
+        names, summed = names_of(request), request.query_params.get("sum", "").strip()
+        if summed:
+            names, wrong = _summed_names(survey, summed)
+        else:
+            wrong = ""
+        picture = None
+        if not wrong:
+            picture, wrong = _table(studio, survey, names, summed)
         context = {"survey": survey, "names": names, "picture": picture, "wrong": wrong}
+        context["summed"] = summed
         status = 422 if wrong else 200
         return studio.render(request, "table.html", status, **context, **_about(survey))
 
@@ -117,7 +128,19 @@ def names_of(request: Request) -> list[str]:
     return request.query_params.getlist("attribute")
 
 
-def _table(studio: Studio, survey: SurveyStatus, names: list[str]) -> tuple[Picture | None, str]:
+def _summed_names(survey: SurveyStatus, summed: str) -> tuple[list[str], str]:
+    """(the attributes of a sum as it was typed, what is wrong with it)"""
+    if len(summed) > MAX_SUM_LENGTH:
+        return [], f"sum must have at most {MAX_SUM_LENGTH:,} characters"
+    try:
+        return list(attributes_in(survey.plan.schema, summed)), ""
+    except InvalidInput as refused:
+        return [], visible(str(refused))
+
+
+def _table(
+    studio: Studio, survey: SurveyStatus, names: list[str], summed: str
+) -> tuple[Picture | None, str]:
     """(the picture if it is there in a moment, what is wrong with the question)"""
     known = survey.plan.cohorts.attributes
     wrong = next(
@@ -134,10 +157,12 @@ def _table(studio: Studio, survey: SurveyStatus, names: list[str]) -> tuple[Pict
     if snapshot.file is None:
         return None, snapshot.problem or ""
     key, of_file = (
-        (survey.plan.id, survey.kept.version, "table", *names),
+        (survey.plan.id, survey.kept.version, "table", *names, summed),
         (figures.of_file, snapshot.file),
     )
-    work = (*of_file, figures.table_of, names)
+    work: tuple[Any, ...] = (*of_file, figures.table_of, names)
+    if summed:
+        work = (*of_file, figures.summed_table, names, survey.plan.schema, summed)
     _, found = studio.jobs.latest(
         key, snapshot.number, *work, patience=A_MOMENT, late=DRAWING_TOO_LONG
     )
@@ -152,4 +177,5 @@ def _about(survey: SurveyStatus) -> dict[str, Any]:
         "attributes": plan.cohorts.attributes,
         "joint": plan.question.is_joint,
         "words": str(plan),
+        "longest_sum": MAX_SUM_LENGTH,
     }
