@@ -1,20 +1,26 @@
 """Intervals of what was chosen for being large: those of a normal mean, given that its estimate
-passed a threshold.
+passed a threshold, and perhaps a part of the evidence another one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.extras import imported
-from sottovoce.results.cells import quantile
+from sottovoce.results.cells import Total, quantile
 
 Floats = NDArray[np.float64]
 MOST_BELOW = 1e4  # standard errors below the estimate beyond which no low end is looked for
 END_HALVINGS = 80  # of the reach of a bisection
+MEAN_STEPS, ESTIMATE_STEPS = 160, 240  # of the grids on which a choice in two steps is weighed
+MOST_BEYOND = 5.0  # standard errors to which those grids reach
+SURE_PASS = 0.999  # chance above which an earlier choice changes nothing
 
 
 def selected_interval(
@@ -118,3 +124,106 @@ def _least_refused(refused: Callable[[Floats], Floats], most: float, above: Floa
         near = np.where(is_kept, middle, near)
         far = np.where(is_kept, far, middle)
     return near
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenSpread:
+    """Intervals of frequencies that were printed because they were large: a table's ``spread``.
+
+    ``threshold`` is what a value had to exceed to be printed (or starred, if it is). Of values that
+    combine two rounds, ``earlier`` is what the first one's part of the evidence had to exceed to be
+    looked at again, and ``earlier_error`` how far that part strays from a given value; 0 for no
+    such choice. ``is_cut``: frequencies are lower bounds, and intervals reach up to 1.
+    """
+
+    values: Floats  # (values,)
+    std_error: Floats
+    threshold: Floats
+    earlier: Floats
+    earlier_error: Floats
+    is_cut: bool = False
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """(low, high) of every value, within [0, 1], two arrays of shape (values,)."""
+        # what is cut off makes no interval too high: all of the error may be at its low end
+        reached = 2 * level - 1 if self.is_cut and level > 0.5 else level
+        below = np.minimum(self.threshold, self.values)
+        low, high = selected_interval(self.values, self.std_error, below, reached)
+        for row, (means, chances) in self._curves.items():
+            low[row], high[row] = _ends(means, chances, 1 - reached)
+        # none is empty: a frequency of 0 is never missed from above, nor one of 1 from below
+        least = max(NormalDist().inv_cdf(level), 0.0) * self.std_error
+        low = np.clip(np.minimum(low, 1 - least), 0, 1)
+        high = np.clip(np.maximum(high, least), 0, 1)
+        if self.is_cut:
+            high = np.ones(len(high))
+        return low, high
+
+    def total(self, places: Sequence[int], value: float) -> Total:
+        """The sum of some values; how they err together is not known."""
+        return Total(value, float(self.std_error[list(places)].sum()), is_bound=len(places) > 1)
+
+    @cached_property
+    def _curves(self) -> dict[int, tuple[Floats, Floats]]:
+        """Means, and how well each goes with the value, where an earlier choice matters."""
+        special = imported("scipy.special")
+        errors = np.where(self.earlier_error > 0, self.earlier_error, np.inf)
+        low = self.values - MOST_BEYOND * self.std_error
+        passes = special.ndtr((low - self.earlier) / errors)
+        is_chosen = (self.earlier_error > 0) & (passes < SURE_PASS)
+        return {
+            row: _curve(
+                self.values[row],
+                self.std_error[row],
+                min(self.threshold[row], self.values[row]),
+                self.earlier[row],
+                self.earlier_error[row],
+            )
+            for row in np.flatnonzero(is_chosen).tolist()
+        }
+
+
+def _curve(
+    value: float, error: float, threshold: float, earlier: float, earlier_error: float
+) -> tuple[Floats, Floats]:
+    """How well every mean goes with a value that passed an earlier choice and a threshold.
+
+    Given the mean m, values y have a density in proportion to phi((y - m) / error) Phi((y -
+    earlier) / earlier_error) above the threshold: evidence that combines two rounds by inverse
+    variances is sufficient, so that the first round's part, given y, does not depend on m.
+
+    Returns:
+        (means, the chance of a value that is at most as likely as this one), both (means,).
+    """
+    special = imported("scipy.special")
+    reach = MOST_BEYOND * error
+    means = np.linspace(min(0.0, value), value + reach, MEAN_STEPS)
+    bottom = max(threshold, min(means[0], value) - reach)
+    values = np.linspace(bottom, means[-1] + reach, ESTIMATE_STEPS)
+    of_mean = -(((values - means[:, None]) / error) ** 2) / 2  # (means, values)
+    of_choice = special.log_ndtr((values - earlier) / earlier_error)  # (values,)
+    logs = of_mean + of_choice
+    own = -(((value - means) / error) ** 2) / 2
+    own = own + special.log_ndtr((value - earlier) / earlier_error)  # (means,)
+    highest = logs.max(axis=1, keepdims=True)
+    density = np.exp(logs - highest)
+    is_less = logs <= own[:, None]
+    chances = (density * is_less).sum(axis=1) / density.sum(axis=1)
+    return means, chances
+
+
+def _ends(means: Floats, chances: Floats, alpha: float) -> tuple[float, float]:
+    """The least and the largest mean whose chance is at least ``alpha``, between steps of the
+    grid.
+    """
+    kept = np.flatnonzero(chances >= alpha)
+    if not len(kept):
+        best = float(means[int(np.argmax(chances))])
+        return best, best
+    first, last = int(kept[0]), int(kept[-1])
+    low, high = float(means[first]), float(means[last])
+    if first > 0:
+        low = float(np.interp(alpha, chances[[first - 1, first]], means[[first - 1, first]]))
+    if last + 1 < len(means):
+        high = float(np.interp(-alpha, -chances[[last, last + 1]], means[[last, last + 1]]))
+    return low, high

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.oracles import Noise
+from sottovoce.questions.itemsets.choice import Choice, expected_false, star_values
 from sottovoce.questions.itemsets.known import ItemsHeard
-from sottovoce.questions.itemsets.readings import Floats, Reading, expected_false
+from sottovoce.questions.itemsets.readings import Floats, Reading
 
 STRONG_ERRORS = 4.0  # standard errors above which candidates show how the rounds compare
 LEAST_STRONG = 3
@@ -46,7 +47,8 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
     # the mean by inverse variances; then again, with (spread f)^2 added to the earlier round's for
     # what its factor may miss
     rough = np.maximum(_mean(prior, after), 0)
-    trust = 1 / (prior.variances + (spread * rough) ** 2)
+    doubted = prior.variances + (spread * rough) ** 2  # (rows,)
+    trust = 1 / doubted
     total = trust + 1 / after.variances
     weight = trust / total  # of the earlier round, (rows,)
     values = reading.values.copy()
@@ -58,6 +60,11 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
     floors = np.full(len(values), later_floor)  # (candidates,)
     earlier_floor = prior.variances.min()
     floors[rows] = weight**2 * earlier_floor + (1 - weight) ** 2 * later_floor
+    # what an earlier frequency had to exceed, and how far it strays from what both rounds say
+    least = min(item.frequency for item in heard)
+    passed, passed_error = np.zeros(len(values)), np.zeros(len(values))
+    passed[rows] = ratio * least
+    passed_error[rows] = np.sqrt(np.maximum(doubted - 1 / total, 0))
     people, support = reading.support
     # people whose support strays as little
     times = np.maximum(later_floor / floors, 1)
@@ -67,6 +74,7 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
         values=values,
         variances=variances,
         chance=expected_false(values, floors, tested, alike, support),
+        choice=Choice(star_values(floors, tested, alike, support), passed, passed_error),
         noise=Noise(float(floors.min()), reading.noise.slope),
         repair="combined",
     )

@@ -16,24 +16,29 @@ from sottovoce.questions.itemsets.sizes import SIZE_DIGITS, Sizes, finite
 @dataclass(frozen=True)
 class ItemsHeard:
     """A candidate's estimate in an earlier round: frequency, variance, expected false ones as
-    strong.
+    strong; and what it was chosen by, as :class:`Choice` has it.
     """
 
     candidate: tuple[int, ...]
     frequency: float
     variance: float
     chance: float
+    star: float = 0.0
+    earlier: float = 0.0
+    earlier_error: float = 0.0
 
     def to_json(self) -> list[Any]:
-        numbers = (self.frequency, self.variance, self.chance)
+        estimate = (self.frequency, self.variance, self.chance)
+        numbers = (*estimate, self.star, self.earlier, self.earlier_error)
         texts = [f"{number:.{SIZE_DIGITS}g}" for number in numbers]
         return [list(self.candidate), *texts]
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         candidate, *numbers = data
-        frequency, variance, chance = (finite("estimates", number) for number in numbers)
-        return cls(tuple(candidate), frequency, variance, chance)
+        read = [finite("estimates", number) for number in numbers]
+        frequency, variance, chance, star, earlier, earlier_error = read
+        return cls(tuple(candidate), frequency, variance, chance, star, earlier, earlier_error)
 
 
 @dataclass(frozen=True)

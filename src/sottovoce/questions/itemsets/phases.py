@@ -32,6 +32,7 @@ from sottovoce.questions.itemsets.method import (
 )
 from sottovoce.questions.itemsets.padding import PLAIN, best_oracle, padded_ask
 from sottovoce.questions.itemsets.readings import Reading
+from sottovoce.questions.itemsets.size_law import OwnFactor, SizeLaw
 from sottovoce.questions.itemsets.sizes import Sizes
 from sottovoce.questions.itemsets.target import (
     BEST,
@@ -214,8 +215,7 @@ class TwoPhases(ItemMethod):
         """Candidates were counted: that is the answer, or the items of which sets are made."""
         known = target.known
         is_last = self._next(target, options) is None
-        sizes = known.sizes if options["update"] else None
-        reading = readings.read_frequencies(aggregate, sizes)
+        reading = readings.read_frequencies(aggregate, _own_factor(known, options))
         if known.factor is not None:
             reading = combined(reading, known.heard, known.factor, target.items)
         elif is_last:
@@ -297,22 +297,31 @@ def _after_sizes(
     target: ItemTarget, sizes: Sizes, later: RoundStep, plan: Plan, options: Options
 ) -> Known:
     """What is known once sizes were told: the sizes that count, and the next round's length."""
-    known = target.known
+    known = replace(target.known, sizes=sizes)
     if _wanted_length(later, options) == PERCENTILE:
         kept = sizes.filtered()
         notes = known.notes if kept.is_known else (*known.notes, NO_SIZES)
-        return replace(known, sizes=kept, length=kept.percentile(), notes=notes)
+        return replace(known, length=kept.percentile(), notes=notes)
     if later.name == FIND:
         # where items are sought a long tail matters
-        kept = sizes.projected()
-        length = finding_length(kept, target.candidates, plan.epsilon)
-        return replace(known, sizes=kept, length=length)
-    # where they are counted, noise in the tail would mislead the factor
-    kept = sizes.filtered()
+        length = finding_length(sizes.projected(), target.candidates, plan.epsilon)
+        return replace(known, length=length)
+    law = SizeLaw.of(sizes)
     people = max(1, plan.people * later.share // sum(plan.series.shares))
-    square = _typical_square(target)
-    length = counting_length(kept, target.candidates, plan.terms.among(people), square)
-    return replace(known, sizes=kept, length=length)
+    square = max(_typical_square(target), (law.held / target.candidates) ** 2)
+    length = counting_length(law, target.candidates, plan.terms.among(people), square)
+    return replace(known, length=length)
+
+
+def _own_factor(known: Known, options: Options) -> OwnFactor | None:
+    """What counts are multiplied by, with all that is not known of it; None if they are not."""
+    if known.sizes is None or not options["update"]:
+        return None
+    length = known.length or 1
+    expected = SizeLaw.of(known.sizes).own_factor(length)
+    if options["second_length"] == PERCENTILE:  # corrected as in wang2021thesis, eq. (5.5)
+        return expected.instead(known.sizes.filtered().update_factor(length))
+    return expected
 
 
 def _typical_square(target: ItemTarget) -> float:
@@ -330,7 +339,7 @@ def _first_factor(known: Known) -> float:
     """What a first round's frequencies must be multiplied by, as far as sizes tell."""
     if known.sizes is None:
         return 1.0
-    return known.sizes.update_factor(known.length or 1)
+    return SizeLaw.of(known.sizes).own_factor(known.length or 1).value
 
 
 def _guessed(target: ItemTarget, singles: Reading, wanted: int) -> Candidates:
