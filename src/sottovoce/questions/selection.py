@@ -20,6 +20,7 @@ MOST_BELOW = 1e4  # standard errors below the estimate beyond which no low end i
 END_HALVINGS = 80  # of the reach of a bisection
 MEAN_STEPS, ESTIMATE_STEPS = 160, 240  # of the grids on which a choice in two steps is weighed
 MOST_BEYOND = 5.0  # standard errors to which those grids reach
+LOW_STEPS = 6  # in which the error at a low end is found
 SURE_PASS = 0.999  # chance above which an earlier choice changes nothing
 
 
@@ -133,11 +134,13 @@ class ChosenSpread:
     ``threshold`` is what a value had to exceed to be printed (or starred, if it is). Of values that
     combine two rounds, ``earlier`` is what the first one's part of the evidence had to exceed to be
     looked at again, and ``earlier_error`` how far that part strays from a given value; 0 for no
-    such choice. ``is_cut``: frequencies are lower bounds, and intervals reach up to 1.
+    such choice. ``floor_error`` is the standard error of a value that nobody holds: what exceeds it
+    grows with the frequency. ``is_cut``: frequencies are lower bounds, and intervals reach up to 1.
     """
 
     values: Floats  # (values,)
     std_error: Floats
+    floor_error: Floats
     threshold: Floats
     earlier: Floats
     earlier_error: Floats
@@ -149,6 +152,9 @@ class ChosenSpread:
         reached = 2 * level - 1 if self.is_cut and level > 0.5 else level
         below = np.minimum(self.threshold, self.values)
         low, high = selected_interval(self.values, self.std_error, below, reached)
+        # the low end is that of a lower frequency, which errs less
+        for _ in range(LOW_STEPS):
+            low, _ = selected_interval(self.values, self._error_at(low), below, reached)
         for row, (means, chances) in self._curves.items():
             low[row], high[row] = _ends(means, chances, 1 - reached)
         # none is empty: a frequency of 0 is never missed from above, nor one of 1 from below
@@ -158,6 +164,13 @@ class ChosenSpread:
         if self.is_cut:
             high = np.ones(len(high))
         return low, high
+
+    def _error_at(self, frequencies: Floats) -> Floats:
+        """The standard errors that values would have at other frequencies."""
+        part = np.clip(frequencies / np.where(self.values > 0, self.values, np.inf), 0, 1)
+        # Var(f) = floor + what grows with f^2, as most of it does
+        grows = np.maximum(self.std_error**2 - self.floor_error**2, 0)
+        return np.sqrt(np.minimum(self.floor_error, self.std_error) ** 2 + part**2 * grows)
 
     def total(self, places: Sequence[int], value: float) -> Total:
         """The sum of some values; how they err together is not known."""
@@ -175,6 +188,7 @@ class ChosenSpread:
             row: _curve(
                 self.values[row],
                 self.std_error[row],
+                min(self.floor_error[row], self.std_error[row]),
                 min(self.threshold[row], self.values[row]),
                 self.earlier[row],
                 self.earlier_error[row],
@@ -184,7 +198,12 @@ class ChosenSpread:
 
 
 def _curve(
-    value: float, error: float, threshold: float, earlier: float, earlier_error: float
+    value: float,
+    error: float,
+    floor: float,
+    threshold: float,
+    earlier: float,
+    earlier_error: float,
 ) -> tuple[Floats, Floats]:
     """How well every mean goes with a value that passed an earlier choice and a threshold.
 
@@ -200,10 +219,12 @@ def _curve(
     means = np.linspace(min(0.0, value), value + reach, MEAN_STEPS)
     bottom = max(threshold, min(means[0], value) - reach)
     values = np.linspace(bottom, means[-1] + reach, ESTIMATE_STEPS)
-    of_mean = -(((values - means[:, None]) / error) ** 2) / 2  # (means, values)
+    part = np.clip(means / value, 0, 1) if value > 0 else np.zeros(len(means))
+    errors = np.sqrt(floor**2 + part**2 * (error**2 - floor**2))  # (means,)
+    of_mean = -(((values - means[:, None]) / errors[:, None]) ** 2) / 2  # (means, values)
     of_choice = special.log_ndtr((values - earlier) / earlier_error)  # (values,)
     logs = of_mean + of_choice
-    own = -(((value - means) / error) ** 2) / 2
+    own = -(((value - means) / errors) ** 2) / 2
     own = own + special.log_ndtr((value - earlier) / earlier_error)  # (means,)
     highest = logs.max(axis=1, keepdims=True)
     density = np.exp(logs - highest)

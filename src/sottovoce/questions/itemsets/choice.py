@@ -21,39 +21,42 @@ MOST_STAR_ERRORS = 40.0  # standard errors within which every star is given
 class Choice:
     """By what candidates were chosen, each array (candidates,).
 
-    ``star``: the value above which noise alone does not explain one. ``earlier``: what the part of
+    ``star``: the value above which noise alone does not explain one. ``floor``: the variance of one
+    that nobody holds. ``earlier``: what the part of
     its evidence that an earlier round gave had to exceed; ``earlier_error``: how far that part
     strays, given the value; 0 if there was none.
     """
 
     star: Floats
+    floor: Floats
     earlier: Floats
     earlier_error: Floats
 
     @classmethod
-    def once(cls, star: Floats) -> Choice:
+    def once(cls, star: Floats, floor: Floats) -> Choice:
         """Without an earlier round."""
-        return cls(star, np.zeros(len(star)), np.zeros(len(star)))
+        return cls(star, floor, np.zeros(len(star)), np.zeros(len(star)))
 
     @classmethod
     def heard(cls, items: Sequence[ItemsHeard]) -> Choice:
         """As an earlier plan holds it."""
-        rows = [(item.star, item.earlier, item.earlier_error) for item in items]
-        star, earlier, error = np.array(rows, dtype=float).reshape(-1, 3).T
-        return cls(star, earlier, error)
+        rows = [(item.star, item.floor, item.earlier, item.earlier_error) for item in items]
+        star, floor, earlier, error = np.array(rows, dtype=float).reshape(-1, 4).T
+        return cls(star, floor, earlier, error)
 
     def at(self, rows: NDArray[np.int64]) -> Choice:
         """Of some of them."""
-        return Choice(self.star[rows], self.earlier[rows], self.earlier_error[rows])
+        return Choice(*(part[rows] for part in self.parts))
 
     def beside(self, other: Choice) -> Choice:
         """Of these candidates, and then of others."""
-        pairs = zip(self._parts, other._parts, strict=True)
+        pairs = zip(self.parts, other.parts, strict=True)
         return Choice(*(np.concatenate(pair) for pair in pairs))
 
     @property
-    def _parts(self) -> tuple[Floats, Floats, Floats]:
-        return self.star, self.earlier, self.earlier_error
+    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """All of it, in order."""
+        return self.star, self.floor, self.earlier, self.earlier_error
 
 
 def expected_false(

@@ -16,6 +16,10 @@ from sottovoce.questions.itemsets.readings import Floats, Reading
 STRONG_ERRORS = 4.0  # standard errors above which candidates show how the rounds compare
 LEAST_STRONG = 3
 LEAST_SPREAD = 0.05
+# how far candidates' own ratios usually lie from the common one, in parts of what that corrects, as
+# read off kosarak, retail, online_retail and lastfm; it counts as much as so many candidates
+UNLIKE = 0.75
+LIKE_CANDIDATES = 6
 
 
 def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, tested: int) -> Reading:
@@ -74,7 +78,7 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
         values=values,
         variances=variances,
         chance=expected_false(values, floors, tested, alike, support),
-        choice=Choice(star_values(floors, tested, alike, support), passed, passed_error),
+        choice=Choice(star_values(floors, tested, alike, support), floors, passed, passed_error),
         noise=Noise(float(floors.min()), reading.noise.slope),
         repair="combined",
     )
@@ -115,10 +119,11 @@ def _ratio(before: Rated, after: Rated, factor: float) -> tuple[float, float]:
 
     Returns:
         The later over the earlier frequency of strong candidates, or ``factor`` if there are too
-        few; and how much candidates differ in it.
+        few; and how far that may be from a candidate's own, relative to it.
     """
     is_strong = after.is_strong & before.is_strong
-    if is_strong.sum() < LEAST_STRONG:
+    count = int(is_strong.sum())
+    if count < LEAST_STRONG:
         return factor, 1 - 1 / factor
     before, after = before.at(is_strong), after.at(is_strong)
     ratios = after.values / before.values
@@ -126,6 +131,11 @@ def _ratio(before: Rated, after: Rated, factor: float) -> tuple[float, float]:
     # Var[a/b] / (a/b)^2 = Var a / a^2 + Var b / b^2: what is above that is not noise
     errors = after.relative_variances + before.relative_variances
     squares = (ratios / ratio - 1) ** 2
-    excess = float(np.mean(squares - errors))
-    spread = float(np.sqrt(max(0.0, excess)))
-    return ratio, max(LEAST_SPREAD, spread)
+    excess = float((squares - errors).sum())
+    # few candidates tell little of how they differ: beside them stands what is usual
+    usual = max(UNLIKE * (1 - 1 / max(ratio, factor)), LEAST_SPREAD)
+    between = (LIKE_CANDIDATES * usual**2 + excess) / (LIKE_CANDIDATES + count)
+    between = max(between, 0.75 * usual**2)
+    # the variance of a median is pi/2 that of a mean
+    of_median = np.pi / 2 * (float(errors.mean()) + between) / count
+    return ratio, float(np.sqrt(between + of_median))

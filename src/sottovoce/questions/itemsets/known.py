@@ -24,21 +24,20 @@ class ItemsHeard:
     variance: float
     chance: float
     star: float = 0.0
+    floor: float = 0.0
     earlier: float = 0.0
     earlier_error: float = 0.0
 
     def to_json(self) -> list[Any]:
         estimate = (self.frequency, self.variance, self.chance)
-        numbers = (*estimate, self.star, self.earlier, self.earlier_error)
+        numbers = (*estimate, self.star, self.floor, self.earlier, self.earlier_error)
         texts = [f"{number:.{SIZE_DIGITS}g}" for number in numbers]
         return [list(self.candidate), *texts]
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         candidate, *numbers = data
-        read = [finite("estimates", number) for number in numbers]
-        frequency, variance, chance, star, earlier, earlier_error = read
-        return cls(tuple(candidate), frequency, variance, chance, star, earlier, earlier_error)
+        return cls(tuple(candidate), *(finite("estimates", number) for number in numbers))
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,14 @@ from sottovoce.questions.itemsets.target import (
     RoundStep,
 )
 from sottovoce.questions.method import BUDGET, NO_OPTIONS, PEOPLE, SPLITS, Options, RoundResult
+from sottovoce.results.findings import SIGNIFICANT
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MOST_SIZES = 32  # that are told apart to choose a length by predicted error
 LEAST_SIZES = 64  # that are told apart when whole sets are counted
+SET_PART = 1 / 3  # of the frequencies of items, as a guess of those of sets of them
 
 # Shares of people in percent, by the rounds of the items' part   wang2021thesis, section 5.4.2
 ROUND_SHARES = {
@@ -308,7 +310,7 @@ def _after_sizes(
         return replace(known, length=length)
     law = SizeLaw.of(sizes)
     people = max(1, plan.people * later.share // sum(plan.series.shares))
-    square = max(_typical_square(target), (law.held / target.candidates) ** 2)
+    square = _typical_square(target, law)
     length = counting_length(law, target.candidates, plan.terms.among(people), square)
     return replace(known, length=length)
 
@@ -324,15 +326,19 @@ def _own_factor(known: Known, options: Options) -> OwnFactor | None:
     return expected
 
 
-def _typical_square(target: ItemTarget) -> float:
-    """The mean square of the frequencies heard so far, of the most frequent; 0 if none were."""
+def _typical_square(target: ItemTarget, law: SizeLaw) -> float:
+    """The mean square of the frequencies to be counted, as far as it is known.
+
+    Of what was heard before only what noise does not explain counts: the largest of noise are
+    large. If nothing was heard, everything is taken to be as frequent.
+    """
     known = target.known
-    frequencies = [item.frequency for item in known.heard]
-    if not frequencies:
-        return 0.0
-    largest = sorted(frequencies, reverse=True)[: target.top]
-    mean_square = float(np.mean(np.square(largest)))
-    return mean_square * (known.factor or 1.0) ** 2
+    if not known.heard:
+        return (law.held / target.candidates) ** 2
+    largest = sorted(known.heard, key=lambda item: -item.frequency)[: target.top]
+    squares = [item.frequency**2 if item.chance <= SIGNIFICANT else 0.0 for item in largest]
+    part = known.factor or SET_PART  # frequencies of sets are guessed from those of items
+    return float(np.mean(squares)) * part**2
 
 
 def _first_factor(known: Known) -> float:

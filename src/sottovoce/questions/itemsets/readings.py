@@ -68,8 +68,7 @@ class Reading:
         """As a later plan holds them."""
         choice = self.choice
         estimate = (self.values, self.variances, self.chance)
-        chosen_by = (choice.star, choice.earlier, choice.earlier_error)
-        numbers = np.column_stack([*estimate, *chosen_by]).tolist()
+        numbers = np.column_stack([*estimate, *choice.parts]).tolist()
         pairs = zip(self.candidates, numbers, strict=True)
         return tuple(ItemsHeard(candidate, *row) for candidate, row in pairs)
 
@@ -121,7 +120,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
         (people, source.q),
         is_whole,
         repair,
-        Choice.once(star_values(floors, encoding.count, people, source.q)),
+        Choice.once(star_values(floors, encoding.count, people, source.q), floors),
     )
 
 
@@ -180,6 +179,7 @@ def frequencies_found(
     spread = ChosenSpread(
         reading.values,
         np.sqrt(reading.variances),
+        np.sqrt(choice.floor),
         np.where(is_starred, np.maximum(choice.star, above), above),
         choice.earlier,
         choice.earlier_error,

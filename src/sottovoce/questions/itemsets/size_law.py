@@ -14,10 +14,11 @@ from sottovoce.questions.itemsets.sizes import Floats, Sizes
 
 # Discrete Weibull laws of sizes beyond m, P[size > m + s | size > m] = exp(-(s / scale)^bend): from
 # tails heavier than a geometric law's (bend 0.4) to sizes that are nearly equal (bend 8)
-SCALES = np.geomspace(0.25, 64, 40)
+SCALES = np.geomspace(0.25, 64, 24)
 BENDS = np.array([0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.6, 2.0, 3.0, 5.0, 8.0])
 MOST_FREE = 6  # the largest m: the shares of sizes up to it follow no law
-FREE_RANGE = 0.3  # within which a free share lies beforehand; one that is not needed is penalised
+FREE_RANGE = 1.0  # within which a free share lies beforehand; one that is not needed is penalised
+FEW_HELD = 3  # the power by which a law becomes less likely beforehand, the more people hold
 LEAST_FREEDOM = 3  # what a law takes of the sizes heard: a scale, a bend, and how many are beyond m
 
 # A candidate's own update factor is 1 + k (u - 1), for the common factor u. Frequent candidates are
@@ -70,9 +71,9 @@ class SizeLaw:
         variance = max(sizes.variance, float(misfits.min()) / freedom, 1e-12)
         # log P[heard | law], and sqrt(2 pi variance) / range for each free share
         occam = np.log(min(np.sqrt(2 * np.pi * variance) / FREE_RANGE, 1.0))
-        # and beforehand a size is as unlikely as its square is large
+        # beforehand people hold few candidates
         held = laws @ np.arange(count)  # (laws,)
-        logs = places * occam - misfits / (2 * variance) - 2 * np.log1p(held)
+        logs = places * occam - misfits / (2 * variance) - FEW_HELD * np.log1p(held)
         weights = np.exp(logs - logs.max())
         return cls(laws, weights / weights.sum(), places, variance)
 
@@ -109,7 +110,9 @@ class SizeLaw:
         shapes = tails / np.maximum(tails.sum(axis=1, keepdims=True), 1e-12)
         # the share T beyond m has variance / (1 + sum of g^2)
         of_tail = (slopes * shapes).sum(axis=1) ** 2 / (1 + (shapes**2).sum(axis=1))
-        within = self.variance * (of_free + of_tail)
+        # at most as far as a factor between 1 and most / L can vary
+        widest = ((self.sizes - 1) / length - 1) ** 2 / 4
+        within = np.minimum(self.variance * (of_free + of_tail), max(widest, 0.0))
         return mean, float(self.weights @ (between + within))
 
     def own_factor(self, length: int) -> OwnFactor:
