@@ -134,17 +134,24 @@ class ChosenSpread:
     ``threshold`` is what a value had to exceed to be printed (or starred, if it is). Of values that
     combine two rounds, ``earlier`` is what the first one's part of the evidence had to exceed to be
     looked at again, and ``earlier_error`` how far that part strays from a given value; 0 for no
-    such choice. ``floor_error`` is the standard error of a value that nobody holds: what exceeds it
-    grows with the frequency. ``is_cut``: frequencies are lower bounds, and intervals reach up to 1.
+    such choice. Variances are ``floor`` for a value that nobody holds, and what grows with the
+    frequency: ``doubt`` with its square, the rest in proportion. ``is_cut``: frequencies are lower
+    bounds, and intervals reach up to 1.
     """
 
     values: Floats  # (values,)
-    std_error: Floats
-    floor_error: Floats
+    variances: Floats
+    floor: Floats
+    doubt: Floats
     threshold: Floats
     earlier: Floats
     earlier_error: Floats
     is_cut: bool = False
+
+    @property
+    def std_error(self) -> Floats:
+        """Standard errors of the values."""
+        return np.sqrt(self.variances)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """(low, high) of every value, within [0, 1], two arrays of shape (values,)."""
@@ -168,9 +175,8 @@ class ChosenSpread:
     def _error_at(self, frequencies: Floats) -> Floats:
         """The standard errors that values would have at other frequencies."""
         part = np.clip(frequencies / np.where(self.values > 0, self.values, np.inf), 0, 1)
-        # Var(f) = floor + what grows with f^2, as most of it does
-        grows = np.maximum(self.std_error**2 - self.floor_error**2, 0)
-        return np.sqrt(np.minimum(self.floor_error, self.std_error) ** 2 + part**2 * grows)
+        growth = (self.variances - self.floor - self.doubt, self.doubt)
+        return np.sqrt(_grown(self.floor, growth, part))
 
     def total(self, places: Sequence[int], value: float) -> Total:
         """The sum of some values; how they err together is not known."""
@@ -184,53 +190,43 @@ class ChosenSpread:
         low = self.values - MOST_BEYOND * self.std_error
         passes = special.ndtr((low - self.earlier) / errors)
         is_chosen = (self.earlier_error > 0) & (passes < SURE_PASS)
-        return {
-            row: _curve(
-                self.values[row],
-                self.std_error[row],
-                min(self.floor_error[row], self.std_error[row]),
-                min(self.threshold[row], self.values[row]),
-                self.earlier[row],
-                self.earlier_error[row],
-            )
-            for row in np.flatnonzero(is_chosen).tolist()
-        }
+        return {row: self._curve(row) for row in np.flatnonzero(is_chosen).tolist()}
+
+    def _curve(self, row: int) -> tuple[Floats, Floats]:
+        """How well every mean goes with a value that passed an earlier choice and a threshold.
+
+        Given the mean m, values y have a density in proportion to phi((y - m) / error) Phi((y -
+        earlier) / earlier_error) above the threshold: evidence that combines two rounds by inverse
+        variances is sufficient, so that the first round's part, given y, does not depend on m.
+
+        Returns:
+            (means, the chance of a value that is at most as likely as this one), both (means,).
+        """
+        value, error = float(self.values[row]), float(self.std_error[row])
+        reach = MOST_BEYOND * error
+        means = np.linspace(min(0.0, value), value + reach, MEAN_STEPS)
+        lowest = max(min(self.threshold[row], value), means[0] - reach)
+        values = np.linspace(lowest, means[-1] + reach, ESTIMATE_STEPS)
+        part = np.clip(means / value, 0, 1) if value > 0 else np.zeros(len(means))
+        growth = (self.variances[row] - self.floor[row] - self.doubt[row], self.doubt[row])
+        variances = _grown(self.floor[row], growth, part)  # (means,)
+        of_choice = imported("scipy.special").log_ndtr(
+            (np.append(values, value) - self.earlier[row]) / self.earlier_error[row]
+        )
+        # log densities of all values, and of this one, (means, values) and (means,)
+        squares = (values - means[:, None]) ** 2
+        logs = of_choice[:-1] - squares / variances[:, None] / 2
+        own = of_choice[-1] - (value - means) ** 2 / variances / 2
+        density = np.exp(logs - logs.max(axis=1, keepdims=True))
+        is_less = logs <= own[:, None]
+        chances = (density * is_less).sum(axis=1) / density.sum(axis=1)
+        return means, chances
 
 
-def _curve(
-    value: float,
-    error: float,
-    floor: float,
-    threshold: float,
-    earlier: float,
-    earlier_error: float,
-) -> tuple[Floats, Floats]:
-    """How well every mean goes with a value that passed an earlier choice and a threshold.
-
-    Given the mean m, values y have a density in proportion to phi((y - m) / error) Phi((y -
-    earlier) / earlier_error) above the threshold: evidence that combines two rounds by inverse
-    variances is sufficient, so that the first round's part, given y, does not depend on m.
-
-    Returns:
-        (means, the chance of a value that is at most as likely as this one), both (means,).
-    """
-    special = imported("scipy.special")
-    reach = MOST_BEYOND * error
-    means = np.linspace(min(0.0, value), value + reach, MEAN_STEPS)
-    bottom = max(threshold, min(means[0], value) - reach)
-    values = np.linspace(bottom, means[-1] + reach, ESTIMATE_STEPS)
-    part = np.clip(means / value, 0, 1) if value > 0 else np.zeros(len(means))
-    errors = np.sqrt(floor**2 + part**2 * (error**2 - floor**2))  # (means,)
-    of_mean = -(((values - means[:, None]) / errors[:, None]) ** 2) / 2  # (means, values)
-    of_choice = special.log_ndtr((values - earlier) / earlier_error)  # (values,)
-    logs = of_mean + of_choice
-    own = -(((value - means) / errors) ** 2) / 2
-    own = own + special.log_ndtr((value - earlier) / earlier_error)  # (means,)
-    highest = logs.max(axis=1, keepdims=True)
-    density = np.exp(logs - highest)
-    is_less = logs <= own[:, None]
-    chances = (density * is_less).sum(axis=1) / density.sum(axis=1)
-    return means, chances
+def _grown(floor: Floats, growth: tuple[Floats, Floats], part: Floats) -> Floats:
+    """The variance at a part of a frequency, of which two parts grow with it and its square."""
+    linear, square = (np.maximum(each, 0) for each in growth)
+    return np.asarray(floor + part * linear + part**2 * square)
 
 
 def _ends(means: Floats, chances: Floats, alpha: float) -> tuple[float, float]:

@@ -22,27 +22,31 @@ class Choice:
     """By what candidates were chosen, each array (candidates,).
 
     ``star``: the value above which noise alone does not explain one. ``floor``: the variance of one
-    that nobody holds. ``earlier``: what the part of
+    that nobody holds. ``doubt``: the part of its variance that grows with its squared frequency.
+    ``earlier``: what the part of
     its evidence that an earlier round gave had to exceed; ``earlier_error``: how far that part
     strays, given the value; 0 if there was none.
     """
 
     star: Floats
     floor: Floats
+    doubt: Floats
     earlier: Floats
     earlier_error: Floats
 
     @classmethod
-    def once(cls, star: Floats, floor: Floats) -> Choice:
+    def once(cls, star: Floats, floor: Floats, doubt: Floats) -> Choice:
         """Without an earlier round."""
-        return cls(star, floor, np.zeros(len(star)), np.zeros(len(star)))
+        return cls(star, floor, doubt, np.zeros(len(star)), np.zeros(len(star)))
 
     @classmethod
     def heard(cls, items: Sequence[ItemsHeard]) -> Choice:
         """As an earlier plan holds it."""
-        rows = [(item.star, item.floor, item.earlier, item.earlier_error) for item in items]
-        star, floor, earlier, error = np.array(rows, dtype=float).reshape(-1, 4).T
-        return cls(star, floor, earlier, error)
+        rows = [
+            (item.star, item.floor, item.doubt, item.earlier, item.earlier_error) for item in items
+        ]
+        star, floor, doubt, earlier, error = np.array(rows, dtype=float).reshape(-1, 5).T
+        return cls(star, floor, doubt, earlier, error)
 
     def at(self, rows: NDArray[np.int64]) -> Choice:
         """Of some of them."""
@@ -54,9 +58,9 @@ class Choice:
         return Choice(*(np.concatenate(pair) for pair in pairs))
 
     @property
-    def parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+    def parts(self) -> tuple[Floats, ...]:
         """All of it, in order."""
-        return self.star, self.floor, self.earlier, self.earlier_error
+        return self.star, self.floor, self.doubt, self.earlier, self.earlier_error
 
 
 def expected_false(

@@ -64,6 +64,8 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
     floors = np.full(len(values), later_floor)  # (candidates,)
     earlier_floor = prior.variances.min()
     floors[rows] = weight**2 * earlier_floor + (1 - weight) ** 2 * later_floor
+    doubt = reading.choice.doubt.copy()
+    doubt[rows] = weight**2 * (spread * rough) ** 2 + (1 - weight) ** 2 * doubt[rows]
     # what an earlier frequency had to exceed, and how far it strays from what both rounds say
     least = min(item.frequency for item in heard)
     passed, passed_error = np.zeros(len(values)), np.zeros(len(values))
@@ -73,12 +75,13 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
     # people whose support strays as little
     times = np.maximum(later_floor / floors, 1)
     alike = np.round(people * times)
+    stars = star_values(floors, tested, alike, support)
     return replace(
         reading,
         values=values,
         variances=variances,
         chance=expected_false(values, floors, tested, alike, support),
-        choice=Choice(star_values(floors, tested, alike, support), floors, passed, passed_error),
+        choice=Choice(stars, floors, doubt, passed, passed_error),
         noise=Noise(float(floors.min()), reading.noise.slope),
         repair="combined",
     )

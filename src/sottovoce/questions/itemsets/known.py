@@ -25,12 +25,14 @@ class ItemsHeard:
     chance: float
     star: float = 0.0
     floor: float = 0.0
+    doubt: float = 0.0
     earlier: float = 0.0
     earlier_error: float = 0.0
 
     def to_json(self) -> list[Any]:
         estimate = (self.frequency, self.variance, self.chance)
-        numbers = (*estimate, self.star, self.floor, self.earlier, self.earlier_error)
+        chosen_by = (self.star, self.floor, self.doubt, self.earlier, self.earlier_error)
+        numbers = (*estimate, *chosen_by)
         texts = [f"{number:.{SIZE_DIGITS}g}" for number in numbers]
         return [list(self.candidate), *texts]
 

@@ -91,6 +91,7 @@ class Counted:
 
     values: Floats  # (candidates,)
     variances: Floats  # (candidates,)
+    doubt: Floats  # (candidates,): the part of the variances that the factor has
     noise: Noise
 
 
@@ -113,7 +114,7 @@ def counted(ask: Ask, support: Integers, people: int, factor: OwnFactor) -> Coun
     values = factor.value * plain
     of_noise = noise.variance(np.clip(values, 0, 1))
     of_factor = np.clip(plain, 0, 1) ** 2 * factor.variance
-    return Counted(values, of_noise + of_factor, noise)
+    return Counted(values, of_noise + of_factor, of_factor, noise)
 
 
 def best_oracle(count: int, length: int, epsilon: Decimal) -> tuple[str, float]:

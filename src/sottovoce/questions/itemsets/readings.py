@@ -105,6 +105,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
     variances = told.variances + sampling_variances(told.values, aggregate)
     floors = np.full(encoding.count, told.noise.floor)
     chance = expected_false(told.values, floors, encoding.count, people, source.q)
+    stars = star_values(floors, encoding.count, people, source.q)
     candidates = encoding.candidates
     if candidates is None:
         candidates = tuple((item,) for item in range(encoding.items))
@@ -120,7 +121,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
         (people, source.q),
         is_whole,
         repair,
-        Choice.once(star_values(floors, encoding.count, people, source.q), floors),
+        Choice.once(stars, floors, told.doubt),
     )
 
 
@@ -178,8 +179,9 @@ def frequencies_found(
     choice = reading.choice
     spread = ChosenSpread(
         reading.values,
-        np.sqrt(reading.variances),
-        np.sqrt(choice.floor),
+        reading.variances,
+        choice.floor,
+        choice.doubt,
         np.where(is_starred, np.maximum(choice.star, above), above),
         choice.earlier,
         choice.earlier_error,

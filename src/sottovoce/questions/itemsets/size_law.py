@@ -17,7 +17,7 @@ from sottovoce.questions.itemsets.sizes import Floats, Sizes
 SCALES = np.geomspace(0.25, 64, 24)
 BENDS = np.array([0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.6, 2.0, 3.0, 5.0, 8.0])
 MOST_FREE = 6  # the largest m: the shares of sizes up to it follow no law
-FREE_RANGE = 1.0  # within which a free share lies beforehand; one that is not needed is penalised
+FREE_RANGE = 0.3  # within which a free share lies beforehand; one that is not needed is penalised
 FEW_HELD = 3  # the power by which a law becomes less likely beforehand, the more people hold
 LEAST_FREEDOM = 3  # what a law takes of the sizes heard: a scale, a bend, and how many are beyond m
 
