@@ -5,9 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.itemsets.known import Known
 from sottovoce.questions.itemsets.padding import best_oracle
-from sottovoce.questions.itemsets.size_law import SizeLaw
+from sottovoce.questions.itemsets.size_law import OwnFactor, SizeLaw
 from sottovoce.questions.itemsets.sizes import Sizes
+from sottovoce.questions.itemsets.target import PERCENTILE
+from sottovoce.questions.method import Options
 
 
 def finding_length(sizes: Sizes, count: int, epsilon: Decimal) -> int:
@@ -54,3 +57,14 @@ def predicted_error(law: SizeLaw, length: int, count: int, terms: Terms, square:
     _, of_one_person = best_oracle(count, length, terms.epsilon)
     variance = factor.value**2 * of_one_person / terms.people
     return variance + factor.variance / factor.value**2 * square
+
+
+def counting_factor(known: Known, options: Options) -> OwnFactor | None:
+    """What counts are multiplied by, with all that is not known of it; None if they are not."""
+    if known.sizes is None or not options["update"]:
+        return None
+    length = known.length or 1
+    expected = SizeLaw.of(known.sizes).own_factor(length)
+    if options["second_length"] == PERCENTILE:  # corrected as in wang2021thesis, eq. (5.5)
+        return expected.instead(known.sizes.filtered().update_factor(length))
+    return expected

@@ -23,7 +23,11 @@ from sottovoce.questions.itemsets import readings
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.guesses import guessed_sets
 from sottovoce.questions.itemsets.known import Known
-from sottovoce.questions.itemsets.lengths import counting_length, finding_length
+from sottovoce.questions.itemsets.lengths import (
+    counting_factor,
+    counting_length,
+    finding_length,
+)
 from sottovoce.questions.itemsets.method import (
     MAX_ITEM_CANDIDATES,
     ItemMethod,
@@ -32,7 +36,7 @@ from sottovoce.questions.itemsets.method import (
 )
 from sottovoce.questions.itemsets.padding import PLAIN, best_oracle, padded_ask
 from sottovoce.questions.itemsets.readings import Reading
-from sottovoce.questions.itemsets.size_law import OwnFactor, SizeLaw
+from sottovoce.questions.itemsets.size_law import SizeLaw
 from sottovoce.questions.itemsets.sizes import Sizes
 from sottovoce.questions.itemsets.target import (
     BEST,
@@ -217,7 +221,7 @@ class TwoPhases(ItemMethod):
         """Candidates were counted: that is the answer, or the items of which sets are made."""
         known = target.known
         is_last = self._next(target, options) is None
-        reading = readings.read_frequencies(aggregate, _own_factor(known, options))
+        reading = readings.read_frequencies(aggregate, counting_factor(known, options))
         if known.factor is not None:
             reading = combined(reading, known.heard, known.factor, target.items)
         elif is_last:
@@ -313,17 +317,6 @@ def _after_sizes(
     square = _typical_square(target, law)
     length = counting_length(law, target.candidates, plan.terms.among(people), square)
     return replace(known, length=length)
-
-
-def _own_factor(known: Known, options: Options) -> OwnFactor | None:
-    """What counts are multiplied by, with all that is not known of it; None if they are not."""
-    if known.sizes is None or not options["update"]:
-        return None
-    length = known.length or 1
-    expected = SizeLaw.of(known.sizes).own_factor(length)
-    if options["second_length"] == PERCENTILE:  # corrected as in wang2021thesis, eq. (5.5)
-        return expected.instead(known.sizes.filtered().update_factor(length))
-    return expected
 
 
 def _typical_square(target: ItemTarget, law: SizeLaw) -> float:

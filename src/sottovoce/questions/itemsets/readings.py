@@ -102,7 +102,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
     codes = np.arange(encoding.count, dtype=np.uint64)  # (candidates,)
     support = aggregate.support(0, 0, codes)
     told = counted(ask, support, people, factor)
-    variances = told.variances + sampling_variances(told.values, aggregate)
+    variances = told.variances + sampling_variances(told.values, factor.value, aggregate)
     floors = np.full(encoding.count, told.noise.floor)
     chance = expected_false(told.values, floors, encoding.count, people, source.q)
     stars = star_values(floors, encoding.count, people, source.q)
@@ -125,13 +125,16 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
     )
 
 
-def sampling_variances(values: Floats, aggregate: Aggregate) -> Floats:
-    """What frequencies vary by because a round asks some of the people only, drawn at random."""
+def sampling_variances(values: Floats, factor: float, aggregate: Aggregate) -> Floats:
+    """What frequencies vary by because draws decide who is asked, and what of a set is told."""
     shares, number = aggregate.plan.series.shares, aggregate.plan.series.number
     asked = shares[number] / sum(shares)
     frequencies = np.clip(values, 0, 1)
     # f (1 - f) / n for n people drawn, less what is left to draw
-    return frequencies * (1 - frequencies) * (1 - asked) / aggregate.cohort_people(0)
+    of_people = frequencies * (1 - frequencies) * (1 - asked)
+    # u^2 (f/u)(1 - 1/u) / n, if a holder tells it with chance 1/u
+    of_parts = frequencies * max(factor - 1, 0.0)
+    return (of_people + of_parts) / aggregate.cohort_people(0)
 
 
 def read_sizes(aggregate: Aggregate) -> Sizes:
