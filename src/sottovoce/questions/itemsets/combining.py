@@ -20,6 +20,7 @@ LEAST_SPREAD = 0.05
 # read off kosarak, retail, online_retail and lastfm; it counts as much as so many candidates
 UNLIKE = 0.75
 LIKE_CANDIDATES = 6
+UNKNOWN_SPREAD = 0.3  # if too few strong candidates show any of it
 
 
 def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, tested: int) -> Reading:
@@ -127,7 +128,7 @@ def _ratio(before: Rated, after: Rated, factor: float) -> tuple[float, float]:
     is_strong = after.is_strong & before.is_strong
     count = int(is_strong.sum())
     if count < LEAST_STRONG:
-        return factor, 1 - 1 / factor
+        return factor, max(1 - 1 / factor, UNKNOWN_SPREAD)
     before, after = before.at(is_strong), after.at(is_strong)
     ratios = after.values / before.values
     ratio = float(np.median(ratios))

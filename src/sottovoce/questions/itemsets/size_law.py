@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sottovoce.questions.itemsets.sizes import Floats, Sizes
 
 # Discrete Weibull laws of sizes beyond m, P[size > m + s | size > m] = exp(-(s / scale)^bend): from
-# tails heavier than a geometric law's (bend 0.4) to sizes that are nearly equal (bend 8)
+# tails heavier than a geometric law's (bend 0.4) to those of a normal one (bend 2)
 SCALES = np.geomspace(0.25, 64, 24)
-BENDS = np.array([0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.6, 2.0, 3.0, 5.0, 8.0])
+BENDS = np.array([0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.6, 2.0])
 MOST_FREE = 6  # the largest m: the shares of sizes up to it follow no law
 FREE_RANGE = 0.3  # within which a free share lies beforehand; one that is not needed is penalised
 FEW_HELD = 3  # the power by which a law becomes less likely beforehand, the more people hold
