@@ -14,7 +14,7 @@ from scipy.stats import binom, norm, poisson
 import sottovoce as sv
 from sottovoce.oracles import Noise
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.itemsets.choice import Choice
+from sottovoce.questions.itemsets.choice import ChosenBy
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.lengths import counting_length, finding_length, predicted_error
@@ -198,7 +198,7 @@ def test_combined_rounds_expect_their_false_ones() -> None:
             many,
             False,
             "base",
-            Choice.once(np.ones(kept), np.full(kept, second), np.zeros(kept)),
+            ChosenBy.once(np.ones(kept), np.full(kept, second), np.zeros(kept)),
         )
         false += int((combined(reading, heard, 1.2, everything).chance <= 0.5).sum())
         mutant += int((combined(reading, heard, 1.2, kept).chance <= 0.5).sum())

@@ -17,7 +17,7 @@ from sottovoce.results.cells import Total, quantile
 
 Floats = NDArray[np.float64]
 MOST_BELOW = 1e4  # standard errors below the estimate beyond which no low end is looked for
-END_HALVINGS = 80  # of the reach of a bisection
+END_HALVINGS = 50  # of the reach of a bisection
 MEAN_STEPS, ESTIMATE_STEPS = 160, 240  # of the grids on which a choice in two steps is weighed
 MOST_BEYOND = 5.0  # standard errors to which those grids reach
 LOW_STEPS = 6  # in which the error at a low end is found

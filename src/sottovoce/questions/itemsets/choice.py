@@ -18,7 +18,7 @@ MOST_STAR_ERRORS = 40.0  # standard errors within which every star is given
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ChosenBy:
     """By what candidates were chosen, each array (candidates,).
 
     ``star``: the value above which noise alone does not explain one. ``floor``: the variance of one
@@ -35,12 +35,12 @@ class Choice:
     earlier_error: Floats
 
     @classmethod
-    def once(cls, star: Floats, floor: Floats, doubt: Floats) -> Choice:
+    def once(cls, star: Floats, floor: Floats, doubt: Floats) -> ChosenBy:
         """Without an earlier round."""
         return cls(star, floor, doubt, np.zeros(len(star)), np.zeros(len(star)))
 
     @classmethod
-    def heard(cls, items: Sequence[ItemsHeard]) -> Choice:
+    def heard(cls, items: Sequence[ItemsHeard]) -> ChosenBy:
         """As an earlier plan holds it."""
         rows = [
             (item.star, item.floor, item.doubt, item.earlier, item.earlier_error) for item in items
@@ -48,14 +48,14 @@ class Choice:
         star, floor, doubt, earlier, error = np.array(rows, dtype=float).reshape(-1, 5).T
         return cls(star, floor, doubt, earlier, error)
 
-    def at(self, rows: NDArray[np.int64]) -> Choice:
+    def at(self, rows: NDArray[np.int64]) -> ChosenBy:
         """Of some of them."""
-        return Choice(*(part[rows] for part in self.parts))
+        return ChosenBy(*(part[rows] for part in self.parts))
 
-    def beside(self, other: Choice) -> Choice:
+    def beside(self, other: ChosenBy) -> ChosenBy:
         """Of these candidates, and then of others."""
         pairs = zip(self.parts, other.parts, strict=True)
-        return Choice(*(np.concatenate(pair) for pair in pairs))
+        return ChosenBy(*(np.concatenate(pair) for pair in pairs))
 
     @property
     def parts(self) -> tuple[Floats, ...]:

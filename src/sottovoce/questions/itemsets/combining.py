@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.oracles import Noise
-from sottovoce.questions.itemsets.choice import Choice, expected_false, star_values
+from sottovoce.questions.itemsets.choice import ChosenBy, expected_false, star_values
 from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.readings import Floats, Reading
 
@@ -82,7 +82,7 @@ def combined(reading: Reading, heard: Sequence[ItemsHeard], factor: float, teste
         values=values,
         variances=variances,
         chance=expected_false(values, floors, tested, alike, support),
-        choice=Choice(stars, floors, doubt, passed, passed_error),
+        choice=ChosenBy(stars, floors, doubt, passed, passed_error),
         noise=Noise(float(floors.min()), reading.noise.slope),
         repair="combined",
     )

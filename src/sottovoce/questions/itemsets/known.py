@@ -16,7 +16,7 @@ from sottovoce.questions.itemsets.sizes import SIZE_DIGITS, Sizes, finite
 @dataclass(frozen=True)
 class ItemsHeard:
     """A candidate's estimate in an earlier round: frequency, variance, expected false ones as
-    strong; and what it was chosen by, as :class:`Choice` has it.
+    strong; and what it was chosen by, as :class:`ChosenBy` has it.
     """
 
     candidate: tuple[int, ...]

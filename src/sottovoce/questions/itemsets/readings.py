@@ -14,7 +14,7 @@ from sottovoce.oracles import Noise, PureOracle
 from sottovoce.protocol.encodings import Drawn, Held, Padded
 from sottovoce.protocol.encodings.sets import Candidates
 from sottovoce.questions.itemsets.associations import SetFindings
-from sottovoce.questions.itemsets.choice import Choice, expected_false, star_values
+from sottovoce.questions.itemsets.choice import ChosenBy, expected_false, star_values
 from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.padding import counted
 from sottovoce.questions.itemsets.size_law import OwnFactor
@@ -46,7 +46,7 @@ class Reading:
     support: tuple[int, float]
     is_unbiased: bool
     repair: str | None  # what was done to the values
-    choice: Choice
+    choice: ChosenBy
     above: float = -inf  # the largest value that was left out
 
     def best(self, count: int) -> Reading:
@@ -84,7 +84,7 @@ class Reading:
             values=np.concatenate([self.values, values]),
             variances=np.concatenate([self.variances, variances]),
             chance=np.concatenate([self.chance, chance]),
-            choice=self.choice.beside(Choice.heard(heard)),
+            choice=self.choice.beside(ChosenBy.heard(heard)),
         )
 
 
@@ -121,7 +121,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
         (people, source.q),
         is_whole,
         repair,
-        Choice.once(stars, floors, told.doubt),
+        ChosenBy.once(stars, floors, told.doubt),
     )
 
 
