@@ -18,7 +18,7 @@ LEAST_STRONG = 3
 LEAST_SPREAD = 0.05
 # how far candidates' own ratios usually lie from the common one, in parts of what that corrects, as
 # read off kosarak, retail, online_retail and lastfm; it counts as much as so many candidates
-UNLIKE = 0.75
+UNLIKE = 0.9
 LIKE_CANDIDATES = 6
 UNKNOWN_SPREAD = 0.3  # if too few strong candidates show any of it
 

@@ -105,7 +105,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
     variances = told.variances + sampling_variances(told.values, factor.value, aggregate)
     floors = np.full(encoding.count, told.noise.floor)
     chance = expected_false(told.values, floors, encoding.count, people, source.q)
-    stars = star_values(floors, encoding.count, people, source.q)
+    stars = np.full(encoding.count, star_values(floors[:1], encoding.count, people, source.q))
     candidates = encoding.candidates
     if candidates is None:
         candidates = tuple((item,) for item in range(encoding.items))
