@@ -288,13 +288,15 @@ def printed_rows(name: str) -> list[tuple[ChosenSpread, np.ndarray, np.ndarray]]
     if name == "six":
         draws = np.random.default_rng(6)
         holds = draws.random((20_000, 6)) < np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
-        table: dict[str, Any] = {"basket": [np.flatnonzero(row).tolist() for row in holds]}
+        owners, codes = np.nonzero(holds)
+        held = Sets.of(len(holds), owners, codes.astype(np.uint64), 6)
+        table: dict[str, Any] = {"basket": held}
         exact = holds.mean(axis=0)
-        schema, top, count = sv.Schema(basket=sv.Items(range(6))), 6, 150
+        schema, top, count = sv.Schema(basket=sv.Items(range(6))), 6, 110
     else:
-        sets, table = crowd()
+        sets, table = crowd(20_000)
         exact = np.bincount(sets.codes.astype(int), minlength=1500) / len(sets)
-        schema, top, count = MANY, 64, 5
+        schema, top, count = MANY, 64, 10
     people = len(table["basket"])
     plan = sv.plan(schema, sv.TopItems("basket", top=top), epsilon=2.0, people=people)
     rows = []

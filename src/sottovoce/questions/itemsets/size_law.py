@@ -18,7 +18,7 @@ SCALES = np.geomspace(0.25, 64, 24)
 BENDS = np.array([0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.6, 2.0])
 # some people may hold many more: so many of them, this times as many on average
 LONG_PARTS = (0.0, 0.05, 0.15)
-LONGER = 5.0
+LONG_TIMES = 5.0
 MOST_FREE = 6  # the largest m: the shares of sizes up to it follow no law
 FREE_RANGE = 0.3  # within which a free share lies beforehand; one that is not needed is penalised
 FEW_HELD = 3  # the power by which a law becomes less likely beforehand, the more people hold
@@ -153,7 +153,7 @@ def _shapes(count: int) -> Floats:
     scales, bends = (grid.reshape(-1, 1) for grid in np.meshgrid(SCALES, BENDS))
     # P[size > s], (scales and bends, count - 1)
     most = np.exp(-((numbers / scales) ** bends))
-    longer = np.exp(-numbers / (LONGER * np.maximum(scales, 1)))
+    longer = np.exp(-numbers / (LONG_TIMES * np.maximum(scales, 1)))
     parts = [(1 - part) * most + part * longer for part in LONG_PARTS]
     beyond = np.concatenate(parts)  # (shapes, count - 1)
     one, none = np.ones((len(beyond), 1)), np.zeros((len(beyond), 1))
