@@ -96,14 +96,18 @@ class SizeLaw:
         return float(np.arange(self.sizes) @ self.mean)
 
     def factors(self, length: int) -> tuple[float, float]:
-        """(mean, variance) of the common update factor u at this length."""
+        """(mean, variance) of the common update factor u at this length.
+
+        The mean is that of 1/u, which a few laws with long tails do not carry away; the variance is
+        the mean squared distance from it.
+        """
         numbers = np.arange(self.sizes, dtype=float)
         limited = np.minimum(numbers, length)
         # u = A/B with A = sum of l f(l), B = sum of min(l, L) f(l)   wang2021thesis, eq. (5.5)
         held = np.maximum(self.laws @ numbers, 1e-9)  # (laws,)
         told = np.maximum(self.laws @ limited, 1e-9)
         ratios = held / told
-        mean = float(self.weights @ ratios)
+        mean = float(1 / (self.weights @ (told / held)))
         between = (ratios - mean) ** 2
         # du/df(l) = (l - u min(l, L)) / B, of each free share and of all that is beyond them
         slopes = (numbers - ratios[:, None] * limited) / told[:, None]  # (laws, sizes)
