@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sottovoce.questions.selection import selected_interval
+from sottovoce.questions.selection import ChosenSpread, selected_interval
 from tests.statistics import ALPHA
 
 MEANS = (-1.0, 0.0, 1.0, 2.0, 4.0)  # beside a threshold of 0
@@ -44,3 +44,34 @@ def test_both_ends_rise_with_the_estimate_around_it() -> None:
     # far from the threshold nothing was chosen
     assert low[-1] == pytest.approx(12 - 0.98, abs=1e-3)
     assert high[-1] == pytest.approx(12 + 0.98, abs=1e-3)
+
+
+def twice_chosen(mean: float, times: float = 1.0) -> tuple[int, int]:
+    """(intervals that hold the mean, all of them): what passed in a first round, and with both."""
+    draws = np.random.default_rng(3)
+    first, second = draws.normal(mean, 0.02, 200_000), draws.normal(mean, 0.03, 200_000)
+    # the mean of both by inverse variances
+    weight = 0.03**2 / (0.02**2 + 0.03**2)
+    both = weight * first + (1 - weight) * second
+    passed = both[(first > 0.04) & (both > 0.03)][:1500]
+    variance = np.full(len(passed), times / (1 / 0.02**2 + 1 / 0.03**2))
+    spread = ChosenSpread(
+        passed,
+        variance,
+        variance,
+        np.zeros(len(passed)),
+        np.full(len(passed), 0.03),
+        np.full(len(passed), 0.04),
+        np.sqrt(times * 0.02**2 - variance),
+    )
+    low, high = spread.interval(0.95)
+    return int(((low <= mean) & (mean <= high)).sum()), len(passed)
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.04, 0.1])
+def test_a_choice_in_two_rounds_is_allowed_for(mean: float) -> None:
+    held, total = twice_chosen(mean)
+    few, many = binom.ppf(ALPHA / 3, total, 0.95), binom.isf(ALPHA / 3, total, 0.95)
+    assert few <= held <= many
+    halved, _ = twice_chosen(mean, 0.5)
+    assert halved < few
