@@ -468,7 +468,8 @@ def test_a_store_of_a_series_estimates_too(here: Path, sottovoce: Command) -> No
 
 def test_people_with_nothing_to_say_answer_too(tmp_path: Path, sottovoce: Command) -> None:
     """A blank line is a person whose set is empty: who answers must not depend on the answer."""
-    (tmp_path / "survey.toml").write_text(BASKETS.format(kind="top-items", method="psfo"))
+    survey = BASKETS.format(kind="top-items", method="psfo")
+    (tmp_path / "survey.toml").write_text(survey + "length = 2\n")
     assert sottovoce("plan", tmp_path / "survey.toml", "-o", tmp_path / "plan.json").code == 0
     (tmp_path / "people.csv").write_text("basket\n" + "\nmilk;tea\n" * 200)
     whisper = (

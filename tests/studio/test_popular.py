@@ -165,9 +165,8 @@ def test_every_page_says_its_delta(collector: Collector, browser: httpx.Client) 
     taken = " ".join(browser.get(f"/take/{plan.id}").text.split())
     assert f"E{cost[1:]}: someone who sees your report" in taken
     assert "at most 73.2%, with the chance of 0.0002 that it tells more counted in." in taken
-    pure = collector.survey(
-        sv.TopItems("basket", top=2, method="psfo"), people=1000, epsilon=1.0, schema=BASKET
-    )
+    plain = sv.TopItems("basket", top=2, method="psfo", length=2)
+    pure = collector.survey(plain, people=1000, epsilon=1.0, schema=BASKET)
     assert "delta" not in browser.get(f"/take/{pure.id}").text
 
 

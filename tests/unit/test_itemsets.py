@@ -113,7 +113,7 @@ def test_the_rounds_of_each_method() -> None:
     def shares(question: Question) -> tuple[int, ...]:
         return sv.plan(SCHEMA, question, epsilon=2.0, people=10_000).series.shares
 
-    assert shares(sv.TopItems("basket", top=4, method="psfo")) == (1,)
+    assert shares(sv.TopItems("basket", top=4, method="psfo", length=2)) == (1,)
     assert shares(sv.TopItems("basket", top=4, method="svim")) == (50, 10, 40)
     assert shares(sv.TopItems("basket", top=4, method="ldpminer")) == (10, 40, 50)
     assert shares(sv.TopItems("basket", top=4, method="ldpminer", first_length=1)) == (50, 50)
@@ -254,22 +254,12 @@ def test_sizes() -> None:
     assert again.variance == pytest.approx(noisy.variance)
 
 
-def test_the_variance_of_the_update_factor_is_that_of_noisy_sizes() -> None:
-    shares, variance = np.array([0.2, 0.3, 0.25, 0.15, 0.06, 0.04]), 1e-5
-    draws = np.random.default_rng(3)
-    noisy = [
-        Sizes(shares + draws.normal(0, variance**0.5, 6), variance).update_factor(2)
-        for _ in range(4000)
-    ]
-    assert Sizes(shares, variance).update_variance(2) == pytest.approx(np.var(noisy), rel=0.1)
-
-
 def test_what_is_known_survives_json() -> None:
     known = Known(
         ((1,), (2, 3)),
         Sizes(np.array([0.5, 0.5]), 0.1),
         2,
-        (ItemsHeard((4,), 0.25, 1e-3, 0.5),),
+        (ItemsHeard((4,), 0.25, 1e-3, 0.5, 0.125, 1e-4, 2e-4, 0.1, 0.02),),
         1.5,
         ("a note",),
     )
@@ -286,9 +276,13 @@ def test_what_is_known_survives_json() -> None:
         ({"top": 0}, "top"),
         ({"top": 4, "method": "apriori"}, "must be one of auto, psfo, ldpminer, svim, wheel"),
         ({"top": 4, "method": "svim", "length": 3}, "option 'length' is not one of svim's"),
+        ({"top": 4, "method": "psfo"}, "length must be given for psfo"),
         ({"top": 4, "method": "psfo", "length": 0}, "length"),
-        ({"top": 4, "method": "psfo", "oracle": "rappor"}, "oracle"),
-        ({"top": 4, "method": "psfo", "oracle": "olh", "delta": "0.01"}, "olh-seeded"),
+        ({"top": 4, "method": "psfo", "length": 2, "oracle": "rappor"}, "oracle"),
+        (
+            {"top": 4, "method": "psfo", "length": 2, "oracle": "olh", "delta": "0.01"},
+            "olh-seeded",
+        ),
         ({"top": 4, "method": "svim", "shares": [1, 2]}, "shares"),
         ({"top": 4, "method": "svim", "update": 1}, "update"),
         ({"top": 4, "method": "ldpminer", "split": "budget"}, "first_length"),
@@ -312,7 +306,8 @@ def test_bad_attributes_and_people_are_refused() -> None:
     public = sv.Schema(basket=sv.Items(range(9), sensitive=False))
     with pytest.raises(InvalidInput, match="public"):
         sv.plan(public, sv.TopItems("basket", top=2), epsilon=1.0, people=1000)
-    plan = sv.plan(SCHEMA, sv.TopItems("basket", top=2, method="psfo"), epsilon=1.0, people=1000)
+    question = sv.TopItems("basket", top=2, method="psfo", length=2)
+    plan = sv.plan(SCHEMA, question, epsilon=1.0, people=1000)
     for wrong in ([99], 7, "0;x"):
         with pytest.raises(InvalidInput, match="basket") as caught:
             sv.Client(plan, invalid="raise").report({"basket": wrong})

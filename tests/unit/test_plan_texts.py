@@ -54,7 +54,8 @@ MADE: dict[str, Callable[[], sv.Plan]] = {
         method: popular(method)
         for method in ("pem", "pem1", "tree-hist", "spm", "hash", "priv-trie", "o-rr")
     },
-    **{method: items(method) for method in ("psfo", "ldpminer", "svim", "wheel")},
+    "psfo": items("psfo", length=2),
+    **{method: items(method) for method in ("ldpminer", "svim", "wheel")},
     "delta": items("psfo", length=2, delta="1/20000"),
     "calm": lambda: plan(YES_NO, sv.Marginals(2, method="calm")),
 }

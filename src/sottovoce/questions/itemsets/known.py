@@ -16,24 +16,30 @@ from sottovoce.questions.itemsets.sizes import SIZE_DIGITS, Sizes, finite
 @dataclass(frozen=True)
 class ItemsHeard:
     """A candidate's estimate in an earlier round: frequency, variance, expected false ones as
-    strong.
+    strong; and what it was chosen by, as :class:`ChosenBy` has it.
     """
 
     candidate: tuple[int, ...]
     frequency: float
     variance: float
     chance: float
+    star: float = 0.0
+    floor: float = 0.0
+    doubt: float = 0.0
+    earlier: float = 0.0
+    earlier_error: float = 0.0
 
     def to_json(self) -> list[Any]:
-        numbers = (self.frequency, self.variance, self.chance)
+        estimate = (self.frequency, self.variance, self.chance)
+        chosen_by = (self.star, self.floor, self.doubt, self.earlier, self.earlier_error)
+        numbers = (*estimate, *chosen_by)
         texts = [f"{number:.{SIZE_DIGITS}g}" for number in numbers]
         return [list(self.candidate), *texts]
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         candidate, *numbers = data
-        frequency, variance, chance = (finite("estimates", number) for number in numbers)
-        return cls(tuple(candidate), frequency, variance, chance)
+        return cls(tuple(candidate), *(finite("estimates", number) for number in numbers))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from sottovoce.protocol.encodings import Ask, Drawn, Held, Padded
 from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
+from sottovoce.questions.itemsets.lengths import counting_factor
 from sottovoce.questions.itemsets.padding import PLAIN, WHOLE_SETS
 from sottovoce.questions.itemsets.prediction import HELD, least_frequency, rare_error
 from sottovoce.questions.itemsets.readings import Reading, frequencies_found
@@ -71,7 +72,7 @@ class ItemMethod(Method[ItemTarget]):
             shares.append(f"{least:.2%} if they hold {held}")
         return [
             *self.explain_rounds(steps, plan, options),
-            _explain_ask(steps[target.round], target, plan),
+            _explain_ask(steps[target.round], target, plan, options),
             "Found with even chances: an item that this share of people holds: "
             f"{', '.join(shares)}",
         ]
@@ -126,7 +127,7 @@ def checked_oracle(option: str, options: Mapping[str, Any]) -> str:
     return str(name)
 
 
-def _explain_ask(step: RoundStep, target: ItemTarget, plan: Plan) -> str:
+def _explain_ask(step: RoundStep, target: ItemTarget, plan: Plan, options: Options) -> str:
     ask, people = plan.cohorts[0].asks[0], plan.round_people
     encoding, source = ask.encoding, ask.oracle
     tail = f"{source.names[0]} ({source.about}), {people:,} people, {source.bits:,} bits per report"
@@ -137,9 +138,8 @@ def _explain_ask(step: RoundStep, target: ItemTarget, plan: Plan) -> str:
         )
     assert isinstance(encoding, Padded | Drawn)
     assert isinstance(source, PureOracle)
-    factor = 1.0
-    if target.known.sizes is not None and step.name == COUNT:
-        factor = target.known.sizes.update_factor(encoding.length)
+    used = counting_factor(target.known, options) if step.name == COUNT else None
+    factor = 1.0 if used is None else used.value
     part = "one, after padding to" if isinstance(encoding, Padded) else "all, at most"
     error = rare_error(ask, people, factor)
     return (

@@ -18,6 +18,7 @@ from sottovoce.oracles.sets import least_variance
 from sottovoce.oracles.thresholds import exp
 from sottovoce.protocol.encodings import Ask, Drawn, Padded
 from sottovoce.protocol.encodings.sets import Candidates
+from sottovoce.questions.itemsets.size_law import OwnFactor
 
 Floats = NDArray[np.float64]
 WHOLE_SETS = "olh-sets"  # which whispers a set as a whole, without padding
@@ -90,20 +91,18 @@ class Counted:
 
     values: Floats  # (candidates,)
     variances: Floats  # (candidates,)
+    doubt: Floats  # (candidates,): the part of the variances that the factor has
     noise: Noise
 
 
-def counted(
-    ask: Ask, support: Integers, people: int, factor: float = 1.0, factor_variance: float = 0.0
-) -> Counted:
+def counted(ask: Ask, support: Integers, people: int, factor: OwnFactor) -> Counted:
     """What an ask about candidates says of each.
 
     Args:
         ask: a padded or a whole set of candidates.
         support: of each candidate among the reports, (candidates,).
         people: how many reports there are.
-        factor: the update factor.
-        factor_variance: with which it is known.
+        factor: the update factor, with all that is not known of it.
     """
     encoding, source = ask.encoding, ask.oracle
     assert isinstance(encoding, Padded | Drawn)
@@ -111,11 +110,11 @@ def counted(
     times = encoding.length if isinstance(encoding, Padded) else 1  # one of l is told, or all
     # f(x) = l u' c(x)/n   wang2021thesis, definition 5.2.2, eq. (5.5)
     plain = times * source.from_support(support, people)
-    noise = padded_noise(source, times, people, factor)
-    values = factor * plain
+    noise = padded_noise(source, times, people, factor.value)
+    values = factor.value * plain
     of_noise = noise.variance(np.clip(values, 0, 1))
-    of_factor = np.clip(plain, 0, 1) ** 2 * factor_variance
-    return Counted(values, of_noise + of_factor, noise)
+    of_factor = np.clip(plain, 0, 1) ** 2 * factor.variance
+    return Counted(values, of_noise + of_factor, of_factor, noise)
 
 
 def best_oracle(count: int, length: int, epsilon: Decimal) -> tuple[str, float]:

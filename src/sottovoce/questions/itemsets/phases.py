@@ -23,7 +23,11 @@ from sottovoce.questions.itemsets import readings
 from sottovoce.questions.itemsets.combining import combined
 from sottovoce.questions.itemsets.guesses import guessed_sets
 from sottovoce.questions.itemsets.known import Known
-from sottovoce.questions.itemsets.lengths import counting_length, finding_length
+from sottovoce.questions.itemsets.lengths import (
+    counting_factor,
+    counting_length,
+    finding_length,
+)
 from sottovoce.questions.itemsets.method import (
     MAX_ITEM_CANDIDATES,
     ItemMethod,
@@ -32,6 +36,7 @@ from sottovoce.questions.itemsets.method import (
 )
 from sottovoce.questions.itemsets.padding import PLAIN, best_oracle, padded_ask
 from sottovoce.questions.itemsets.readings import Reading
+from sottovoce.questions.itemsets.size_law import SizeLaw
 from sottovoce.questions.itemsets.sizes import Sizes
 from sottovoce.questions.itemsets.target import (
     BEST,
@@ -45,12 +50,14 @@ from sottovoce.questions.itemsets.target import (
     RoundStep,
 )
 from sottovoce.questions.method import BUDGET, NO_OPTIONS, PEOPLE, SPLITS, Options, RoundResult
+from sottovoce.results.findings import SIGNIFICANT
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MOST_SIZES = 32  # that are told apart to choose a length by predicted error
 LEAST_SIZES = 64  # that are told apart when whole sets are counted
+SET_PART = 1 / 3  # of the frequencies of items, as a guess of those of sets of them
 
 # Shares of people in percent, by the rounds of the items' part   wang2021thesis, section 5.4.2
 ROUND_SHARES = {
@@ -214,8 +221,7 @@ class TwoPhases(ItemMethod):
         """Candidates were counted: that is the answer, or the items of which sets are made."""
         known = target.known
         is_last = self._next(target, options) is None
-        sizes = known.sizes if options["update"] else None
-        reading = readings.read_frequencies(aggregate, sizes)
+        reading = readings.read_frequencies(aggregate, counting_factor(known, options))
         if known.factor is not None:
             reading = combined(reading, known.heard, known.factor, target.items)
         elif is_last:
@@ -297,40 +303,42 @@ def _after_sizes(
     target: ItemTarget, sizes: Sizes, later: RoundStep, plan: Plan, options: Options
 ) -> Known:
     """What is known once sizes were told: the sizes that count, and the next round's length."""
-    known = target.known
+    known = replace(target.known, sizes=sizes)
     if _wanted_length(later, options) == PERCENTILE:
         kept = sizes.filtered()
         notes = known.notes if kept.is_known else (*known.notes, NO_SIZES)
-        return replace(known, sizes=kept, length=kept.percentile(), notes=notes)
+        return replace(known, length=kept.percentile(), notes=notes)
     if later.name == FIND:
         # where items are sought a long tail matters
-        kept = sizes.projected()
-        length = finding_length(kept, target.candidates, plan.epsilon)
-        return replace(known, sizes=kept, length=length)
-    # where they are counted, noise in the tail would mislead the factor
-    kept = sizes.filtered()
+        length = finding_length(sizes.projected(), target.candidates, plan.epsilon)
+        return replace(known, length=length)
+    law = SizeLaw.of(sizes)
     people = max(1, plan.people * later.share // sum(plan.series.shares))
-    square = _typical_square(target)
-    length = counting_length(kept, target.candidates, plan.terms.among(people), square)
-    return replace(known, sizes=kept, length=length)
+    square = _typical_square(target, law)
+    length = counting_length(law, target.candidates, plan.terms.among(people), square)
+    return replace(known, length=length)
 
 
-def _typical_square(target: ItemTarget) -> float:
-    """The mean square of the frequencies heard so far, of the most frequent; 0 if none were."""
+def _typical_square(target: ItemTarget, law: SizeLaw) -> float:
+    """The mean square of the frequencies to be counted, as far as it is known.
+
+    Of what was heard before only what noise does not explain counts: the largest of noise are
+    large. If nothing was heard, everything is taken to be as frequent.
+    """
     known = target.known
-    frequencies = [item.frequency for item in known.heard]
-    if not frequencies:
-        return 0.0
-    largest = sorted(frequencies, reverse=True)[: target.top]
-    mean_square = float(np.mean(np.square(largest)))
-    return mean_square * (known.factor or 1.0) ** 2
+    if not known.heard:
+        return (law.held / target.candidates) ** 2
+    largest = sorted(known.heard, key=lambda item: -item.frequency)[: target.top]
+    squares = [item.frequency**2 if item.chance <= SIGNIFICANT else 0.0 for item in largest]
+    part = known.factor or SET_PART  # frequencies of sets are guessed from those of items
+    return float(np.mean(squares)) * part**2
 
 
 def _first_factor(known: Known) -> float:
     """What a first round's frequencies must be multiplied by, as far as sizes tell."""
     if known.sizes is None:
         return 1.0
-    return known.sizes.update_factor(known.length or 1)
+    return SizeLaw.of(known.sizes).own_factor(known.length or 1).value
 
 
 def _guessed(target: ItemTarget, singles: Reading, wanted: int) -> Candidates:

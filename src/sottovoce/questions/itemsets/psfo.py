@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.ground.arguments import fraction, share, whole
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import ADAPTIVE
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.terms import Terms
@@ -40,10 +41,15 @@ class PaddedSampling(ItemMethod):
         self, target: ItemTarget, terms: Terms, options: Options = NO_OPTIONS
     ) -> dict[str, Any]:
         self.check_options(options)
+        if "length" not in options:
+            raise InvalidInput(
+                "length must be given for psfo: how many items the largest sets hold; of longer "
+                "ones a part is cut off"
+            )
         delta = options.get("delta")
         usual = ADAPTIVE if delta is None else "olh-seeded"
         return {
-            "length": whole("length", options.get("length", 1), 1, MAX_ITEM_CANDIDATES),
+            "length": whole("length", options["length"], 1, MAX_ITEM_CANDIDATES),
             "oracle": checked_oracle("oracle", {"oracle": usual, **options}),
             "delta": None if delta is None else str(share("delta", delta)),
         }

@@ -207,7 +207,7 @@ class TopItems(Popular):
         top: how many items.
         method: ``auto``, the best there is (now ``wheel``: whole sets are whispered, of all items
             first, then of candidates), or one of psfo, ldpminer, svim, wheel.
-        length: psfo: to which sets are padded.
+        length: psfo, which needs it: to which sets are padded; of longer ones a part is cut off.
         oracle: psfo: adaptive, grr, olh, olh-seeded, olh-sets, ...
         delta: psfo: for (epsilon, delta)-privacy, a small chance as a number or a fraction.
         candidates: ldpminer, svim, wheel: how many items go on, by default twice ``top``.

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.ground.extras import imported
 from sottovoce.oracles import Noise, PureOracle
 from sottovoce.protocol.encodings import Drawn, Held, Padded
 from sottovoce.protocol.encodings.sets import Candidates
 from sottovoce.questions.itemsets.associations import SetFindings
+from sottovoce.questions.itemsets.choice import ChosenBy, expected_false, star_values
 from sottovoce.questions.itemsets.known import ItemsHeard
 from sottovoce.questions.itemsets.padding import counted
+from sottovoce.questions.itemsets.size_law import OwnFactor
 from sottovoce.questions.itemsets.sizes import Sizes
+from sottovoce.questions.selection import ChosenSpread
 from sottovoce.results.cells import CellLabel
 from sottovoce.results.estimate import Table
-from sottovoce.results.findings import Findings
+from sottovoce.results.findings import SIGNIFICANT, Findings
 
 Floats = NDArray[np.float64]
+# repairs of what people were cut off at a length: none, or a factor
+LENGTH_LIMIT, UPDATE_FACTOR = "length-limit", "update-factor"
+CUT_REMARK = (
+    "sets were cut at a length: frequencies are lower bounds, and their intervals have no upper end"
+)
+CHOSEN_ERRORS = "closed form, given that they were chosen for being large"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +46,13 @@ class Reading:
     support: tuple[int, float]
     is_unbiased: bool
     repair: str | None  # what was done to the values
+    choice: ChosenBy
+    above: float = -inf  # the largest value that was left out
 
     def best(self, count: int) -> Reading:
         """The most frequent ones, in order."""
-        order = np.argsort(-self.values, kind="stable")[:count]
+        ranked = np.argsort(-self.values, kind="stable")
+        order, left = ranked[:count], ranked[count:]
         candidates = tuple(self.candidates[row] for row in order)
         return replace(
             self,
@@ -48,13 +60,17 @@ class Reading:
             values=self.values[order],
             variances=self.variances[order],
             chance=self.chance[order],
+            choice=self.choice.at(order),
+            above=float(self.values[left[0]]) if len(left) else -inf,
         )
 
     def heard(self) -> tuple[ItemsHeard, ...]:
         """As a later plan holds them."""
-        values, variances = self.values.tolist(), self.variances.tolist()
-        rows = zip(self.candidates, values, variances, self.chance.tolist(), strict=True)
-        return tuple(ItemsHeard(*row) for row in rows)
+        choice = self.choice
+        estimate = (self.values, self.variances, self.chance)
+        numbers = np.column_stack([*estimate, *choice.parts]).tolist()
+        pairs = zip(self.candidates, numbers, strict=True)
+        return tuple(ItemsHeard(candidate, *row) for candidate, row in pairs)
 
     def with_heard(self, heard: Sequence[ItemsHeard]) -> Reading:
         """Together with what was heard of other candidates before."""
@@ -68,68 +84,57 @@ class Reading:
             values=np.concatenate([self.values, values]),
             variances=np.concatenate([self.variances, variances]),
             chance=np.concatenate([self.chance, chance]),
+            choice=self.choice.beside(ChosenBy.heard(heard)),
         )
 
 
-def expected_false(
-    values: Floats, floor: float | Floats, tested: int, people: float | Floats, q: float
-) -> Floats:
-    """For each estimate, how many candidates that nobody holds are expected to look as frequent.
-
-    The support of such a candidate is binomial, and far from normal where it is rare.
-
-    Args:
-        values: the estimates, (candidates,).
-        floor: the variance of the estimate of a candidate that nobody holds.
-        tested: how many candidates were looked at.
-        people: who each support such a candidate
-        q: with this chance.
-
-    Returns:
-        Expected numbers, (candidates,).
-    """
-    # the support that such an estimate comes from: n q + z sqrt(n q (1 - q)), z = value / error
-    deviation = np.sqrt(people * q * (1 - q))
-    errors = values / np.sqrt(floor)
-    support = people * q + errors * deviation
-    # P[at least so many] = I_q(least, people - least + 1)
-    least = np.clip(np.round(support), 1, people)
-    tail = imported("scipy.special").betainc(least, people - least + 1, q)
-    return np.asarray(tested * tail)
-
-
-def read_frequencies(aggregate: Aggregate, sizes: Sizes | None = None) -> Reading:
-    """The frequency of every candidate of a padded ask, multiplied by the update factor of
-    ``sizes`` if given.
+def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Reading:
+    """The frequency of every candidate of a padded ask, multiplied by its update factor if that is
+    given.
     """
     people = aggregate.cohort_people(0)
     ask = aggregate.plan.cohorts[0].asks[0]
     encoding, source = ask.encoding, ask.oracle
     assert isinstance(encoding, Padded | Drawn)
     assert isinstance(source, PureOracle)
-    factor, factor_variance, repair = 1.0, 0.0, "length-limit"
-    if sizes is not None:
-        factor = sizes.update_factor(encoding.length)
-        factor_variance = sizes.update_variance(encoding.length)
-        repair = "update-factor"
+    is_whole = encoding.length >= encoding.count  # nothing that a set holds is left out
+    factor = OwnFactor(1.0, 0.0) if own is None or is_whole else own
     codes = np.arange(encoding.count, dtype=np.uint64)  # (candidates,)
     support = aggregate.support(0, 0, codes)
-    told = counted(ask, support, people, factor, factor_variance)
-    chance = expected_false(told.values, told.noise.floor, encoding.count, people, source.q)
+    told = counted(ask, support, people, factor)
+    variances = told.variances + sampling_variances(told.values, factor.value, aggregate)
+    floors = np.full(encoding.count, told.noise.floor)
+    chance = expected_false(told.values, floors, encoding.count, people, source.q)
+    stars = np.full(encoding.count, star_values(floors[:1], encoding.count, people, source.q))
     candidates = encoding.candidates
     if candidates is None:
         candidates = tuple((item,) for item in range(encoding.items))
-    is_unbiased = encoding.length >= encoding.count  # nothing that a set holds is left out
+    repair = None
+    if not is_whole:
+        repair = LENGTH_LIMIT if own is None else UPDATE_FACTOR
     return Reading(
         candidates,
         told.values,
-        told.variances,
+        variances,
         chance,
         told.noise,
         (people, source.q),
-        is_unbiased,
-        repair=None if is_unbiased else repair,
+        is_whole,
+        repair,
+        ChosenBy.once(stars, floors, told.doubt),
     )
+
+
+def sampling_variances(values: Floats, factor: float, aggregate: Aggregate) -> Floats:
+    """What frequencies vary by because draws decide who is asked, and what of a set is told."""
+    shares, number = aggregate.plan.series.shares, aggregate.plan.series.number
+    asked = shares[number] / sum(shares)
+    frequencies = np.clip(values, 0, 1)
+    # f (1 - f) / n for n people drawn, less what is left to draw
+    of_people = frequencies * (1 - frequencies) * (1 - asked)
+    # u^2 (f/u)(1 - 1/u) / n, if a holder tells it with chance 1/u
+    of_parts = frequencies * max(factor - 1, 0.0)
+    return (of_people + of_parts) / aggregate.cohort_people(0)
 
 
 def read_sizes(aggregate: Aggregate) -> Sizes:
@@ -166,7 +171,25 @@ def frequencies_found(
     aggregate: Aggregate,
     notes: Sequence[str],
 ) -> SetFindings:
-    """Frequencies as findings, in the order of the reading."""
+    """Frequencies as findings, in the order of the reading.
+
+    Intervals are those of what was chosen for being large; where sets were cut at a length and
+    nothing corrects for it, they have no upper end but 1.
+    """
+    is_cut = reading.repair == LENGTH_LIMIT
+    is_starred = reading.chance <= SIGNIFICANT
+    above = np.full(len(reading.values), reading.above)
+    choice = reading.choice
+    spread = ChosenSpread(
+        reading.values,
+        reading.variances,
+        choice.floor,
+        choice.doubt,
+        np.where(is_starred, np.maximum(choice.star, above), above),
+        choice.earlier,
+        choice.earlier_error,
+        is_cut,
+    )
     table = Table(
         (attribute,),
         labels,
@@ -178,5 +201,8 @@ def frequencies_found(
         method=aggregate.plan.asked["method"],
         is_complete=False,
         repair=reading.repair,
+        errors=CHOSEN_ERRORS,
+        remark=CUT_REMARK if is_cut else "",
+        spread=spread,
     )
     return SetFindings({(attribute,): table}, aggregate.people, reading.chance, (), notes)

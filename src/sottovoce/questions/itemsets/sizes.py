@@ -87,18 +87,6 @@ class Sizes:
         #     wang2021thesis, eq. (5.5)
         return 1 / self.kept(length)
 
-    def update_variance(self, length: int) -> float:
-        """The variance of the update factor, by the delta method over the sizes that were kept."""
-        # u = A/B with A = sum of l f(l), B = sum of min(l, L) f(l): du/df(l) = (l - u min(l, L)) /
-        # B
-        reported = self._reported(length)
-        if reported <= 0:
-            return 0.0
-        limited = np.minimum(self.numbers, length)
-        slopes = (self.numbers - self.update_factor(length) * limited) / reported
-        kept = slopes[self.shares > 0]
-        return float((kept**2).sum()) * self.variance
-
     def to_json(self) -> list[str]:
         """The variance, then the shares, as decimal strings."""
         return [_short(number) for number in (self.variance, *self.shares)]
