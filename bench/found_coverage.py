@@ -30,7 +30,8 @@ FOUND_EPSILONS = (1.0, 2.0, 4.0)
 # once is the one that is to be found half of the time
 PLANTED_RATIOS = (0.8, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.1, 1.2, 1.35, 1.6, 2.0)
 MOST_PLANTED = 0.9  # of the people
-SCALE = "pem"  # whose threshold stands for that of methods without one
+SCALE = "pem"  # whose threshold stands for that of methods without one, so many times larger
+SCALES = {"priv-trie": 3.0, "hash": 4.0, "spm": 4.0}
 STATED_LEVEL = 0.95
 # how far the truth lies above what the estimate had to pass, in standard errors
 CLOSENESS = ("below", "0 to 2", "beyond 2")
@@ -76,6 +77,9 @@ class FoundPoint:
     starred: Tally = field(default_factory=Tally)  # those of values with a star
     normal: Tally = field(default_factory=Tally)  # estimates within 1.96 standard errors
     close: dict[str, Tally] = field(default_factory=lambda: {name: Tally() for name in CLOSENESS})
+    close_normal: dict[str, Tally] = field(
+        default_factory=lambda: {name: Tally() for name in CLOSENESS}
+    )
     at_stated: Tally = field(default_factory=Tally)  # values of the stated frequency that are found
     false_stars: int = 0
     width: float = 0.0  # of intervals, in normal ones', summed over found values
@@ -145,11 +149,13 @@ def score(point: FoundPoint, found: Findings, held: Mapping[int, int], stated: l
         point.held.add(is_held)
         if is_starred[place]:
             point.starred.add(is_held)
-        point.normal.add(bool(abs(table.values[place] - truth) <= 1.96 * errors[place]))
+        is_near = bool(abs(table.values[place] - truth) <= 1.96 * errors[place])
+        point.normal.add(is_near)
         point.width += float(high[place] - low[place]) / (2 * 1.96 * float(errors[place]))
         above = (truth - spread.thresholds[place]) / errors[place]
         name = CLOSENESS[0] if above < 0 else CLOSENESS[1] if above < 2 else CLOSENESS[2]
         point.close[name].add(is_held)
+        point.close_normal[name].add(is_near)
 
 
 def measured_points(
@@ -169,7 +175,8 @@ def measured_points(
             scale = stated
             if scale is None:
                 scale = stated_share(planned(SCALE, epsilon, people, bits, top))
-            assert scale is not None
+                assert scale is not None
+                scale *= SCALES.get(name, 1.0)
             point = FoundPoint(name, epsilon, people, runs, stated)
             for run in range(runs):
                 draws = seeded(seed, run)
@@ -184,7 +191,10 @@ def shown_point(point: FoundPoint) -> str:
     """A point as lines of text."""
     stated = "none" if point.stated is None else f"{point.stated:.3%}"
     width = point.width / max(point.held.tries, 1)
-    close = "; ".join(f"{name} {tally}" for name, tally in point.close.items())
+    close = "; ".join(
+        f"{name} {tally}, normal ones {point.close_normal[name].share:.1%}"
+        for name, tally in point.close.items()
+    )
     return (
         f"{point.method} at epsilon {point.epsilon:g}: held {point.held}, "
         f"with a star {point.starred}, normal ones {point.normal}, width {width:.2f} of theirs\n"

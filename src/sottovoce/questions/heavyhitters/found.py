@@ -39,7 +39,7 @@ class FoundSpread:
     >>> spread = FoundSpread(values, errors, np.full(3, 0.1), np.array([True, True, False]))
     >>> low, high = spread.interval(0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.28, 0.071, 0.0], [0.32, 0.129, 0.129])
+    ([0.28, 0.078, 0.0], [0.32, 0.129, 0.129])
     """
 
     values: Floats

@@ -57,7 +57,7 @@ def noise_score(tails: ArrayLike, people: ArrayLike, buckets: int) -> Floats:
         buckets: the values of a hash.
 
     >>> noise_score([1.0, 0.001], 10_000, 4).round(1).tolist()
-    [-inf, 537.7]
+    [-inf, 538.1]
     """
     chances = np.asarray(tails, float)
     heard = np.asarray(people, float)
