@@ -2,8 +2,8 @@
 truth, and whether the frequency that a plan states is found half of the time.
 
 Crowds hold random values of 48 bits: some of them around the frequency at which the plan says that
-a value is found half of the time, or around that of ``pem`` for methods that state none. Everybody
-else holds a value of her own.
+a value is found half of the time (or some times that of ``pem``, for methods that state none), or
+with ``--crowd below`` mostly below it. Everybody else holds a value of her own.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from numpy.typing import NDArray
 import sottovoce as sv
 from sottovoce.measure.runs import seeded
 from sottovoce.questions.heavyhitters import methods
-from sottovoce.questions.heavyhitters.found import FoundSpread
 from sottovoce.results.findings import Findings
 
 FOUND_METHODS = ("windows", "pem", "tree-hist", "hash", "priv-trie")
 FOUND_EPSILONS = (1.0, 2.0, 4.0)
-# frequencies of the planted values, in those at which a value is found half of the time; stated
-# once is the one that is to be found half of the time
-PLANTED_RATIOS = (0.8, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.1, 1.2, 1.35, 1.6, 2.0)
+# frequencies of the planted values, in those at which a value is found half of the time: around it,
+# or nearly all below, where what is found was lucky
+PLANTED_CROWDS = {
+    "around": (0.8, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.1, 1.2, 1.35, 1.6, 2.0),
+    "below": (1.0, 1.0, 0.9, 0.8, 0.7, 0.85, 0.75, 0.65) * 5,
+}
 MOST_PLANTED = 0.9  # of the people
 SCALE = "pem"  # whose threshold stands for that of methods without one, so many times larger
 SCALES = {"priv-trie": 3.0, "hash": 4.0, "spm": 4.0}
 STATED_LEVEL = 0.95
-# how far the truth lies above what the estimate had to pass, in standard errors
-CLOSENESS = ("below", "0 to 2", "beyond 2")
+# the truth, in frequencies at which a value is found half of the time: up to so many
+CLOSENESS = {"below": 0.95, "at": 1.05, "to 1.4": 1.4, "beyond": float("inf")}
 
 
 @dataclass
@@ -73,6 +75,7 @@ class FoundPoint:
     people: int
     runs: int
     stated: float | None  # frequency at which a value is found half of the time
+    scale: float  # what it is for a method that states none
     held: Tally = field(default_factory=Tally)  # intervals of found values that hold the truth
     starred: Tally = field(default_factory=Tally)  # those of values with a star
     normal: Tally = field(default_factory=Tally)  # estimates within 1.96 standard errors
@@ -105,17 +108,17 @@ def planned(method: str, epsilon: float, people: int, bits: int, top: int) -> sv
 
 
 def planted_crowd(
-    scale: float, people: int, bits: int, draws: np.random.Generator
+    ratios: Sequence[float], scale: float, people: int, bits: int, draws: np.random.Generator
 ) -> tuple[NDArray[np.uint64], Mapping[int, int], list[int]]:
     """Everybody's value; how many hold each planted one; and those of the stated frequency.
 
     As many of the planted ones as fit are there.
     """
-    values = draws.integers(0, 1 << bits, len(PLANTED_RATIOS), dtype=np.uint64)
+    values = draws.integers(0, 1 << bits, len(ratios), dtype=np.uint64)
     held: dict[int, int] = {}
     stated: list[int] = []
     left = MOST_PLANTED * people
-    for value, ratio in zip(values.tolist(), PLANTED_RATIOS, strict=True):
+    for value, ratio in zip(values.tolist(), ratios, strict=True):
         count = round(scale * ratio * people)
         if count > left:
             continue
@@ -132,8 +135,6 @@ def planted_crowd(
 def score(point: FoundPoint, found: Findings, held: Mapping[int, int], stated: list[int]) -> None:
     """Add what one run found."""
     table = found.table
-    spread = table.spread
-    assert isinstance(spread, FoundSpread)
     low, high = table.interval(STATED_LEVEL)
     errors = table.std_error
     is_starred = found.significant()
@@ -152,14 +153,15 @@ def score(point: FoundPoint, found: Findings, held: Mapping[int, int], stated: l
         is_near = bool(abs(table.values[place] - truth) <= 1.96 * errors[place])
         point.normal.add(is_near)
         point.width += float(high[place] - low[place]) / (2 * 1.96 * float(errors[place]))
-        above = (truth - spread.thresholds[place]) / errors[place]
-        name = CLOSENESS[0] if above < 0 else CLOSENESS[1] if above < 2 else CLOSENESS[2]
+        ratio = truth / point.scale
+        name = next(name for name, most in CLOSENESS.items() if ratio < most)
         point.close[name].add(is_held)
         point.close_normal[name].add(is_near)
 
 
 def measured_points(
     names: Sequence[str],
+    ratios: Sequence[float],
     epsilons: Sequence[float],
     runs: int,
     people: int,
@@ -177,10 +179,10 @@ def measured_points(
                 scale = stated_share(planned(SCALE, epsilon, people, bits, top))
                 assert scale is not None
                 scale *= SCALES.get(name, 1.0)
-            point = FoundPoint(name, epsilon, people, runs, stated)
+            point = FoundPoint(name, epsilon, people, runs, stated, scale)
             for run in range(runs):
                 draws = seeded(seed, run)
-                everybody, held, of_stated = planted_crowd(scale, people, bits, draws)
+                everybody, held, of_stated = planted_crowd(ratios, scale, people, bits, draws)
                 found = sv.simulate_rounds(plan, {"x": everybody}, int(draws.integers(1 << 40)))
                 assert isinstance(found, Findings)
                 score(point, found, held, of_stated if stated is not None else [])
@@ -192,13 +194,13 @@ def shown_point(point: FoundPoint) -> str:
     stated = "none" if point.stated is None else f"{point.stated:.3%}"
     width = point.width / max(point.held.tries, 1)
     close = "; ".join(
-        f"{name} {tally}, normal ones {point.close_normal[name].share:.1%}"
+        f"{name} {tally} (normal {point.close_normal[name].share:.1%})"
         for name, tally in point.close.items()
     )
     return (
         f"{point.method} at epsilon {point.epsilon:g}: held {point.held}, "
         f"with a star {point.starred}, normal ones {point.normal}, width {width:.2f} of theirs\n"
-        f"  truth above the threshold, in standard errors: {close}\n"
+        f"  by the frequency, in that where half are found: {close}\n"
         f"  stated {stated}, found there {point.at_stated}; "
         f"false stars {point.false_stars} in {point.runs} runs"
     )
@@ -211,6 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--people", type=int, default=200_000)
     parser.add_argument("--epsilons", nargs="+", type=float, default=FOUND_EPSILONS)
     parser.add_argument("--methods", nargs="+", default=FOUND_METHODS)
+    parser.add_argument("--crowd", choices=PLANTED_CROWDS, default="around")
     parser.add_argument("--bits", type=int, default=48)
     parser.add_argument("--top", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
@@ -218,10 +221,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     print(
         f"{given.runs} runs, {given.people:,} people, {given.bits} bits, top {given.top}, "
+        f"values {given.crowd} the threshold, "
         f"{STATED_LEVEL:.0%} intervals; ± is one binomial standard error"
     )
     points = measured_points(
         given.methods,
+        PLANTED_CROWDS[given.crowd],
         given.epsilons,
         given.runs,
         given.people,

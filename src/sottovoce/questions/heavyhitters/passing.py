@@ -16,7 +16,7 @@ from math import log
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.questions.heavyhitters.sensitivity import expected_false, noise_score
+from sottovoce.questions.heavyhitters.sensitivity import expected_false, free_places, noise_score
 
 Floats = NDArray[np.float64]
 DRAWS = 1 << 14  # values whose ways are tried for a prediction
@@ -162,9 +162,9 @@ class Passage:
         sums = np.cumsum(noise, axis=1)
         # f gain n_w + noise > limit, for the beginnings ...
         needed = [(self.beginnings - sums) / (gain * heard)]
-        # ... for the whole: the k-th largest of N values that nobody holds has a tail of about
-        # Gamma(k) / N ...
-        tails = draws.standard_gamma(top, DRAWS) / tested
+        # ... for the whole: the largest but k - 1 of N values that nobody holds has a tail of about
+        # Gamma(k) / N, with k the places that are free for them ...
+        tails = draws.standard_gamma(free_places(top), DRAWS) / tested
         best = noise_score(tails, heard[-1], self.buckets)
         needed.append(((best - sums[:, -1]) / (gain * heard[-1]))[:, None])
         # ... and for what tells it from its ghosts

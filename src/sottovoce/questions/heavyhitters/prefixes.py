@@ -40,7 +40,7 @@ from sottovoce.questions.heavyhitters.method import (
     oracle_of,
     sampled_variances,
 )
-from sottovoce.questions.heavyhitters.sensitivity import expected_false, noise_score
+from sottovoce.questions.heavyhitters.sensitivity import expected_false, free_places, noise_score
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.results.findings import PrefixStep
 from sottovoce.schema import Schema
@@ -313,7 +313,7 @@ class _Prefixes(HeavyHitterMethod):
         tested = np.array(design.kept) * 2.0 ** np.array(design.fresh)  # (groups,)
         # E[score] = n f (2^b p - 1), and 2^b q = 1
         gain = people * (source.buckets * source.p - 1)
-        at_least = noise_score(design.keep / tested, people, source.buckets) / gain
+        at_least = noise_score(free_places(design.keep) / tested, people, source.buckets) / gain
         noise = source.noise(people)  # type: ignore[arg-type]
         ndtr = imported("scipy.special").ndtr
 

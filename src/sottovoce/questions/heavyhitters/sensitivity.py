@@ -29,6 +29,16 @@ def sensitivity(deviation: float, tested: float, people: float, false: float = 1
     return deviation / sqrt(people) * quantile
 
 
+def free_places(wanted: int) -> float:
+    """Of so many places those that noise may take: half, since others are taken by what is more
+    frequent.
+
+    >>> free_places(32), free_places(1)
+    (16.0, 1.0)
+    """
+    return max(wanted / 2, 1.0)
+
+
 def expected_false(tested: Floats | float, scores: Floats, people: int, buckets: int) -> Floats:
     """How many values that nobody holds are expected to score as high, exactly.
 
