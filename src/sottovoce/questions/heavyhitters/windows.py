@@ -392,10 +392,10 @@ def _ranked(target: SearchTarget, tables: Tables, answer: CandidatePool, limits:
     counts = kept_counts(len(fresh), target.top)
     passage = Passage(fresh, tables.people, tables.buckets, counts)
     scores, totals = answer.candidates.scores, answer.candidates.totals
-    popular = max(int((answer.odds(totals, tables) > 0).sum()), 1)
 
     def chances(sums: Floats) -> Floats:
-        return passage.chances(passage.moved(scores, sums), answer.tested, popular)
+        # as many values as are wanted may be popular, and have ghosts
+        return passage.chances(passage.moved(scores, sums), answer.tested, target.top)
 
     searched = passage.least_totals(scores, answer.tested)
     limits = np.where(answer.is_listed, limits, np.maximum(limits, searched))
