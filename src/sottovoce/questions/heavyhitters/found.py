@@ -19,7 +19,6 @@ from sottovoce.results.findings import SIGNIFICANT
 
 Floats = NDArray[np.float64]
 FOUND_ERRORS = "closed form, given that a value was found"
-SMALLEST_LEVEL = 1e-6  # of an interval to one side
 NARROWINGS = 60  # of the range in which a limit is looked for
 
 
@@ -27,8 +26,8 @@ NARROWINGS = 60  # of the range in which a limit is looked for
 class FoundSpread:
     """Intervals of found values, in [0, 1].
 
-    Without a star noise alone may explain a value, so that its interval begins at 0, and errs to
-    one side only. With one the interval holds given that the value got it.
+    Without a star noise alone may explain a value, so that its interval begins at 0. With one the
+    interval holds given that the value got it.
 
     Attributes:
         values: Estimated frequencies, (values,).
@@ -40,7 +39,7 @@ class FoundSpread:
     >>> spread = FoundSpread(values, errors, np.full(3, 0.1), np.array([True, True, False]))
     >>> low, high = spread.interval(0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.28, 0.078, 0.0], [0.32, 0.129, 0.126])
+    ([0.28, 0.078, 0.0], [0.32, 0.129, 0.129])
     """
 
     values: Floats
@@ -50,14 +49,10 @@ class FoundSpread:
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         low, high = selected_interval(self.values, self.std_errors, self.thresholds, level)
-        # what errs to one side only may err there twice as often
-        one_sided = max(2 * level - 1, SMALLEST_LEVEL)
-        _, highest = selected_interval(self.values, self.std_errors, self.thresholds, one_sided)
         # the estimate of a value that nobody holds may lie far below 0
-        highest = np.maximum(highest, quantile(one_sided) * self.std_errors)
-        bottom = np.where(self.is_starred, low, 0.0)
-        top = np.where(self.is_starred, high, highest)
-        return np.clip(bottom, 0, 1), np.clip(top, 0, 1)
+        high = np.maximum(high, quantile(level) * self.std_errors)
+        low = np.where(self.is_starred, low, 0.0)
+        return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
     def total(self, places: Sequence[int], value: float) -> Total:
         # |Cov| <= product of standard errors: the standard error of a sum is at most their sum

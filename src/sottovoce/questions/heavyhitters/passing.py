@@ -8,9 +8,10 @@ the other windows tell them from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import log
 
 import numpy as np
@@ -21,6 +22,8 @@ from sottovoce.questions.heavyhitters.sensitivity import expected_false, free_pl
 Floats = NDArray[np.float64]
 DRAWS = 1 << 14  # values whose ways are tried for a prediction
 DRAWS_SEED = 12
+MOST_LOST = 32  # popular values that were not found
+MOST_SHARED = 2  # windows whose cells a value shares with popular ones by chance, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +35,14 @@ class Passage:
         people: Who tell each window.
         buckets: The values of a hash.
         kept: Of each window, how many beginnings the search goes on with.
+        width: The bits of a window.
     """
 
     fresh: Sequence[int]
     people: Sequence[int]
     buckets: int
     kept: Sequence[int]
+    width: int
 
     @cached_property
     def shares(self) -> Floats:
@@ -81,14 +86,25 @@ class Passage:
         Returns:
             Numbers, (values,).
         """
-        people = np.array(self.people)
-        total = expected_false(tested, scores.sum(axis=1), int(people.sum()), self.buckets)
-        ghosts = self.ghosts(tested)  # (values, windows - 1)
-        for start in range(1, len(people)):
-            rest = scores[:, start:].sum(axis=1)
-            many = popular * ghosts[:, start - 1]
-            total += expected_false(many, rest, int(people[start:].sum()), self.buckets)
+        total = np.zeros(len(scores))
+        for shared, share in self._ghostly(popular):
+            own = [window for window in range(len(self.people)) if window not in shared]
+            heard = sum(self.people[window] for window in own)
+            rest = scores[:, own].sum(axis=1)
+            total += expected_false(tested * share, rest, heard, self.buckets)
         return total
+
+    def _ghostly(self, popular: int) -> Iterator[tuple[tuple[int, ...], float]]:
+        """Windows that a value may share with popular ones, and the share of values that do."""
+        windows = range(len(self.people))
+        for count in range(min(MOST_SHARED, len(windows) - 1) + 1):
+            for shared in combinations(windows, count):
+                # cells meet by their hash, whichever popular values that were not found put
+                # something into them; what was found is taken out of its cells
+                yield shared, (min(popular, MOST_LOST) * 2.0**-self.width) ** count
+        for count in range(1, len(windows)):
+            # or the values begin alike
+            yield tuple(windows[:count]), popular * 2.0 ** -float(self._ends[count - 1])
 
     def moved(self, scores: Floats, totals: Floats) -> Floats:
         """The scores of values that would have these ``totals``, all else the same.

@@ -164,7 +164,9 @@ class Windows(HeavyHitterMethod):
         source = oracle_of(design.asks(terms.epsilon)[0], LocalHashing)
         count = len(design.fresh)
         people = [max(terms.people // count, 1)] * count
-        passage = Passage(design.fresh, people, source.buckets, kept_counts(count, target.top))
+        passage = Passage(
+            design.fresh, people, source.buckets, kept_counts(count, target.top), design.width
+        )
         noise = source.noise(1)
         gain = source.buckets * source.p - 1
         tested = float(target.attribute.spellings * _lists(target))
@@ -390,7 +392,7 @@ def _ranked(target: SearchTarget, tables: Tables, answer: CandidatePool, limits:
     source, people = tables.oracles[0], tables.total
     fresh = [window.fresh for window in tables.windows]
     counts = kept_counts(len(fresh), target.top)
-    passage = Passage(fresh, tables.people, tables.buckets, counts)
+    passage = Passage(fresh, tables.people, tables.buckets, counts, tables.oracles[0].width)
     scores, totals = answer.candidates.scores, answer.candidates.totals
 
     def chances(sums: Floats) -> Floats:
