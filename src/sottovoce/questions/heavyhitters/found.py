@@ -19,7 +19,7 @@ from sottovoce.results.findings import SIGNIFICANT
 
 Floats = NDArray[np.float64]
 FOUND_ERRORS = "closed form, given that a value was found"
-NARROWINGS = 60  # of the range in which a limit is looked for
+NARROWINGS = 40  # of the range in which a limit is looked for
 
 
 @dataclass(frozen=True, eq=False)
