@@ -340,8 +340,7 @@ def test_more_must_hold_a_value_to_find_it_more_surely_and_with_more_groups() ->
         < stated(0.5, method="tree-hist")
         < stated(0.5, method="pem1")
     )
-    # one round: the corrected threshold of the thesis, which 8 of all values pass by noise alone:
-    # half of the 16 places
+    # one round: the corrected threshold of the thesis, which noise passes 8 times, half of 16
     whole = sv.HeavyHitters("x", top=16, method="pem", lengths=[20])
     plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), whole, epsilon=1.0, people=10**6)
     assert threshold(plan, 0.5) == pytest.approx(
