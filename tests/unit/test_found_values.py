@@ -162,3 +162,16 @@ def test_what_is_found_passed_the_threshold_that_its_interval_goes_by(
     (row,) = [row for row in found.rows() if row["value"] == 7]
     place = found.table.labels.index(7)
     assert (row["low"], row["high"]) == (low[place], high[place])
+
+
+@pytest.mark.parametrize("method", ["o-rr", "rappor"])
+def test_a_list_of_which_nothing_is_left_out_has_the_usual_intervals(method: str) -> None:
+    schema = sv.Schema(x=sv.Integer(bits=40))
+    column = np.repeat([1, 2, 3, 4], [1_500, 900, 400, 200])
+    for top, is_chosen in ((4, False), (2, True)):
+        question = sv.HeavyHitters("x", top=top, method=method)
+        plan = sv.plan(schema, question, epsilon=2.0, people=3_000)
+        aggregate = sv.Aggregate(plan).add(sv.simulate(plan, {"x": column}, seed=2))
+        found = aggregate.estimate(candidates=[1, 2, 3, 4])
+        assert isinstance(found, Findings)
+        assert (found.table.spread is not None) == is_chosen

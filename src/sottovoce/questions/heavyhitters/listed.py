@@ -26,6 +26,7 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.decoded import marked
 from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.results.findings import SIGNIFICANT, Findings
 from sottovoce.schema import OPEN, Schema
 
@@ -154,6 +155,9 @@ class _Listed(HeavyHitterMethod):
         notes = ["the candidates are taken to hold all that people say"] if is_complete else []
         found = ranked.findings(target, self.name, people, notes=notes)
         names, table = next(iter(found.tables.items()))
+        if len(table) == len(codes) or decoder != UNBIASED:
+            # nothing was chosen; or it was repaired, and what that does to a choice is not known
+            table = replace(table, spread=None, errors=CLOSED_FORM)
         return replace(found, tables={names: marked(table, decoded, decoder)})
 
 
