@@ -96,6 +96,6 @@ def test_a_search_finds_no_more_false_ones_than_stated() -> None:
     runs, most = 25, 4.0
     found = false_ones(24, 14, most, runs)
     assert found < poisson.isf(ALPHA, most * runs)
-    # and it does look at what would look popular, though chances allow for ghosts of popular values,
+    # and it does look at what would look popular, though chances allow for ghosts of popular ones,
     # of which these crowds have none
     assert found > most * runs / 16
