@@ -55,6 +55,7 @@ LONG_WIDTH, LONG_ADDED = 22, 0.5
 # of a window's bits: by how much the first later window adds more than the average, the last less
 TAPER = 0.125
 MAX_WINDOW_CANDIDATES = 1 << 24
+LOST_FOR_FOUND = 4  # popular values for each that is likely, if so many are wanted: others are lost
 MOST_SHORT = 3_000_000  # short values that are tested one by one
 
 Integers = NDArray[np.int64]
@@ -395,9 +396,11 @@ def _ranked(target: SearchTarget, tables: Tables, answer: CandidatePool, limits:
     passage = Passage(fresh, tables.people, tables.buckets, counts, tables.oracles[0].width)
     scores, totals = answer.candidates.scores, answer.candidates.totals
 
+    likely = int((answer.odds(totals, tables) > 0).sum())
+    popular = min(LOST_FOR_FOUND * likely, target.top)  # that have ghosts
+
     def chances(sums: Floats) -> Floats:
-        # as many values as are wanted may be popular, and have ghosts
-        return passage.chances(passage.moved(scores, sums), answer.tested, target.top)
+        return passage.chances(passage.moved(scores, sums), answer.tested, popular)
 
     searched = passage.least_totals(scores, answer.tested)
     limits = np.where(answer.is_listed, limits, np.maximum(limits, searched))
