@@ -105,11 +105,11 @@ def test_what_is_chosen_is_taken_out_of_the_cells_it_shares() -> None:
     tables = Tables(windows, oracles, [np.zeros(0, np.int64)] * 2, [500, 500])  # type: ignore[arg-type]
     strong, ghost, other = 0b111 << 6, 0b111 << 6 | 5, 77 << 6
     words = to_words([strong, ghost, other])
-    rows, totals = peel(
+    rows, scores = peel(
         tables, Candidates(words, np.array([[400.0, 420], [400, -10], [150, 150]])), 3
     )
     assert rows.tolist() == [0, 2, 1]
-    assert totals[2] == pytest.approx(400 - 10 - 820 / 2)
+    assert scores[2].tolist() == pytest.approx([400 - 820 / 2, -10])
 
 
 def test_ghosts_of_strong_values_do_not_crowd_out_weaker_ones() -> None:
@@ -179,7 +179,9 @@ def test_an_alphabet_lowers_the_threshold_that_a_plan_states() -> None:
     assert letters < 0.9 * plain
     source = sv.oracle("olh", size=1 << 24, epsilon=1.0)
     spellings = sv.Text(bytes=6).spellings
-    assert plain == pytest.approx(sensitivity(source.std_error(1), spellings, 10**6, 16))
+    # of two lists, the short ones and all; and more for what is lost on the way
+    least = sensitivity(source.std_error(1), 2 * spellings, 10**6, 8)
+    assert least < plain < 1.1 * least
 
 
 def test_a_list_given_afterwards_finds_what_was_too_rare() -> None:
@@ -338,11 +340,12 @@ def test_more_must_hold_a_value_to_find_it_more_surely_and_with_more_groups() ->
         < stated(0.5, method="tree-hist")
         < stated(0.5, method="pem1")
     )
-    # one round: the corrected threshold of the thesis, which 16 of all values pass by noise alone
+    # one round: the corrected threshold of the thesis, which noise passes 8 times, half of 16
     whole = sv.HeavyHitters("x", top=16, method="pem", lengths=[20])
     plan = sv.plan(sv.Schema(x=sv.Integer(bits=20)), whole, epsilon=1.0, people=10**6)
     assert threshold(plan, 0.5) == pytest.approx(
-        sensitivity(plan.cohorts[0].asks[0].oracle.std_error(1), 2.0**20, 10**6, 16)
+        sensitivity(plan.cohorts[0].asks[0].oracle.std_error(1), 2.0**20, 10**6, 8),
+        rel=2e-3,  # reports are binomial, and skewed a little
     )
 
 

@@ -259,6 +259,18 @@ def evidence(totals: Floats, people: float, buckets: int) -> Floats:
 # -- from window to window
 
 
+def kept_counts(windows: int, top: int) -> list[int]:
+    """How many beginnings the search keeps after each window.
+
+    >>> kept_counts(3, 16), kept_counts(1, 16)
+    ([16384, 4096, 1024], [1024])
+    """
+    counts = [max(NEXT_KEPT, 16 * top)] * windows
+    counts[0] = max(FIRST_KEPT, 64 * top)
+    counts[-1] = max(LAST_KEPT, 8 * top)
+    return counts
+
+
 def survivors(tables: Tables, known: KnownValues, top: int) -> Candidates:
     """The most promising whole values, by a beam through the windows.
 
@@ -267,13 +279,11 @@ def survivors(tables: Tables, known: KnownValues, top: int) -> Candidates:
         known: values to leave out of it.
         top: how many values are wanted in the end.
     """
-    frontier = _first_beam(tables, known, top)
+    counts = kept_counts(len(tables.windows), top)
+    frontier = _first_beam(tables, known, counts[0])
     for number in range(1, len(tables.windows)):
         frontier = _extended(tables, known, frontier, number)
-        count = max(NEXT_KEPT, 16 * top)
-        if number == len(tables.windows) - 1:
-            count = max(LAST_KEPT, 8 * top)
-        frontier = _kept(tables, frontier, number + 1, top, count)
+        frontier = _kept(tables, frontier, number + 1, top, counts[number])
     return Candidates(frontier.words, frontier.scores)
 
 
@@ -286,11 +296,8 @@ class Beam:
     roots: Integers  # (prefixes,): the row of the first window's value that each began with
 
 
-def _first_beam(tables: Tables, known: KnownValues, top: int) -> Beam:
-    """The best values of the first window."""
-    count = max(FIRST_KEPT, 64 * top)
-    if len(tables.windows) == 1:
-        count = max(LAST_KEPT, 8 * top)
+def _first_beam(tables: Tables, known: KnownValues, count: int) -> Beam:
+    """The ``count`` best values of the first window."""
     variance = tables.people[0] * (tables.buckets - 1)
     scores = tables.scores(0)
     with known.taken_out(0, scores):
@@ -372,7 +379,8 @@ def peel(
         prior: nats for each candidate, beside its evidence.
 
     Returns:
-        The rows of the chosen candidates and their totals when they were chosen, (count,) each.
+        The rows of the chosen candidates, (count,), and their scores when they were chosen,
+        (count, windows).
     """
     people, buckets = tables.total, tables.buckets
     cells = tables.cells(found.words)  # (candidates, windows)
@@ -384,11 +392,11 @@ def peel(
         base += prior
     weights = evidence(totals, people, buckets) + base
     rows: list[int] = []
-    sums: list[float] = []
+    chosen: list[Floats] = []
     for _ in range(min(count, len(totals))):
         row = int(np.argmax(weights))
         rows.append(row)
-        sums.append(float(totals[row]))
+        chosen.append(left[row].copy())
         base[row] = -np.inf  # it is not chosen again
         same = cells == cells[row]  # (candidates, windows)
         touched = np.flatnonzero(same.any(axis=1))
@@ -397,7 +405,8 @@ def peel(
         totals[touched] = left[touched].sum(axis=1)
         nats = evidence(totals[touched], people, buckets)
         weights[touched] = nats + base[touched]
-    return np.array(rows, np.int64), np.array(sums)
+    scores = np.array(chosen).reshape(len(rows), len(shares))
+    return np.array(rows, np.int64), scores
 
 
 def search(tables: Tables, top: int, limit: float) -> Candidates:
@@ -412,7 +421,8 @@ def search(tables: Tables, top: int, limit: float) -> Candidates:
     found = survivors(tables, nothing, top)
     if len(tables.windows) == 1:
         return found
-    rows, totals = peel(tables, found, top)
+    rows, scores = peel(tables, found, top)
+    totals = scores.sum(axis=1)
     nats = evidence(totals, tables.total, tables.buckets)
     is_strong = nats > limit + STRONG_NATS
     if not is_strong.any():

@@ -26,7 +26,8 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.decoded import marked
 from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
-from sottovoce.results.findings import Findings
+from sottovoce.results.estimate import CLOSED_FORM
+from sottovoce.results.findings import SIGNIFICANT, Findings
 from sottovoce.schema import OPEN, Schema
 
 if TYPE_CHECKING:
@@ -135,13 +136,28 @@ class _Listed(HeavyHitterMethod):
             state, people, column, decoder=decoder, is_complete=is_complete
         )
         # expected false: as many as are listed, times the chance of a normal error so large
-        errors = decoded.frequencies / np.sqrt(decoded.variances)
-        chances = len(codes) * imported("scipy.special").ndtr(-errors)
+        special = imported("scipy.special")
+        std_errors = np.sqrt(decoded.variances)
+        chances = len(codes) * special.ndtr(-decoded.frequencies / std_errors)
+        starred = -special.ndtri(min(SIGNIFICANT / len(codes), 0.5)) * std_errors
         floor = float(decoded.variances.mean())
-        ranked = Ranked(list(codes), decoded.frequencies, decoded.variances, chances, people, floor)
+        listed = np.full(len(codes), -np.inf)  # nothing was chosen before
+        ranked = Ranked(
+            list(codes),
+            decoded.frequencies,
+            decoded.variances,
+            chances,
+            people,
+            floor,
+            listed,
+            starred,
+        )
         notes = ["the candidates are taken to hold all that people say"] if is_complete else []
         found = ranked.findings(target, self.name, people, notes=notes)
         names, table = next(iter(found.tables.items()))
+        if len(table) == len(codes) or decoder != UNBIASED:
+            # nothing was chosen; or it was repaired, and what that does to a choice is not known
+            table = replace(table, spread=None, errors=CLOSED_FORM)
         return replace(found, tables={names: marked(table, decoded, decoder)})
 
 

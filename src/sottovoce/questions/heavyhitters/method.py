@@ -14,9 +14,10 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Noise, Oracle
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.heavyhitters.found import FOUND_ERRORS, FoundSpread
 from sottovoce.questions.method import Method, Options, RoundResult
 from sottovoce.results.estimate import Table
-from sottovoce.results.findings import Findings, PrefixStep
+from sottovoce.results.findings import SIGNIFICANT, Findings, PrefixStep
 from sottovoce.schema import MOST_SPELLED, Attribute
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class Ranked:
     chances: Floats  # (values,): how many values that nobody holds look as frequent
     people: int  # whose answers the frequencies come from
     floor: float  # the variance of a value that nobody holds
+    limits: Floats  # (values,): the frequency from which the search finds each, given all else
+    starred_from: Floats  # (values,): the frequency from which each gets a star
 
     def findings(
         self,
@@ -140,6 +143,7 @@ class Ranked:
             is_rare = target.above is not None and self.frequencies[place] < target.above
             if labels[place] is not None and not is_rare:
                 order.append(place)
+        left_out = order[target.top :]
         order = order[: target.top]
         kept: list[Any] = [labels[place] for place in order]
         table = Table(
@@ -151,10 +155,28 @@ class Ranked:
             Noise(self.floor, 0.0),
             method=method,
             is_complete=False,
+            errors=FOUND_ERRORS,
+            spread=self._spread(target, order, left_out),
         )
         every_note = [*notes, *_shortfall(target, len(kept))]
         tables: dict[tuple[str, ...], Table] = {(target.name,): table}
         return Findings(tables, everybody, self.chances[order], tuple(steps), tuple(every_note))
+
+    def _spread(
+        self, target: SearchTarget, order: Sequence[int], left_out: Sequence[int]
+    ) -> FoundSpread:
+        """The errors of the values at ``order``, given that they passed; ``left_out`` did not."""
+        places = list(order)
+        passed = self.limits[places]
+        if target.above is not None:
+            passed = np.maximum(passed, target.above)
+        if left_out:
+            # they are the largest of all, of which the next one was the limit
+            passed = np.maximum(passed, self.frequencies[left_out[0]])
+        is_starred = self.chances[places] <= SIGNIFICANT
+        passed = np.where(is_starred, np.maximum(passed, self.starred_from[places]), passed)
+        values, errors = self.frequencies[places], np.sqrt(self.variances[places])
+        return FoundSpread(values, errors, passed, is_starred)
 
 
 def _shortfall(target: SearchTarget, found: int) -> list[str]:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Window
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
+from sottovoce.questions.heavyhitters.found import starred_from
 from sottovoce.questions.heavyhitters.method import (
     Ranked,
     SearchTarget,
@@ -113,8 +115,17 @@ class PartsDesign(ABC):
         # its coins are not those of the parts, so that only the candidates themselves were looked
         # at
         scores = source.buckets * support.astype(float) - people
-        chances = expected_false(float(len(numbers)), scores, people, source.buckets)
-        return Ranked(numbers, frequencies, variances, chances, people, noise.floor)
+        buckets = source.buckets
+        chance_of = partial(expected_false, float(len(numbers)), people=people, buckets=buckets)
+        # E[score] = n f (2^b p - 1), and 2^b q = 1
+        gain = people * (buckets * source.p - 1)
+        starred = starred_from(chance_of, scores, people * (buckets - 1)) / gain
+        # what made them candidates are other coins: nothing was chosen by these yet
+        unchosen = np.full(len(numbers), -np.inf)
+        chances = chance_of(scores)
+        return Ranked(
+            numbers, frequencies, variances, chances, people, noise.floor, unchosen, starred
+        )
 
 
 def split_of(options: Options) -> str:

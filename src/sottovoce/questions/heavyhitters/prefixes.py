@@ -31,6 +31,7 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.heavyhitters.found import starred_from
 from sottovoce.questions.heavyhitters.method import (
     Floats,
     HeavyHitterMethod,
@@ -39,7 +40,7 @@ from sottovoce.questions.heavyhitters.method import (
     oracle_of,
     sampled_variances,
 )
-from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
+from sottovoce.questions.heavyhitters.sensitivity import expected_false, free_places, noise_score
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
 from sottovoce.results.findings import PrefixStep
 from sottovoce.schema import Schema
@@ -153,6 +154,7 @@ class GroupFound:
     frequencies: Floats  # (prefixes,)
     variances: Floats  # (prefixes,)
     tested: float  # prefixes of which these are the best
+    left_out: float  # the score of the best that is not among them
     people: int
     source: WideLocalHashing
 
@@ -173,20 +175,25 @@ def _group(design: PrefixDesign, aggregate: Aggregate, index: int, words: Words)
         )
     source = oracle_of(aggregate.plan.cohorts[index].asks[0], WideLocalHashing)
     fresh = design.fresh[index]
-    parents, suffixes, scores = _extended(design, aggregate, index, words)  # (prefixes,) each
+    parents, suffixes, scores = _extended(design, aggregate, index, words)  # (prefixes + 1,) each
+    left_out = float(scores[design.keep]) if len(scores) > design.keep else -np.inf
+    parents, suffixes, scores = (each[: design.keep] for each in (parents, suffixes, scores))
     # E[score] = n f (2^b p - 1), and 2^b q = 1
     frequencies = scores / (people * (source.buckets * source.p - 1))
     noise = source.noise(people)
     variances = sampled_variances(noise, frequencies, people, aggregate.people)
     longer = append_bits(words[parents], suffixes, fresh)
     tested = len(words) * 2.0**fresh
-    return GroupFound(longer, parents, scores, frequencies, variances, tested, people, source)
+    return GroupFound(
+        longer, parents, scores, frequencies, variances, tested, left_out, people, source
+    )
 
 
 def _extended(
     design: PrefixDesign, aggregate: Aggregate, index: int, words: Words
 ) -> tuple[Integers, Integers, Integers]:
-    """The best ways in which any of the prefixes ``words`` goes on, the best first.
+    """The best ways in which any of the prefixes ``words`` goes on, the best first: one more than
+    are kept.
 
     Returns:
         The prefix, the bits that it goes on by, and the score of each way, (ways,) each: 2^b times
@@ -202,12 +209,12 @@ def _extended(
         own = words[start : start + block]
         count = partial(_extension_tables, source, own, fresh)
         tables = aggregate.over_rows(index, (0,), count)  # (prefixes, 2^fresh)
-        suffixes, scores = best_extensions(tables, design.keep)
+        suffixes, scores = best_extensions(tables, design.keep + 1)
         best_suffixes.append(suffixes)
         best_scores.append(scores)
     all_suffixes = np.concatenate(best_suffixes)  # (prefixes, ways)
     all_scores = np.concatenate(best_scores)
-    order = np.argsort(-all_scores.ravel(), kind="stable")[: design.keep]
+    order = np.argsort(-all_scores.ravel(), kind="stable")[: design.keep + 1]
     parents = order // all_scores.shape[1]
     return parents, all_suffixes.ravel()[order], all_scores.ravel()[order]
 
@@ -227,9 +234,23 @@ def _ranked(design: PrefixDesign, last: GroupFound) -> Ranked:
     """The prefixes of the last group, which are whole values."""
     numbers = [design.number(prefix) for prefix in last.numbers]
     scores = last.scores.astype(float)
-    chances = expected_false(last.tested, scores, last.people, last.source.buckets)
-    floor = last.source.noise(last.people).floor
-    return Ranked(numbers, last.frequencies, last.variances, chances, last.people, floor)
+    people, buckets = last.people, last.source.buckets
+    chance_of = partial(expected_false, last.tested, people=people, buckets=buckets)
+    gain = people * (buckets * last.source.p - 1)
+    starred = starred_from(chance_of, scores, people * (buckets - 1)) / gain
+    # other people chose the prefixes that they extend: only the last group's score was to pass
+    limits = np.full(len(scores), last.left_out / gain)
+    floor = last.source.noise(people).floor
+    return Ranked(
+        numbers,
+        last.frequencies,
+        last.variances,
+        chance_of(scores),
+        people,
+        floor,
+        limits,
+        starred,
+    )
 
 
 def _steps(design: PrefixDesign, groups: Sequence[GroupFound]) -> list[PrefixStep]:
@@ -287,24 +308,28 @@ class _Prefixes(HeavyHitterMethod):
     ) -> float:
         """A value must pass all rounds, each by its own people."""
         design = PrefixDesign.of(target, options)
-        deviation = deviation_of(oracle_of(design.asks(terms.epsilon)[0], WideLocalHashing))
+        source = oracle_of(design.asks(terms.epsilon)[0], WideLocalHashing)
         people = terms.people / len(design.lengths)
-        limits = []
-        for before, fresh in zip(design.kept, design.fresh, strict=True):
-            tested = before * 2.0**fresh
-            limits.append(sensitivity(deviation, tested, people, design.keep))
-        at_least = np.array(limits)  # (groups,)
-        brentq = imported("scipy.optimize").brentq
+        tested = np.array(design.kept) * 2.0 ** np.array(design.fresh)  # (groups,)
+        # E[score] = n f (2^b p - 1), and 2^b q = 1
+        gain = people * (source.buckets * source.p - 1)
+        at_least = noise_score(free_places(design.keep) / tested, people, source.buckets) / gain
+        noise = source.noise(people)  # type: ignore[arg-type]
         ndtr = imported("scipy.special").ndtr
 
         def missing(frequency: float) -> float:
             # P[found] = product over groups of Phi((f - f_i) sqrt(n) / sigma)
-            passing = ndtr((frequency - at_least) * sqrt(people) / deviation)
+            held = np.clip(frequency, 0, 1)
+            # a group is a sample of the people
+            variance = noise.variance(held) + held * (1 - held) / people
+            passing = ndtr((frequency - at_least) / np.sqrt(variance))
             return float(np.prod(passing)) - chance
 
-        far = 12 * deviation / sqrt(people)  # from where no chance is left
-        widest = float(at_least.max()) + far
-        return float(brentq(missing, -widest, widest))
+        if missing(0.0) >= 0:
+            return 0.0  # so few prefixes are tested that all are kept
+        far = 12 * sqrt(noise.floor)  # from where no chance is left
+        highest = float(at_least.max()) + far
+        return float(imported("scipy.optimize").brentq(missing, 0.0, highest))
 
     def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         design = PrefixDesign.of(target, options)

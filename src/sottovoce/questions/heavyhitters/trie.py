@@ -12,7 +12,7 @@ import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import inf, isfinite, sqrt
+from math import exp, inf, isfinite, log, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,9 +27,14 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
+from sottovoce.questions.heavyhitters.method import (
+    Floats,
+    HeavyHitterMethod,
+    Ranked,
+    SearchTarget,
+)
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
-from sottovoce.results.findings import Findings, PrefixStep
+from sottovoce.results.findings import SIGNIFICANT, Findings, PrefixStep
 from sottovoce.schema import Schema, Text
 
 if TYPE_CHECKING:
@@ -42,10 +47,6 @@ THRESHOLD_FACTOR = "4"  # of the threshold, as the paper has it
 SYMBOL = 8  # bits by which whole numbers go on
 LEAST_GROWN = 16  # prefixes of one depth that may go on, however few values are wanted
 MOST_DOUBLED = 10  # depths over which the people asked double
-UNJUDGED = (
-    "prefixes are asked until they look frequent, so no chance of error is stated, and nothing is "
-    "starred"
-)
 PROMISING = 1.0  # standard deviations from which a prefix is looked at for the first time
 MOST_CARRIED = 256  # prefixes not yet accepted whose evidence goes into the next round
 
@@ -277,11 +278,32 @@ class Trie:
         numbers = [node.number << (target.bits - node.length) for node in values]
         frequencies = np.array([node.frequency for node in values])
         variances = np.array([node.variance(slope) for node in values])
-        chances = np.full(len(values), float(target.attribute.spellings))
-        people = max((node.asked for node in values), default=aggregate.people)
-        ranked = Ranked(numbers, frequencies, variances, chances, people, floor)
+        asked = np.array([node.asked for node in values], float)
+        held = frequencies * asked
+        spread = np.array([node.spread for node in values])  # (values,)
+        judge = self._judge(aggregate)
+        limits = float(self.factor / aggregate.plan.epsilon) / np.sqrt(asked)
+        ranked = Ranked(
+            numbers,
+            frequencies,
+            variances,
+            judge.chances(held, spread),
+            int(asked.max(initial=0)) or aggregate.people,
+            floor,
+            limits,
+            judge.starred_from(spread) / asked,
+        )
         steps = self._steps(accepted, slope)
-        return ranked.findings(target, method, aggregate.people, steps, notes=[UNJUDGED])
+        return ranked.findings(target, method, aggregate.people, steps)
+
+    def _judge(self, aggregate: Aggregate) -> TrieJudge:
+        """What tells a prefix from noise, after all rounds so far."""
+        most = max(LEAST_GROWN, 2 * self.target.top)
+        depths = -(-self.target.bits // self.step)  # rounded up
+        parents = 1 + (depths - 1) * most
+        rounds = aggregate.plan.series.number + 1
+        tested = float(rounds * parents << self.step)
+        return TrieJudge(tested, _largest_answer(aggregate.plan.epsilon))
 
     def _steps(self, accepted: Sequence[Node], slope: float) -> list[PrefixStep]:
         """The trie: every accepted prefix, and the one that it extends."""
@@ -297,6 +319,49 @@ class Trie:
             error = sqrt(node.variance(slope))
             steps.append(PrefixStep(length, label, parent, node.frequency, error))
         return steps
+
+
+@dataclass(frozen=True)
+class TrieJudge:
+    """How many prefixes that nobody holds are expected to look as frequent, at most.
+
+    A prefix gathers evidence from some round on, and what it gathers decides from which: nothing is
+    left of a prefix that does not look promising. So every prefix of every round is counted as one
+    that may have begun there.
+
+    Attributes:
+        tested: All prefixes of all rounds that could have begun there.
+        largest: The most that one person's answer can add to a prefix that she does not hold.
+    """
+
+    tested: float
+    largest: float
+
+    def chances(self, held: Floats, spread: Floats) -> Floats:
+        """By Bernstein's inequality, so that no law of large numbers is needed.
+
+        Args:
+            held: people who seem to hold each prefix, (prefixes,).
+            spread: its variance if nobody does, (prefixes,).
+        """
+        # P[held >= t] <= exp(-t^2 / (2 (V + M t / 3)))
+        above = np.maximum(held, 0)
+        exponent = above**2 / (2 * (spread + self.largest * above / 3))
+        return np.asarray(self.tested * np.exp(-exponent))
+
+    def starred_from(self, spread: Floats) -> Floats:
+        """From how many people on who seem to hold a prefix it gets a star, (prefixes,)."""
+        # t^2 = 2 L (V + M t / 3) for L = log(tested / 0.05)
+        nats = log(self.tested / SIGNIFICANT)
+        linear = nats * self.largest / 3
+        return np.asarray(linear + np.sqrt(linear**2 + 2 * nats * spread))
+
+
+def _largest_answer(epsilon: Decimal) -> float:
+    """(1 - q) / (p - q) of the oracles that the rule takes, at most."""
+    # randomized response of fewer than 3E + 2 values: (E + L - 2) / (E - 1); the others have less
+    ratio = exp(float(epsilon))
+    return (4 * ratio + 1) / (ratio - 1)
 
 
 def _factor(given: Any) -> Decimal:

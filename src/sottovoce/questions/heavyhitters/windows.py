@@ -11,10 +11,10 @@ candidates, and ranks whole values by the evidence of everybody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
-from math import ceil, log, sqrt
+from functools import cached_property, partial
+from math import ceil, log
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.ground.hashes import unpermuted
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import LocalHashing
@@ -31,6 +30,7 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
+from sottovoce.questions.heavyhitters.found import least_passing, starred_from
 from sottovoce.questions.heavyhitters.method import (
     Floats,
     HeavyHitterMethod,
@@ -38,9 +38,9 @@ from sottovoce.questions.heavyhitters.method import (
     SearchTarget,
     oracle_of,
 )
-from sottovoce.questions.heavyhitters.sensitivity import deviation_of, expected_false, sensitivity
+from sottovoce.questions.heavyhitters.passing import Passage
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
-from sottovoce.schema import Schema
+from sottovoce.schema import Schema, Text
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
@@ -55,6 +55,7 @@ LONG_WIDTH, LONG_ADDED = 22, 0.5
 # of a window's bits: by how much the first later window adds more than the average, the last less
 TAPER = 0.125
 MAX_WINDOW_CANDIDATES = 1 << 24
+LOST_FOR_FOUND = 4  # popular values for each that is likely, if so many are wanted: others are lost
 MOST_SHORT = 3_000_000  # short values that are tested one by one
 
 Integers = NDArray[np.int64]
@@ -158,13 +159,20 @@ class Windows(HeavyHitterMethod):
     def threshold(
         self, target: SearchTarget, terms: Terms, options: Options, chance: float
     ) -> float:
-        # f sqrt(n) / sigma_1 >= Phi_bar^-1(k/2^m): the search is nearly as good as testing every
-        # value
-        asks = WindowDesign.of(target, options).asks(terms.epsilon)
-        deviation = deviation_of(oracle_of(asks[0], LocalHashing))
-        limit = sensitivity(deviation, target.attribute.spellings, terms.people, target.top)
-        quantile = float(imported("scipy.special").ndtri(chance))
-        return limit + quantile * deviation / sqrt(terms.people)
+        from sottovoce.questions.heavyhitters.beam import kept_counts
+
+        design = WindowDesign.of(target, options)
+        source = oracle_of(design.asks(terms.epsilon)[0], LocalHashing)
+        count = len(design.fresh)
+        people = [max(terms.people // count, 1)] * count
+        passage = Passage(
+            design.fresh, people, source.buckets, kept_counts(count, target.top), design.width
+        )
+        noise = source.noise(1)
+        gain = source.buckets * source.p - 1
+        tested = float(target.attribute.spellings * _lists(target))
+        slope = max(noise.slope / noise.floor, 0.0)
+        return passage.threshold(tested, target.top, gain, slope, chance)
 
     def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         bits = ", ".join(map(str, WindowDesign.of(target, options).fresh))
@@ -179,19 +187,17 @@ class Windows(HeavyHitterMethod):
         options: Options,
         candidates: Sequence[Any] | None = None,
     ) -> RoundResult:
-        from sottovoce.questions.heavyhitters.beam import evidence, peel
+        from sottovoce.questions.heavyhitters.beam import peel
 
         tables = window_tables(WindowDesign.of(target, options), aggregate)
         sources = _sources(target, tables, candidates)
         pool = _pooled(target, sources)
         # more than are wanted, since what shares cells with others looks stronger than it is
         count = 64 + 2 * target.top
-        rows, totals = peel(tables, pool.candidates, count, pool.prior)
-        nats = evidence(totals, tables.total, tables.buckets)
-        order = _by_odds(totals, nats + pool.prior[rows])[: target.top]
-        rows, totals = rows[order], totals[order]
-        numbers = _numbers(target, pool.candidates[rows])
-        ranked = _ranked(tables, numbers, totals, pool.tested[rows])
+        rows, scores = peel(tables, pool.candidates, count, pool.prior)
+        chosen = pool[rows].with_scores(scores)
+        order, limits = _answered(target, tables, chosen)
+        ranked = _ranked(target, tables, chosen[order], limits)
         found = ranked.findings(target, self.name, tables.total)
         return RoundResult(found)
 
@@ -248,6 +254,13 @@ def _sources(
     return sources
 
 
+def _lists(target: SearchTarget) -> int:
+    """How many lists share the chance that a value is popular: all that is spelled, and what is
+    short.
+    """
+    return 2 if isinstance(target.attribute, Text) else 1
+
+
 def _numbers(target: SearchTarget, candidates: Candidates) -> list[int]:
     """The spellings of candidates: their words, unscrambled."""
     numbers = [high << 64 | low for high, low in candidates.words.tolist()]
@@ -285,22 +298,40 @@ class CandidatePool:
     candidates: Candidates
     prior: Floats  # (candidates,): nats beside the evidence
     tested: Floats  # (candidates,): how many values had the chance that this one had
+    is_listed: NDArray[np.bool_]  # (candidates,): tested one by one, not searched for
+
+    def __getitem__(self, rows: Any) -> CandidatePool:
+        return CandidatePool(
+            self.candidates[rows], self.prior[rows], self.tested[rows], self.is_listed[rows]
+        )
+
+    def with_scores(self, scores: Floats) -> CandidatePool:
+        """The same candidates with other scores, (candidates, windows)."""
+        return replace(self, candidates=replace(self.candidates, scores=scores))
+
+    def odds(self, totals: Floats, tables: Tables) -> Floats:
+        """How likely each is to be popular with these ``totals``, in nats, (candidates,)."""
+        from sottovoce.questions.heavyhitters.beam import evidence
+
+        return evidence(totals, tables.total, tables.buckets) + self.prior
 
 
 def _pooled(target: SearchTarget, sources: Sequence[CandidateSource]) -> CandidatePool:
     pool = sources[0].candidates
     tested = np.full(len(pool.words), float(sources[0].tested))
+    is_listed = np.zeros(len(pool.words), bool)
     for source in sources[1:]:
         # a value that stands on a list is likelier than one that was just found: it comes first
         pool = source.candidates.joined(pool)
         own = np.full(len(source.candidates.words), float(source.tested))
         tested = np.concatenate([own, tested])
+        is_listed = np.concatenate([np.ones(len(own), bool), is_listed])
     # the chance is shared out equally among the lists, and within a list among its values:
     # log(k / (lists d)) - 1
     tested = tested * len(sources)
     prior = log(target.top) - 1 - np.log(tested)
     rows = pool.firsts
-    return CandidatePool(pool[rows], prior[rows], tested[rows])
+    return CandidatePool(pool[rows], prior[rows], tested[rows], is_listed[rows])
 
 
 # -- the answer
@@ -316,12 +347,75 @@ def _by_odds(totals: Floats, odds: Floats) -> Integers:
     return order
 
 
-def _ranked(tables: Tables, numbers: Sequence[int], totals: Floats, tested: Floats) -> Ranked:
-    """The values of ``numbers``, whose scores add up to ``totals``, with their estimates."""
+def _answered(
+    target: SearchTarget, tables: Tables, chosen: CandidatePool
+) -> tuple[Integers, Floats]:
+    """Which of the candidates are the answer, and the total from which each of them is in it.
+
+    Returns:
+        Rows of ``chosen`` and totals, (answers,) each.
+    """
+    totals = chosen.candidates.totals
+    odds = chosen.odds(totals, tables)
+    order = _by_odds(totals, odds)
+    answer, left_out = order[: target.top], order[target.top :]
+    limits = np.full(len(answer), -np.inf)
+    if len(left_out):
+        best = left_out[0]
+        inside = chosen[answer]
+        # an unlikely one must be likelier than the best that is left out; a likely one larger
+        needed = min(float(odds[best]), 0.0)
+        passes = partial(_is_likelier, inside, tables, needed)
+        limits = least_passing(passes, np.zeros(len(answer)), totals[answer])
+        if odds[best] > 0:
+            limits = np.maximum(limits, totals[best])
+    return answer, limits
+
+
+def _is_likelier(
+    pool: CandidatePool, tables: Tables, odds: float, totals: Floats
+) -> NDArray[np.bool_]:
+    """Whether candidates would have more than these odds with these totals."""
+    return np.asarray(pool.odds(totals, tables) > odds)
+
+
+def _ranked(target: SearchTarget, tables: Tables, answer: CandidatePool, limits: Floats) -> Ranked:
+    """The values of an answer, with their estimates.
+
+    Args:
+        target: what is looked for.
+        tables: what the crowd said.
+        answer: the values, with their scores.
+        limits: the total from which each is in the answer, given that the search came by it.
+    """
+    from sottovoce.questions.heavyhitters.beam import kept_counts
+
     source, people = tables.oracles[0], tables.total
-    noise = source.noise(people)
+    fresh = [window.fresh for window in tables.windows]
+    counts = kept_counts(len(fresh), target.top)
+    passage = Passage(fresh, tables.people, tables.buckets, counts, tables.oracles[0].width)
+    scores, totals = answer.candidates.scores, answer.candidates.totals
+
+    likely = int((answer.odds(totals, tables) > 0).sum())
+    popular = min(LOST_FOR_FOUND * likely, target.top)  # that have ghosts
+
+    def chances(sums: Floats) -> Floats:
+        return passage.chances(passage.moved(scores, sums), answer.tested, popular)
+
+    searched = passage.least_totals(scores, answer.tested)
+    limits = np.where(answer.is_listed, limits, np.maximum(limits, searched))
+    starred = starred_from(chances, totals, people * (tables.buckets - 1))
     # E[score] = n f (2^b p - 1), and 2^b q = 1
-    frequencies = totals / (people * (source.buckets * source.p - 1))
-    variances = noise.variance(np.clip(frequencies, 0, 1))
-    chances = expected_false(tested, totals, people, tables.buckets)
-    return Ranked(numbers, frequencies, variances, chances, people, noise.floor)
+    gain = people * (source.buckets * source.p - 1)
+    frequencies = totals / gain
+    noise = source.noise(people)
+    return Ranked(
+        _numbers(target, answer.candidates),
+        frequencies,
+        noise.variance(np.clip(frequencies, 0, 1)),
+        chances(totals),
+        people,
+        noise.floor,
+        limits / gain,
+        starred / gain,
+    )
