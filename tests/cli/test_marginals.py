@@ -238,12 +238,12 @@ def test_marginals_are_printed_with_their_marks(heard: Folder, sottovoce: Comman
     estimate = ("estimate", heard["plan.json"], heard["reports.parquet"])
     text = sottovoce(*estimate, "--marginal", "smoker,region,drinker").out
     assert "smoker, region, drinker: 4,000 people" in text
-    assert ", reconstructed " in text
+    assert ", reconstructed" in text
     assert "was never asked for" in text
     assert "standard errors:" in text
     plain = sottovoce(*estimate, "--marginal", "smoker,drinker").out
     assert "unbiased, by marg-ps" in plain
-    assert ", reconstructed " not in plain
+    assert ", reconstructed" not in plain
     assert "was never asked for" not in plain
     assert "standard errors: closed form" in plain
     (table,) = json.loads(

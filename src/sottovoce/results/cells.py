@@ -207,15 +207,15 @@ def share_interval(
     An end that would pass 0 or 1 stops there: the truth cannot be missed on that side, so all that
     may be missed is left to the other end. A share is a whole number of people: ends move to the
     nearest one, yet never inside the estimate. A model errs with heavier tails than the normal law
-    has: at 95% ends are the normal ones, at other levels they move as those of Student's law of
-    four degrees of freedom do.
+    has where a share is smaller than its error: that other end is the normal one at 95%, and at
+    other levels moves as that of Student's law of four degrees of freedom does.
 
     >>> low, high = share_interval(np.array([0.3, 0.01]), np.array([0.05, 0.01]), 1000, 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.202, 0.0], [0.398, 0.026])
     """
-    both_sides = _heavy_reach((1 + level) / 2, 0.975)
-    one_side = max(_heavy_reach(level, 0.95), 0.0)
+    both_sides = quantile(level)
+    one_side = max(_heavy_quantile(level), 0.0)
     low = values - both_sides * std_error
     high = values + both_sides * std_error
     reaches_zero, reaches_one = low <= 0, high >= 1
@@ -228,9 +228,9 @@ def share_interval(
     return low, high
 
 
-def _heavy_reach(chance: float, normal_at: float) -> float:
-    """The quantile of Student's law of four degrees, scaled to be the normal one at one chance."""
-    return NormalDist().inv_cdf(normal_at) * _student(chance) / _student(normal_at)
+def _heavy_quantile(level: float) -> float:
+    """The quantile of Student's law of four degrees, scaled to be the normal one at 95%."""
+    return NormalDist().inv_cdf(0.95) * _student(level) / _student(0.95)
 
 
 def _student(chance: float) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.methods.latent import SignMethod
-from sottovoce.questions.marginals.models.classes import Posterior
 from sottovoce.questions.marginals.models.evidence import interactions
+from sottovoce.questions.marginals.models.posterior import Posterior
 from sottovoce.questions.marginals.models.sign_evidence import sign_overlaps
 from sottovoce.questions.marginals.models.signfit import SignFit
 from sottovoce.questions.marginals.models.signs import Moments, moments
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 SMALLEST_SINGLE_CELL = 1e-4  # of an attribute's table that pairs are shrunk toward
 SMALLEST_WIDTH = 1e-4  # variance of yes-or-no attributes' true means around their centre
-AT_THE_EDGE = 0.8  # nothing but its sign pulls a rare value up from zero
+# nothing but its sign pulls a rare value up from zero
+EDGE_WITHOUT_CLASSES = {1: 0.8, 2: 0.8}
 WITHOUT_CLASSES = 1.3  # times the error with classes, on public data
 
 
@@ -54,7 +55,7 @@ class Fourier(SignMethod):
         heard = moments(work, aggregate)
         posterior = shrunk_coefficients(work, heard)
         overlaps = sign_overlaps(work, aggregate)
-        return SignFit(work, heard, posterior, aggregate.people, AT_THE_EDGE, overlaps)
+        return SignFit(work, heard, posterior, aggregate.people, EDGE_WITHOUT_CLASSES, overlaps)
 
 
 def shrunk_coefficients(work: Workload, heard: Moments) -> Posterior:

@@ -15,7 +15,8 @@ from sottovoce.protocol.families.base import MAX_PLAN_COHORTS
 from sottovoce.protocol.families.choices import elementary
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, MarginalMethod
-from sottovoce.questions.marginals.models.classes import ClassModel, Posterior, with_residuals
+from sottovoce.questions.marginals.models.classes import ClassModel, with_residuals
+from sottovoce.questions.marginals.models.posterior import Posterior
 from sottovoce.questions.marginals.models.sharpness import (
     predicted_error,
     predicted_errors,

@@ -17,7 +17,7 @@ with t > 0 because classes never fit quite. The parameters are one vector,
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import log
 from typing import Any
@@ -27,6 +27,7 @@ import numpy as np
 from sottovoce.ground.extras import imported
 from sottovoce.questions.marginals.method import Floats
 from sottovoce.questions.marginals.models.evidence import interactions
+from sottovoce.questions.marginals.models.posterior import Posterior, class_table, mixed
 from sottovoce.questions.marginals.models.signs import Moments, contrasts
 from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.marginals.workload import Places, Workload
@@ -58,22 +59,6 @@ SMALLEST_WEIGHT = 0.02
 SMALLEST_START_CHANCE = 0.02
 START_PSEUDO_INFORMATION = 4.0  # shrinks the frequencies at the start
 SMALLEST_SCALE = 1e-2  # of 1 - m^2
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Means and variances of contrasts and of their products in pairs, and each draw's classes.
-
-    From the classes alone, pairs are what the classes say; :func:`with_residuals` adds what they
-    miss.
-    """
-
-    single: Floats  # (contrasts,)
-    single_variance: Floats  # (contrasts,)
-    pair: Floats  # (contrasts, contrasts)
-    pair_variance: Floats  # (contrasts, contrasts)
-    weights: Floats  # (draws, classes), all of them summing to 1
-    chances: Floats  # (draws, classes, values of all attributes)
 
 
 class ClassModel:
@@ -307,7 +292,7 @@ class ClassModel:
         criteria = np.array([criterion for criterion, _ in summaries])
         shares = np.exp(criteria - criteria.max())
         shares /= shares.sum()
-        return _mixed(shares, [part for _, part in summaries])
+        return mixed(shares, [part for _, part in summaries])
 
     def _unpacked(self, draws: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """What the draws' parameters, (draws, parameters), stand for.
@@ -435,34 +420,6 @@ def _widely_applicable(logs: Floats) -> float:
     return float((predictive - logs.var(0)).sum())
 
 
-def _mixed(shares: Floats, parts: list[Posterior]) -> Posterior:
-    """The mixture of some posteriors in these shares."""
-
-    def mean(name: str) -> Floats:
-        """The mean of one of the posteriors' arrays."""
-        weighted = [share * getattr(part, name) for share, part in zip(shares, parts, strict=True)]
-        return np.asarray(sum(weighted))
-
-    def variance(name: str, centre: Floats) -> Floats:
-        """The mean variance within the posteriors, and the variance of their means."""
-        between = []
-        for share, part in zip(shares, parts, strict=True):
-            between.append(share * (getattr(part, name) - centre) ** 2)
-        return np.asarray(mean(f"{name}_variance") + sum(between))
-
-    single = mean("single")
-    pair = mean("pair")
-    weights = [share * part.weights for share, part in zip(shares, parts, strict=True)]
-    return Posterior(
-        single,
-        variance("single", single),
-        pair,
-        variance("pair", pair),
-        np.concatenate(weights),
-        np.concatenate([part.chances for part in parts]),
-    )
-
-
 def with_residuals(work: Workload, heard: Moments, posterior: Posterior) -> Posterior:
     """The posterior with pairs that may differ from the classes', each by the evidence for it.
 
@@ -481,23 +438,3 @@ def with_residuals(work: Workload, heard: Moments, posterior: Posterior) -> Post
     variance = np.triu(pairs.variance, 1)
     pair_variance = posterior.pair_variance + variance + variance.T
     return replace(posterior, pair=mean + mean.T, pair_variance=pair_variance)
-
-
-def class_table(work: Workload, posterior: Posterior, places: Places) -> Floats:
-    """What the latent classes themselves say of a table, averaged over the draws: (cells,)."""
-    # p(x) = sum over draws and classes of w prod over attributes of chance(x_i)
-    ends = np.cumsum([0, *work.sizes])
-    weights = posterior.weights.reshape(-1, 1)  # (draws x classes, 1)
-    count = len(weights)
-
-    def chances_of(attribute: int) -> Floats:
-        """The chances of an attribute's values: (draws x classes, values)."""
-        chances = posterior.chances[:, :, ends[attribute] : ends[attribute + 1]]
-        return chances.reshape(count, -1)
-
-    tables = weights  # (draws x classes, cells so far)
-    for attribute in places[:-1]:
-        chances = chances_of(attribute)
-        tables = (tables[:, :, None] * chances[:, None, :]).reshape(count, -1)
-    # the last attribute by a matrix product, which sums over draws and classes as it goes
-    return np.asarray(tables.T @ chances_of(places[-1])).ravel()

@@ -163,23 +163,3 @@ def cell_variances(values: Floats, tables: Floats, variances: Floats) -> Floats:
         by_target = np.linalg.solve(hessian, by_eta.T).T  # (cells, features)
         out[row] = by_target**2 @ table_slack
     return out
-
-
-def linear_variances(known: Features, variances: Floats) -> Floats:
-    """Variances of cells as plain sums of orthonormal features, whatever their sign.
-
-    Args:
-        known: features that are products of orthonormal contrasts.
-        variances: of their means, (tables, features).
-
-    Returns:
-        Variances of shape (tables, cells).
-    """
-    # p(x) = 1/cells + sum over features of E[F] F(x) / (cells of the positions F does not name)
-    cells = prod(known.shape)
-    shares = []
-    for owner in known.owners:
-        named = prod(known.shape[position] for position, _ in owner)
-        shares.append(named / cells)
-    weights = known.values * np.array(shares)  # (cells, features)
-    return np.asarray(variances @ weights.T**2)

@@ -7,7 +7,7 @@ from the latent classes' table and is fitted to its pairs by iterative proportio
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import prod
@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 
 from sottovoce.postprocessing.maximum_entropy import proportional_fit
 from sottovoce.questions.marginals.method import POSTERIOR, Fit, Floats
-from sottovoce.questions.marginals.models.classes import Posterior, class_table
 from sottovoce.questions.marginals.models.evidence import Interactions, interactions
 from sottovoce.questions.marginals.models.loglinear import (
     Features,
     cell_variances,
     features,
-    linear_variances,
     maximum_entropy,
 )
+from sottovoce.questions.marginals.models.posterior import Posterior, class_table
 from sottovoce.questions.marginals.models.sign_evidence import SignOverlaps, SignPair
 from sottovoce.questions.marginals.models.signs import Moments, contrasts
 from sottovoce.questions.marginals.models.structure import UNKNOWN_TIE
@@ -42,9 +41,12 @@ SMALLEST_PAIR_CELL = 1e-9  # of a table of two, before it is scaled to sum to 1
 SMALLEST_LARGE_TABLE_PAIR = 1e-7  # of a pair, whose error is relative to it
 UNIFORM_SHARE = 0.001  # mixed into the classes' table, so that fitting can move every cell
 # the parts of an interval that docs/intervals.md found on public data
+POSTERIOR_FACTOR = 1.2  # posterior variances are too small by this factor
 CHAINED_TIES = 0.2  # squared relative error for two attributes tied to a third, by their ties
 DISAGREEMENT = 0.3  # share of the squared distance to the latent classes' table
 LARGE_ERROR = 2.5  # relative error above which it grows as its logarithm
+# of what is cut off at zero, the share that counts, by the number of attributes
+AT_THE_EDGE: Mapping[int, float] = {1: 0.5}
 STRONGLY_SHRUNK = 0.5  # of a tie, the share missed from which it counts as unknown
 BELIEVED_EVIDENCE = 0.5  # for three-way structure, above which it enters a table
 
@@ -60,7 +62,7 @@ class SignFit(Fit):
         heard: Moments,
         posterior: Posterior | Callable[[], Posterior],
         people: int,
-        at_the_edge: float = 0.0,
+        at_the_edge: Mapping[int, float] = AT_THE_EDGE,
         overlaps: SignOverlaps | None = None,
     ) -> None:
         """Keep what tables are made of.
@@ -72,7 +74,7 @@ class SignFit(Fit):
                 makes them once a table is asked for; a test of independence does not need them.
             people: how many reports there are.
             at_the_edge: of a linear estimate's standard error, the share that a cell pushed to zero
-                still has, 0 to 1.
+                still has, 0 to 1, in tables of one and of two attributes.
             overlaps: which reports tell what together, for tests of independence.
         """
         self.work = work
@@ -103,29 +105,48 @@ class SignFit(Fit):
 
         The squared relative error of a cell: that of the posterior, to first order; what three
         attributes may hold beyond their pairs, which is more where pairs are tied; part of the
-        distance to what the latent classes say; what few people leave unknown. First order
-        overstates large errors: beyond 2.5 they grow as their logarithm. The error is relative to
-        the cell or to what the classes expect of it, whichever is larger; and people are whole.
+        distance to what the latent classes say. First order overstates large errors: beyond 2.5
+        they grow as their logarithm. The error is relative to the cell or to what the classes
+        expect of it, whichever is larger. Then come whole people, what few of them leave unknown,
+        and what was cut off at zero.
         """
         with one_thread():
             tables = self.tables(sets)
             posterior_variances = by_shape(self.work, sets, self._spread)
         out = []
         for places, cells, variance in zip(sets, tables, posterior_variances, strict=True):
-            # s^2 = (v + unknown + 0.3 (classes - p)^2) / p^2 + 0.2 sum over a of sum over b < c of
-            #       r_ab^2 r_ac^2
-            # Var = (max(p, classes) 2.5 ln(1 + s/2.5))^2 + max(p, classes) / n
+            # s^2 = (1.2 v + 0.3 (classes - p)^2) / p^2 + 0.2 sum over a, b < c of r_ab^2 r_ac^2
+            # Var = (m 2.5 ln(1 + s/2.5))^2 + m / n + unknown + cut off,  m = max(p, classes)
             table = np.maximum(cells, SMALLEST_CELL)
-            unknown = self._unknown(places)
-            absolute = variance + unknown_variances(self.work, places, table, unknown, unknown)
-            classes = self.class_table(places) if len(places) > 1 else table
-            expected = np.maximum(table, classes)
-            if len(places) > 2:
-                absolute = absolute + DISAGREEMENT * (classes - table) ** 2
-            relative = absolute / table**2 + CHAINED_TIES * self._chained_ties(places)
+            classes = self.class_table(places)
+            missed = DISAGREEMENT * (classes - table) ** 2 if len(places) > 2 else 0.0
+            relative = (POSTERIOR_FACTOR * variance + missed) / table**2
+            relative = relative + CHAINED_TIES * self._chained_ties(places)
             error = LARGE_ERROR * np.log1p(np.sqrt(relative) / LARGE_ERROR)
-            out.append((expected * error) ** 2 + expected / self.people)
+            largest = np.maximum(table, classes)
+            unknown = self._unknown(places)
+            unknown_part = unknown_variances(self.work, places, table, unknown, unknown)
+            unknown_part = unknown_part * (largest / table) ** 2
+            cut_off = self._cut_off(places, table)
+            out.append((largest * error) ** 2 + largest / self.people + unknown_part + cut_off)
         return out
+
+    def _cut_off(self, places: Places, table: Floats) -> Floats:
+        """What cells of one or two attributes may hold that noise pushed to zero: (cells,).
+
+        Such a cell hardly moves to first order. Where a linear estimate's standard error is larger
+        than the cell, part of what lies beyond it counts.
+        """
+        share = self.at_the_edge.get(len(places), 0.0)
+        if not share:
+            return np.zeros_like(table)
+        if len(places) == 1:
+            basis = self.space.bases[places[0]]  # (values, contrasts)
+            variances = basis**2 @ self.posterior.single_variance[self.space.contrasts_of(*places)]
+        else:
+            variances = self._pair_variance(*places).ravel()
+        beyond = np.maximum(np.sqrt(variances) - table, 0)
+        return np.asarray((share * beyond) ** 2)
 
     def _chained_ties(self, places: Places) -> float:
         """Over all attributes of a table and any two others, the products of their squared ties."""
@@ -226,14 +247,7 @@ class SignFit(Fit):
 
         def spread(known: Features, targets: Floats, variances: Floats) -> Floats:
             tables = maximum_entropy(known.values, targets, variances)  # (tables, cells)
-            cells = cell_variances(known.values, tables, variances)
-            if self.at_the_edge:
-                # A cell at zero hardly moves to first order. Where a linear estimate's standard
-                # error reaches below zero, part of what is cut off counts.
-                linear_errors = np.sqrt(linear_variances(known, variances))
-                cut_off = np.maximum(linear_errors - tables, 0)
-                cells = cells + (self.at_the_edge * cut_off) ** 2
-            return cells
+            return cell_variances(known.values, tables, variances)
 
         return self._by_features(shape, sets, self._pair_spread, spread)
 
