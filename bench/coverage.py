@@ -21,8 +21,8 @@ from bench.data import add_data_option, data_folder
 from bench.marginal_sources import SOURCES
 from bench.marginals import COARSE_EPSILONS, PEOPLE, Grid, read_lines, run
 from bench.page import write_section
+from sottovoce.measure.marginals import LEVELS
 
-NOMINAL = (0.8, 0.95, 0.99)
 TOLERANCE = 0.03  # a point is well covered within so much of the nominal level
 TOO_LOW = 0.07  # a point is badly covered from so much below it
 MOST_NAMED = 10
@@ -63,7 +63,7 @@ def points_of(lines: Iterable[Line]) -> list[CoveredPoint]:
             runs[place].append(line["coverages"])
     points = []
     for place, own in sorted(runs.items()):
-        shares = {level: float(np.mean([each[str(level)] for each in own])) for level in NOMINAL}
+        shares = {level: float(np.mean([each[str(level)] for each in own])) for level in LEVELS}
         spread = float(np.std([each["0.95"] for each in own], ddof=1)) if len(own) > 1 else np.nan
         points.append(CoveredPoint(place, len(own), shares, spread))
     return points
@@ -83,7 +83,7 @@ def sentences(points: Sequence[CoveredPoint]) -> list[str]:
     }
     for name, own in groups.items():
         if own:
-            out += [_row(name, own, level) for level in NOMINAL]
+            out += [_row(name, own, level) for level in LEVELS]
     out += ["", "By size of table, at 95%:", "", *_by_order(points), "", "By source, at 95%:", ""]
     out += [*_by_source(points), ""]
     spreads = [point.spread for point in points if not np.isnan(point.spread)]

@@ -385,3 +385,14 @@ def test_items_that_few_support_by_chance_are_not_starred() -> None:
         normal += int((1000 * norm.sf(scores) <= 0.05).sum())
     limit = poisson.isf(ALPHA, 0.05 * runs)
     assert stars <= limit < normal  # a normal tail would star far too many
+
+
+def test_a_table_that_two_rounds_cut_has_no_upper_end() -> None:
+    """Both rounds tell one of two items, and nothing corrects for it."""
+    schema = sv.Schema(basket=sv.Items(range(8)))
+    question = sv.TopItems("basket", top=2, method="wheel", second_length=1, update=False)
+    plan = sv.plan(schema, question, epsilon=4.0, people=20_000)
+    found = sv.simulate_rounds(plan, {"basket": [[0, 1]] * 20_000}, seed=1)
+    _, high = found.table.interval()
+    assert (high == 1).all()
+    assert "lower bounds" in str(found)

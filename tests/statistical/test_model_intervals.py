@@ -106,3 +106,22 @@ def test_an_end_at_zero_or_one_leaves_all_misses_to_the_other(truth: float) -> N
     narrow_low, narrow_high = share_interval(estimates, np.full(count, error / 1.4), people, 0.95)
     if truth in (0.3, 0.01):
         assert np.mean((narrow_low <= whole) & (whole <= narrow_high)) < 0.95 - doubt
+
+
+@pytest.mark.parametrize("errors", [0.2, 1.3, 1.8, 2.5])
+def test_intervals_of_higher_levels_hold_those_of_lower_ones(errors: float) -> None:
+    levels = np.linspace(0.02, 0.998, 50)
+    value, error = np.array([0.01 * errors]), np.array([0.01])
+    ends = [share_interval(value, error, 10**6, float(level)) for level in levels]
+    low, high = np.array(ends)[:, :, 0].T
+    assert (np.diff(low) <= 1e-12).all()
+    assert (np.diff(high) >= -2e-6).all()  # ends are whole people
+
+
+def test_a_sum_of_one_cell_has_its_interval(
+    tables: list[tuple[sv.Table, NDArray[np.float64]]],
+) -> None:
+    table, _ = tables[0]
+    low, high = table.interval(0.9)
+    for place, label in enumerate(table.labels):
+        assert table.total([label]).interval(0.9) == (low[place], high[place])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -175,3 +176,17 @@ def test_a_list_of_which_nothing_is_left_out_has_the_usual_intervals(method: str
         found = aggregate.estimate(candidates=[1, 2, 3, 4])
         assert isinstance(found, Findings)
         assert (found.table.spread is not None) == is_chosen
+
+
+@pytest.mark.parametrize("method", ["pem", "pem1", "tree-hist"])
+@pytest.mark.parametrize("people", [20, 1_000])
+def test_plans_of_large_epsilon_say_how_frequent_a_value_must_be(method: str, people: int) -> None:
+    schema = sv.Schema(word=sv.Text(bytes=6))
+    question = sv.HeavyHitters("word", top=16, method=method)
+    assert "found" in str(sv.plan(schema, question, epsilon=8, people=people))
+
+
+def test_a_total_of_a_found_value_is_kept_in_a_file() -> None:
+    spread = FoundSpread(np.array([0.3]), np.array([0.01]), np.array([0.1]), np.array([True]))
+    total = spread.total([0], 0.3)
+    assert pickle.loads(pickle.dumps(total)).interval(0.95) == total.interval(0.95)

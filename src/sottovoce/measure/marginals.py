@@ -45,8 +45,8 @@ Names = tuple[str, ...]
 
 # sets of attributes that are listed to draw from; of more, sets are drawn until enough differ
 MAX_LISTED_SETS = 100_000
-# a cell that is exact, and known to be, must not miss the truth by a float's last bit
 LEVELS = (0.8, 0.95, 0.99)  # of the intervals whose coverage is counted
+# a cell that is exact, and known to be, must not miss the truth by a float's last bit
 INTERVAL_ROUNDING = 1e-12
 MOST_LOOKED_AT = 64  # cohorts of a large family that are looked at for their views
 

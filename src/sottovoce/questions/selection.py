@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.extras import imported
-from sottovoce.results.cells import Total, quantile
+from sottovoce.results.cells import Total, cell_ends, largest_total, quantile
 
 Floats = NDArray[np.float64]
 MOST_BELOW = 1e4  # standard errors below the estimate beyond which no low end is looked for
@@ -21,6 +21,7 @@ END_HALVINGS = 50  # of the reach of a bisection
 MEAN_STEPS, ESTIMATE_STEPS = 160, 240  # of the grids on which a choice in two steps is weighed
 MOST_BEYOND = 5.0  # standard errors to which those grids reach
 LOW_STEPS = 6  # in which the error at a low end is found
+LEAST_LEVEL = 1e-6  # of an interval to one side of half of all chances or less
 SURE_PASS = 0.999  # chance above which an earlier choice changes nothing
 
 
@@ -127,6 +128,12 @@ def _least_refused(refused: Callable[[Floats], Floats], most: float, above: Floa
     return near
 
 
+def _from_below(total: Total, level: float) -> tuple[float, float]:
+    """The interval of a sum of lower bounds, which has no upper end but 1."""
+    low, _ = total.interval(level)
+    return low, 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class ChosenSpread:
     """Intervals of frequencies that were printed because they were large: a table's ``spread``.
@@ -156,7 +163,7 @@ class ChosenSpread:
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """(low, high) of every value, within [0, 1], two arrays of shape (values,)."""
         # what is cut off makes no interval too high: all of the error may be at its low end
-        reached = 2 * level - 1 if self.is_cut and level > 0.5 else level
+        reached = max(2 * level - 1, LEAST_LEVEL) if self.is_cut else level
         below = np.minimum(self.threshold, self.values)
         low, high = selected_interval(self.values, self.std_error, below, reached)
         # the low end is that of a lower frequency, which errs less
@@ -180,7 +187,13 @@ class ChosenSpread:
 
     def total(self, places: Sequence[int], value: float) -> Total:
         """The sum of some values; how they err together is not known."""
-        return Total(value, float(self.std_error[list(places)].sum()), is_bound=len(places) > 1)
+        if len(places) == 1:
+            error = float(self.std_error[places[0]])
+            return Total(value, error, ends=partial(cell_ends, self, places[0]))
+        total = largest_total(self.values, self.std_error, places, is_complete=False)
+        if not self.is_cut:
+            return total
+        return Total(value, total.std_error, is_bound=True, ends=partial(_from_below, total))
 
     @cached_property
     def _curves(self) -> dict[int, tuple[Floats, Floats]]:

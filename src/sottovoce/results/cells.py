@@ -152,6 +152,12 @@ def bounded_ends(total: Total, level: float) -> tuple[float, float]:
     return float(bottom), float(top)
 
 
+def cell_ends(spread: Spread, place: int, level: float) -> tuple[float, float]:
+    """The interval of one value of a table, as its spread has it."""
+    low, high = spread.interval(level)
+    return float(low[place]), float(high[place])
+
+
 def sums_to_one(values: Floats) -> bool:
     """Whether values that are all there can be sum to one, and so do by their method's nature."""
     return abs(float(values.sum()) - 1) < SUM_ROUNDING
@@ -204,28 +210,32 @@ def share_interval(
 ) -> tuple[Floats, Floats]:
     """Intervals of shares of some people, for a model's estimates, which lie in [0, 1].
 
-    An end that would pass 0 or 1 stops there: the truth cannot be missed on that side, so all that
-    may be missed is left to the other end. A share is a whole number of people: ends move to the
+    An end that would pass 0 or 1 stops there: the truth cannot be missed on that side, so the other
+    end comes nearer, the more so the smaller the share is beside its error: at 0 it is that of an
+    interval to one side. A share is a whole number of people: ends move to the
     nearest one, yet never inside the estimate. A model errs with heavier tails than the normal law
-    has where a share is smaller than its error: that other end is the normal one at 95%, and at
-    other levels moves as that of Student's law of four degrees of freedom does.
+    has where a share is smaller than its error: the end at 0 is the normal one at 95%, and at other
+    levels moves as that of Student's law of four degrees of freedom does.
 
     >>> low, high = share_interval(np.array([0.3, 0.01]), np.array([0.05, 0.01]), 1000, 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.202, 0.0], [0.398, 0.026])
+    ([0.202, 0.0], [0.398, 0.028])
     """
     both_sides = quantile(level)
     one_side = max(_heavy_quantile(level), 0.0)
-    low = values - both_sides * std_error
-    high = values + both_sides * std_error
+    full = both_sides * std_error
+    low, high = values - full, values + full
     reaches_zero, reaches_one = low <= 0, high >= 1
-    low = np.where(reaches_one, values - one_side * std_error, low)
-    high = np.where(reaches_zero, values + one_side * std_error, high)
+    # the reach of the other end: one side's at 0, both sides' where the end just touches 0 or 1
+    beside_zero = one_side * std_error + (1 - one_side / both_sides) * values
+    beside_one = one_side * std_error + (1 - one_side / both_sides) * (1 - values)
+    high = np.where(reaches_zero, values + np.minimum(beside_zero, full), high)
+    low = np.where(reaches_one, values - np.minimum(beside_one, full), low)
     whole_low = np.ceil(low * people - 0.5) / people
     whole_high = np.floor(high * people + 0.5) / people
-    low = np.clip(np.where(reaches_zero, 0, np.minimum(whole_low, values)), 0, 1)
-    high = np.clip(np.where(reaches_one, 1, np.maximum(whole_high, values)), 0, 1)
-    return low, high
+    low = np.where(reaches_zero, 0, np.minimum(whole_low, values))
+    high = np.where(reaches_one, 1, np.maximum(whole_high, values))
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
 def _heavy_quantile(level: float) -> float:

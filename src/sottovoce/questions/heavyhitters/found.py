@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.questions.selection import selected_interval
-from sottovoce.results.cells import Total, quantile
+from sottovoce.results.cells import Total, cell_ends, largest_total, quantile
 from sottovoce.results.findings import SIGNIFICANT
 
 Floats = NDArray[np.float64]
@@ -55,17 +56,10 @@ class FoundSpread:
         return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
     def total(self, places: Sequence[int], value: float) -> Total:
-        # |Cov| <= product of standard errors: the standard error of a sum is at most their sum
-        error = float(self.std_errors[list(places)].sum())
-        if len(places) > 1:
-            return Total(value, error, is_bound=True)
-        (place,) = places
-
-        def ends(level: float) -> tuple[float, float]:
-            low, high = self.interval(level)
-            return float(low[place]), float(high[place])
-
-        return Total(value, error, ends=ends)
+        if len(places) == 1:
+            error = float(self.std_errors[places[0]])
+            return Total(value, error, ends=partial(cell_ends, self, places[0]))
+        return largest_total(self.values, self.std_errors, places, is_complete=False)
 
 
 def least_passing(

@@ -329,7 +329,10 @@ class _Prefixes(HeavyHitterMethod):
             return 0.0  # so few prefixes are tested that all are kept
         far = 12 * sqrt(noise.floor)  # from where no chance is left
         highest = float(at_least.max()) + far
-        return float(imported("scipy.optimize").brentq(missing, 0.0, highest))
+        while missing(highest) < 0:  # the variance of a frequent value is larger
+            highest *= 2
+        found = float(imported("scipy.optimize").brentq(missing, 0.0, highest))
+        return min(found, 1.0)
 
     def explain(self, target: SearchTarget, plan: Plan, options: Options) -> list[str]:
         design = PrefixDesign.of(target, options)

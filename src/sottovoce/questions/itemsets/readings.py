@@ -47,6 +47,7 @@ class Reading:
     is_unbiased: bool
     repair: str | None  # what was done to the values
     choice: ChosenBy
+    is_cut: bool  # sets were cut at a length, and nothing corrects for it
     above: float = -inf  # the largest value that was left out
 
     def best(self, count: int) -> Reading:
@@ -122,6 +123,7 @@ def read_frequencies(aggregate: Aggregate, own: OwnFactor | None = None) -> Read
         is_whole,
         repair,
         ChosenBy.once(stars, floors, told.doubt),
+        is_cut=repair == LENGTH_LIMIT,
     )
 
 
@@ -176,7 +178,7 @@ def frequencies_found(
     Intervals are those of what was chosen for being large; where sets were cut at a length and
     nothing corrects for it, they have no upper end but 1.
     """
-    is_cut = reading.repair == LENGTH_LIMIT
+    is_cut = reading.is_cut
     is_starred = reading.chance <= SIGNIFICANT
     above = np.full(len(reading.values), reading.above)
     choice = reading.choice

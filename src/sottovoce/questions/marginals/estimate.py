@@ -23,6 +23,8 @@ from sottovoce.results.cells import (
     CellLabel,
     Total,
     all_but,
+    bounded_ends,
+    cell_ends,
     largest_total,
     quantile,
     share_interval,
@@ -60,6 +62,9 @@ class CellSums:
 
     def total(self, places: Sequence[int], value: float) -> Total:
         """The sum of the cells at these places, which is ``value``."""
+        if len(places) == 1:
+            error = float(self.std_error[places[0]])
+            return Total(value, error, ends=partial(cell_ends, self, places[0]))
         size = self.values.size
         is_whole = sums_to_one(self.values)
         # of a table that sums to one, a sum errs by as much as that of all other cells
@@ -69,7 +74,9 @@ class CellSums:
         variance = self.sum_variance(self.in_fit[fewer])
         if variance is None:
             return largest_total(self.values, self.std_error, places, is_complete=True)
-        return Total(value, sqrt(variance))
+        plain = Total(value, sqrt(variance))
+        ends = partial(bounded_ends, plain) if self.people else None
+        return Total(value, plain.std_error, ends=ends)
 
 
 def cell_sums(

@@ -22,8 +22,8 @@ from sottovoce.questions.marginals.workload import Places, Workload
 
 BOUND_LEVEL = 0.95
 MISSES = (1 - BOUND_LEVEL) / 2  # on each side of an interval of this level
-ERRORS = NormalDist().inv_cdf(BOUND_LEVEL)  # standard errors from a share to an end, if the
-# other end is 0 or 1, where nothing can be missed
+# standard errors from a share to an end at least, also if the other end is 0 or 1
+ERRORS = NormalDist().inv_cdf(BOUND_LEVEL)
 
 Ends = tuple[Floats, Floats]  # of the intervals of a margin's cells: low, high, (cells,) each
 
@@ -87,7 +87,7 @@ def allowed_variances(
         if len(positions) == 1:
             lower = lower + low.reshape(axes)
     lower = np.maximum(lower, 0)
-    # an interval is symmetric about its cell: it must reach the bound that is farther away
+    # an interval must reach the bound that is farther away
     farther = np.maximum(upper - cells, cells - lower)
     reach = np.maximum(farther, 0)
     return np.asarray((reach / ERRORS) ** 2).ravel()

@@ -122,13 +122,16 @@ class SignFit(Fit):
             missed = DISAGREEMENT * (classes - table) ** 2 if len(places) > 2 else 0.0
             relative = (POSTERIOR_FACTOR * variance + missed) / table**2
             relative = relative + CHAINED_TIES * self._chained_ties(places)
-            error = LARGE_ERROR * np.log1p(np.sqrt(relative) / LARGE_ERROR)
+            first_order = np.sqrt(relative)
+            damped = LARGE_ERROR * np.log1p(first_order / LARGE_ERROR)
             largest = np.maximum(table, classes)
+            # at most what first order says, about the cell or what the classes expect of it
+            error = np.minimum(largest * damped, table * first_order + largest - table)
             unknown = self._unknown(places)
             unknown_part = unknown_variances(self.work, places, table, unknown, unknown)
             unknown_part = unknown_part * (largest / table) ** 2
             cut_off = self._cut_off(places, table)
-            out.append((largest * error) ** 2 + largest / self.people + unknown_part + cut_off)
+            out.append(error**2 + largest / self.people + unknown_part + cut_off)
         return out
 
     def _cut_off(self, places: Places, table: Floats) -> Floats:
