@@ -199,6 +199,7 @@ def test_combined_rounds_expect_their_false_ones() -> None:
             False,
             "base",
             ChosenBy.once(np.ones(kept), np.full(kept, second), np.zeros(kept)),
+            is_cut=False,
         )
         false += int((combined(reading, heard, 1.2, everything).chance <= 0.5).sum())
         mutant += int((combined(reading, heard, 1.2, kept).chance <= 0.5).sum())
