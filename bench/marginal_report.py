@@ -307,10 +307,8 @@ def _power(n: int) -> str:
 # -- the pictures
 
 
-def pictures(lines: Sequence[Line], ours: str) -> dict[str, Any]:
-    """Charts by file name: error against epsilon for each group of sources and n, and the
-    intervals' coverage.
-    """
+def pictures(lines: Sequence[Line]) -> dict[str, Any]:
+    """Charts by file name: error against epsilon for each group of sources and n."""
     charts = {}
     kinds = {"binary": (True, False), "categories": (False, False), "held-out": (None, True)}
     for n in sorted({line["n"] for line in lines}):
@@ -325,9 +323,6 @@ def pictures(lines: Sequence[Line], ours: str) -> dict[str, Any]:
             ]
             if own:
                 charts[f"marginals-{kind}-{n}.svg"] = error_chart(own, f"n = {_power(n)}")
-    held = [line for line in lines if line["method"] == ours and line.get("coverage") is not None]
-    if held:
-        charts["marginals-coverage.svg"] = coverage_chart(coverage_points(held), ours)
     return charts
 
 
@@ -391,38 +386,6 @@ def _decades(figures: Sequence[float]) -> Any:
     )
 
 
-def coverage_chart(points: Sequence[Line], ours: str) -> Any:
-    """The share of cells inside their interval against epsilon, a line per source and k; the band
-    is 92% to 98%.
-    """
-    import altair as alt
-
-    lowest = min(0.85, *(point["coverage"] for point in points))
-    axis = {
-        "title": "cells inside",
-        "scale": alt.Scale(domain=[lowest, 1.0]),
-        "axis": alt.Axis(format="%"),
-    }
-    x = alt.X("epsilon:Q", scale=alt.Scale(domain=[0, 2.1]), axis=alt.Axis(tickCount=5))
-    charts = []
-    for n in sorted({point["n"] for point in points}):
-        own = [point for point in points if point["n"] == n]
-        band = alt.Chart(alt.Data(values=[{"low": 0.92, "high": 0.98}])).mark_rect(
-            color="#8fb3c9", opacity=0.35
-        )
-        drawn = alt.Chart(alt.Data(values=own)).mark_line(
-            point=alt.OverlayMarkDef(size=18), strokeWidth=1
-        )
-        drawn = drawn.encode(x=x, y=alt.Y("coverage:Q", **axis), color="source:N", detail="k:N")
-        both = band.encode(y=alt.Y("low:Q", **axis), y2="high:Q") + drawn
-        charts.append(
-            both.properties(
-                width=380, height=280, title=f"95% intervals of {ours}, n = {_power(n)}"
-            )
-        )
-    return alt.hconcat(*charts)
-
-
 # -- the page
 
 
@@ -434,13 +397,11 @@ def report(results: Path, docs: Path | None, ours: str, base: str) -> int:
     text = sentences(lines, ours, base)
     print("\n".join(text))
     if docs is not None and lines:
-        charts = {name: (_caption(name), chart) for name, chart in pictures(lines, ours).items()}
+        charts = {name: (_caption(name), chart) for name, chart in pictures(lines).items()}
         write_section(docs, "bench.marginals", text, charts)
     return 0
 
 
 def _caption(name: str) -> str:
-    if "coverage" in name:
-        return "Share of cells inside their 95% interval, against epsilon"
     what = name.removesuffix(".svg").removeprefix("marginals-").replace("-", " ")
     return f"Squared error against epsilon, {what} people"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -55,3 +56,14 @@ def zipf(size: int, exponent: float = 1.1) -> NDArray[np.float64]:
 def zipf_people(size: int, people: int, seed: int) -> NDArray[np.int64]:
     """People whose values follow a Zipf law."""
     return np.random.default_rng(seed).choice(size, people, p=zipf(size))
+
+
+def sensitivity(deviation: float, tested: float, people: float, false: float = 1.0) -> float:
+    """The frequency above which so many ``false`` ones, of ``tested`` that nobody holds, are seen.
+
+    ``deviation``: the standard deviation of one person's estimate.
+    """
+    # Psi = (sigma / sqrt(n)) Phi_bar^-1(T/d)
+    #     wang2021thesis, definition 4.3.1, corrected, see docs/errata
+    tail = min(false / tested, 0.5)
+    return deviation / sqrt(people) * float(norm.isf(tail))

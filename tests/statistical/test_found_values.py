@@ -16,9 +16,9 @@ from scipy.stats import binom, norm, poisson
 import sottovoce as sv
 from sottovoce.questions.heavyhitters.found import FoundSpread
 from sottovoce.questions.heavyhitters.methods import method as method_named
-from sottovoce.questions.heavyhitters.sensitivity import expected_false, sensitivity
+from sottovoce.questions.heavyhitters.sensitivity import expected_false
 from sottovoce.results.findings import SIGNIFICANT, Findings
-from tests.statistics import ALPHA
+from tests.statistics import ALPHA, sensitivity
 
 Floats = NDArray[np.float64]
 BITS, PEOPLE, TOP = 16, 6_000, 16

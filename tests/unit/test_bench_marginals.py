@@ -223,7 +223,6 @@ def test_the_report_says_what_the_lines_say(
     for name in (
         "marginals-binary-65536.svg",
         "marginals-held-out-65536.svg",
-        "marginals-coverage.svg",
     ):
         assert f"(pictures/{name})" in text
         assert (page.parent / "pictures" / name).read_text().startswith("<svg")

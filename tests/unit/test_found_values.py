@@ -11,9 +11,10 @@ from scipy.special import bdtrc
 from scipy.stats import binom, norm
 
 import sottovoce as sv
-from sottovoce.questions.heavyhitters.found import FoundSpread, least_passing
+from sottovoce.questions.heavyhitters.found import FoundSpread
 from sottovoce.questions.heavyhitters.passing import Passage
 from sottovoce.questions.heavyhitters.sensitivity import noise_score
+from sottovoce.questions.selection import least_passing
 from sottovoce.results.findings import SIGNIFICANT, Findings
 
 

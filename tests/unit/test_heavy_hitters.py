@@ -21,8 +21,8 @@ from sottovoce.oracles.hashing import LocalHashing, WideLocalHashing
 from sottovoce.questions.heavyhitters.beam import Candidates, Tables, peel
 from sottovoce.questions.heavyhitters.methods import method as method_named
 from sottovoce.questions.heavyhitters.prefixes import prefix_lengths
-from sottovoce.questions.heavyhitters.sensitivity import sensitivity
 from sottovoce.questions.heavyhitters.windows import WindowDesign, fresh_bits
+from tests.statistics import sensitivity
 
 
 def crowd(counts: dict[Any, int]) -> dict[str, Any]:

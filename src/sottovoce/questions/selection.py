@@ -107,25 +107,47 @@ def _upper_end(mean: Floats, above: Floats, level: float) -> Floats:
 
 
 def _largest_refused(kept: Callable[[Floats], Floats], above: Floats) -> Floats:
-    """How far below the estimate means are not refused, by bisection: ``kept`` falls with it."""
-    near, far = np.zeros(len(above)), np.full(len(above), MOST_BELOW)
-    for _ in range(END_HALVINGS):
-        middle = (near + far) / 2
-        is_kept = kept(middle) > 0
-        near = np.where(is_kept, middle, near)
-        far = np.where(is_kept, far, middle)
+    """How far below the estimate means are not refused: ``kept`` falls with it."""
+    far = np.full(len(above), MOST_BELOW)
+    near, _ = _narrowed(lambda below: ~(kept(below) > 0), np.zeros(len(above)), far)
     return near
 
 
 def _least_refused(refused: Callable[[Floats], Floats], most: float, above: Floats) -> Floats:
-    """How far above the estimate means are not refused, by bisection: ``refused`` rises with it."""
-    near, far = np.zeros(len(above)), np.full(len(above), most)
-    for _ in range(END_HALVINGS):
-        middle = (near + far) / 2
-        is_kept = refused(middle) < 0
-        near = np.where(is_kept, middle, near)
-        far = np.where(is_kept, far, middle)
+    """How far above the estimate means are not refused: ``refused`` rises with it."""
+    far = np.full(len(above), most)
+    near, _ = _narrowed(lambda beyond: ~(refused(beyond) < 0), np.zeros(len(above)), far)
     return near
+
+
+def least_passing(
+    passes: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats
+) -> Floats:
+    """Where a test that larger numbers pass begins to be passed.
+
+    Args:
+        passes: whether numbers pass, (values,) to (values,).
+        low: numbers below which nothing is looked for, (values,).
+        high: numbers, each of which is taken to pass, (values,).
+
+    >>> least_passing(lambda each: each > 2, np.zeros(1), np.full(1, 8.0)).round(6).tolist()
+    [2.0]
+    """
+    _, passing = _narrowed(passes, low, high)
+    return passing
+
+
+def _narrowed(
+    passes: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats
+) -> tuple[Floats, Floats]:
+    """By bisection, the range in which a test that larger numbers pass begins to be passed."""
+    below, above = low.astype(float), high.astype(float)
+    for _ in range(END_HALVINGS):
+        middle = (below + above) / 2
+        is_passed = passes(middle)
+        above = np.where(is_passed, middle, above)
+        below = np.where(is_passed, below, middle)
+    return below, above
 
 
 def _from_below(total: Total, level: float) -> tuple[float, float]:

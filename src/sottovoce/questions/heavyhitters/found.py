@@ -14,13 +14,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.questions.selection import selected_interval
+from sottovoce.questions.selection import least_passing, selected_interval
 from sottovoce.results.cells import Total, cell_ends, largest_total, quantile
 from sottovoce.results.findings import SIGNIFICANT
 
 Floats = NDArray[np.float64]
 FOUND_ERRORS = "closed form, given that a value was found"
-NARROWINGS = 40  # of the range in which a limit is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,28 +59,6 @@ class FoundSpread:
             error = float(self.std_errors[places[0]])
             return Total(value, error, ends=partial(cell_ends, self, places[0]))
         return largest_total(self.values, self.std_errors, places, is_complete=False)
-
-
-def least_passing(
-    passes: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats
-) -> Floats:
-    """Where a test that larger estimates pass begins to be passed, by bisection.
-
-    Args:
-        passes: whether estimates pass, (values,) to (values,).
-        low: estimates below which nothing is looked for, (values,).
-        high: estimates, each of which is taken to pass, (values,).
-
-    >>> least_passing(lambda each: each > 2, np.zeros(1), np.full(1, 8.0)).round(6).tolist()
-    [2.0]
-    """
-    below, above = low.astype(float), high.astype(float)
-    for _ in range(NARROWINGS):
-        middle = (below + above) / 2
-        is_passed = passes(middle)
-        above = np.where(is_passed, middle, above)
-        below = np.where(is_passed, below, middle)
-    return above
 
 
 def starred_from(chances: Callable[[Floats], Floats], scores: Floats, most: float) -> Floats:

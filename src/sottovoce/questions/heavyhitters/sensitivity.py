@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.extras import imported
 
 Floats = NDArray[np.float64]
-
-
-def sensitivity(deviation: float, tested: float, people: float, false: float = 1.0) -> float:
-    """The frequency above which ``false`` of ``tested`` values that nobody holds are expected to be
-    estimated.
-
-    ``deviation``: the standard deviation of one person's estimate.
-
-    >>> from math import e
-    >>> round(sensitivity(sqrt(4 * e) / (e - 1), 2.0**48, 1e6), 4)
-    0.0149
-    """
-    # Psi = (sigma / sqrt(n)) Phi_bar^-1(T/d)
-    #     wang2021thesis, definition 4.3.1, corrected, see docs/errata
-    tail = min(false / tested, 0.5)
-    quantile = float(-imported("scipy.special").ndtri(tail))
-    return deviation / sqrt(people) * quantile
 
 
 def free_places(wanted: int) -> float:

@@ -30,7 +30,7 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.heavyhitters.found import least_passing, starred_from
+from sottovoce.questions.heavyhitters.found import starred_from
 from sottovoce.questions.heavyhitters.method import (
     Floats,
     HeavyHitterMethod,
@@ -40,6 +40,7 @@ from sottovoce.questions.heavyhitters.method import (
 )
 from sottovoce.questions.heavyhitters.passing import Passage
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
+from sottovoce.questions.selection import least_passing
 from sottovoce.schema import Schema, Text
 
 if TYPE_CHECKING:

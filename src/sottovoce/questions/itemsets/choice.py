@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.extras import imported
 from sottovoce.questions.itemsets.known import ItemsHeard
+from sottovoce.questions.selection import least_passing
 from sottovoce.results.findings import SIGNIFICANT
 
 Floats = NDArray[np.float64]
-STAR_HALVINGS = 50
 MOST_STAR_ERRORS = 40.0  # standard errors within which every star is given
 
 
@@ -23,9 +23,8 @@ class ChosenBy:
 
     ``star``: the value above which noise alone does not explain one. ``floor``: the variance of one
     that nobody holds. ``doubt``: the part of its variance that grows with its squared frequency.
-    ``earlier``: what the part of
-    its evidence that an earlier round gave had to exceed; ``earlier_error``: how far that part
-    strays, given the value; 0 if there was none.
+    ``earlier``: what the part of its evidence that an earlier round gave had to exceed;
+    ``earlier_error``: how far that part strays, given the value; 0 if there was none.
     """
 
     star: Floats
@@ -93,12 +92,11 @@ def expected_false(
 def star_values(floor: Floats, tested: int, people: float | Floats, q: float) -> Floats:
     """The values above which fewer false ones are expected than count as significant.
 
-    Arguments as of :func:`expected_false`, whose inverse this is, by bisection, (candidates,).
+    Arguments as of :func:`expected_false`, whose inverse this is, (candidates,).
     """
-    low, high = np.zeros(len(floor)), MOST_STAR_ERRORS * np.sqrt(floor)
-    for _ in range(STAR_HALVINGS):
-        middle = (low + high) / 2
-        is_starred = expected_false(middle, floor, tested, people, q) <= SIGNIFICANT
-        high = np.where(is_starred, middle, high)
-        low = np.where(is_starred, low, middle)
-    return high
+    most = MOST_STAR_ERRORS * np.sqrt(floor)
+
+    def is_starred(values: Floats) -> NDArray[np.bool_]:
+        return expected_false(values, floor, tested, people, q) <= SIGNIFICANT
+
+    return least_passing(is_starred, np.zeros(len(floor)), most)
