@@ -1,0 +1,1 @@
+"""Answers to queries over whispered dimensions: counts, sums and quantiles of any selection."""
