@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import sottovoce as sv
 from sottovoce.questions.marginals.estimate import CellSums
-from sottovoce.results.cells import share_interval
+from sottovoce.results.cells import FACTOR_SPREAD, share_interval
 
 PEOPLE = 1 << 15
 ATTRIBUTES = 10
@@ -108,14 +108,37 @@ def test_an_end_at_zero_or_one_leaves_all_misses_to_the_other(truth: float) -> N
         assert np.mean((narrow_low <= whole) & (whole <= narrow_high)) < 0.95 - doubt
 
 
-@pytest.mark.parametrize("errors", [0.2, 1.3, 1.8, 2.5])
-def test_intervals_of_higher_levels_hold_those_of_lower_ones(errors: float) -> None:
+@pytest.mark.parametrize("by_factor", [False, True])
+@pytest.mark.parametrize("errors", [0.0, 0.02, 0.2, 1.3, 1.8, 2.5, 4.0])
+def test_intervals_of_higher_levels_hold_those_of_lower_ones(
+    errors: float, by_factor: bool
+) -> None:
     levels = np.linspace(0.02, 0.998, 50)
     value, error = np.array([0.01 * errors]), np.array([0.01])
-    ends = [share_interval(value, error, 10**6, float(level)) for level in levels]
+    ends = [
+        share_interval(value, error, 10**6, float(level), by_factor=by_factor) for level in levels
+    ]
     low, high = np.array(ends)[:, :, 0].T
     assert (np.diff(low) <= 1e-12).all()
     assert (np.diff(high) >= -2e-6).all()  # ends are whole people
+
+
+def test_shares_that_err_by_a_factor_are_held_as_often_as_promised() -> None:
+    # estimates whose logarithm errs normally, by the part of a log-normal law that is taken;
+    # the spread of half as much variance must be rejected
+    draws = np.random.default_rng(5)
+    count, estimate, relative, people = 40_000, 0.001, 5.0, 10**9
+    spread = FACTOR_SPREAD * np.sqrt(np.log1p(relative**2))
+    truth = estimate * np.exp(spread * draws.standard_normal(count))
+    doubt = 4 * np.sqrt(0.05 * 0.95 / count)
+
+    def share(error: float) -> float:
+        values, errors = np.full(1, estimate), np.full(1, error)
+        _, high = share_interval(values, errors, people, 0.95, by_factor=True)
+        return float(np.mean(truth <= high))
+
+    assert abs(share(relative * estimate) - 0.95) < doubt
+    assert share(relative * estimate / np.sqrt(2)) < 0.95 - doubt
 
 
 def test_a_sum_of_one_cell_has_its_interval(

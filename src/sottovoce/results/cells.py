@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import acos, copysign, cos, sqrt
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -17,6 +16,8 @@ from sottovoce.schema import Label
 
 Floats = NDArray[np.float64]
 CellLabel = Label | tuple[Label, ...]  # of a table of one attribute, or of several
+SMALLEST_SHARE = 1e-12  # whose error is relative to it
+FACTOR_SPREAD = 0.75  # of a log-normal law's spread, what docs/intervals.md found on public data
 SUM_ROUNDING = 1e-9  # sums that differ from one by less differ by rounding only
 
 
@@ -206,31 +207,31 @@ def largest_total(
 
 
 def share_interval(
-    values: Floats, std_error: Floats, people: int, level: float
+    values: Floats, std_error: Floats, people: int, level: float, *, by_factor: bool = False
 ) -> tuple[Floats, Floats]:
     """Intervals of shares of some people, for a model's estimates, which lie in [0, 1].
 
-    An end that would pass 0 or 1 stops there: the truth cannot be missed on that side, so the other
-    end comes nearer, the more so the smaller the share is beside its error: at 0 it is that of an
-    interval to one side. A share is a whole number of people: ends move to the
-    nearest one, yet never inside the estimate. A model errs with heavier tails than the normal law
-    has where a share is smaller than its error: the end at 0 is the normal one at 95%, and at other
-    levels moves as that of Student's law of four degrees of freedom does.
+    They are normal where both ends lie between 0 and 1. An end that would pass 0 or 1 stops there:
+    the truth cannot be missed on that side, so the other end comes nearer (:func:`far_end`). A
+    share is a whole number of people: ends move to the nearest one, yet never inside the estimate.
+
+    Args:
+        values: shares, (cells,).
+        std_error: of them, (cells,).
+        people: how many were heard.
+        level: of the intervals.
+        by_factor: whether small shares err by a factor, as products of several estimates do.
 
     >>> low, high = share_interval(np.array([0.3, 0.01]), np.array([0.05, 0.01]), 1000, 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.202, 0.0], [0.398, 0.028])
     """
-    both_sides = quantile(level)
-    one_side = max(_heavy_quantile(level), 0.0)
-    full = both_sides * std_error
-    low, high = values - full, values + full
+    reach = quantile(level) * std_error
+    low, high = values - reach, values + reach
     reaches_zero, reaches_one = low <= 0, high >= 1
-    # the reach of the other end: one side's at 0, both sides' where the end just touches 0 or 1
-    beside_zero = one_side * std_error + (1 - one_side / both_sides) * values
-    beside_one = one_side * std_error + (1 - one_side / both_sides) * (1 - values)
-    high = np.where(reaches_zero, values + np.minimum(beside_zero, full), high)
-    low = np.where(reaches_one, values - np.minimum(beside_one, full), low)
+    high = np.where(reaches_zero, far_end(values, std_error, level, by_factor=by_factor), high)
+    rest = 1 - values
+    low = np.where(reaches_one, 1 - far_end(rest, std_error, level, by_factor=by_factor), low)
     whole_low = np.ceil(low * people - 0.5) / people
     whole_high = np.floor(high * people + 0.5) / people
     low = np.where(reaches_zero, 0, np.minimum(whole_low, values))
@@ -238,21 +239,37 @@ def share_interval(
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def _heavy_quantile(level: float) -> float:
-    """The quantile of Student's law of four degrees, scaled to be the normal one at 95%."""
-    return NormalDist().inv_cdf(0.95) * _student(level) / _student(0.95)
+def far_end(values: Floats, std_error: Floats, level: float, *, by_factor: bool) -> Floats:
+    """The upper ends of intervals that begin at 0, for shares that are small beside their errors.
 
+    An estimate of normal error has the end of an interval to one side if it is 0, and twice its
+    share where the normal interval just touches 0. One that errs by a factor has about a normal
+    logarithm of truth over estimate, with part of the spread of a log-normal law of this mean and
+    error; yet it has twice its share at least, and a third of the end to one side, for what noise
+    pushed to 0. So ends do not jump, and intervals of higher level hold those of lower level.
 
-def _student(chance: float) -> float:
-    """The quantile of Student's law of four degrees of freedom.
+    Args:
+        values: shares, (cells,).
+        std_error: of them, (cells,).
+        level: of the interval.
+        by_factor: whether shares err by a factor.
 
-    >>> [round(_student(chance), 3) for chance in (0.025, 0.5, 0.9, 0.995)]
-    [-2.776, 0.0, 1.533, 4.604]
+    >>> share, error = np.array([0.001]), np.array([0.01])
+    >>> [far_end(share, error, 0.95, by_factor=each).round(4).item() for each in (False, True)]
+    [0.0176, 0.0142]
     """
-    # t = 2 sign(p - 1/2) sqrt(cos(arccos(sqrt(a)) / 3) / sqrt(a) - 1),  a = 4 p (1 - p)
-    root = sqrt(4 * chance * (1 - chance))
-    square = cos(acos(root) / 3) / root - 1
-    return copysign(2 * sqrt(max(square, 0.0)), chance - 0.5)
+    one_side = max(NormalDist().inv_cdf(level), 0.0)
+    if not by_factor:
+        # from one side's reach at 0 to both sides' where the other end just touches 0
+        both_sides = quantile(level)
+        nearer = one_side * std_error + (1 - one_side / both_sides) * values
+        return values + np.minimum(nearer, both_sides * std_error)
+    # of a log-normal law:  spread^2 = ln(1 + (std_error / mean)^2)
+    relative = std_error / np.maximum(values, SMALLEST_SHARE)
+    spread = np.sqrt(np.log1p(relative**2))
+    multiplied = values * np.exp(FACTOR_SPREAD * one_side * spread)
+    added = values + one_side * std_error / 3
+    return np.maximum(np.maximum(multiplied, added), 2 * values)
 
 
 def quantile(level: float) -> float:

@@ -52,11 +52,14 @@ class CellSums:
     sum_variance: Callable[[NDArray[np.int64]], float | None]  # by places in the fit's flat table
     in_fit: NDArray[np.int64]  # those places, (cells,)
     people: int | None  # of a fit whose shares lie in [0, 1]; None of an unbiased one
+    by_factor: bool = False  # whether small shares err by a factor
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """(low, high) of every cell."""
         if self.people:
-            return share_interval(self.values, self.std_error, self.people, level)
+            return share_interval(
+                self.values, self.std_error, self.people, level, by_factor=self.by_factor
+            )
         reach = quantile(level) * self.std_error
         return self.values - reach, self.values + reach
 
@@ -101,7 +104,8 @@ def cell_sums(
         in_fit = np.arange(values.size)
     sum_variance = partial(fit.sum_variance, places)
     whole_people = None if fit.is_unbiased(places) else people
-    return CellSums(values, np.sqrt(variances), sum_variance, in_fit, whole_people)
+    by_factor = fit.errs_by_factor(places)
+    return CellSums(values, np.sqrt(variances), sum_variance, in_fit, whole_people, by_factor)
 
 
 class _Singles(Mapping[tuple[str, ...], Table]):

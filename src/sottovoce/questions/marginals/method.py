@@ -83,6 +83,10 @@ class Fit(ABC):
         """Whether this table's estimate is unbiased."""
         return False
 
+    def errs_by_factor(self, places: Places) -> bool:
+        """Whether the small cells of this table err by a factor, being products of estimates."""
+        return False
+
     def is_reconstructed(self, places: Places) -> bool:
         """Whether some of this table was never asked for, and comes from an assumption such as
         maximum entropy.

@@ -44,7 +44,6 @@ UNIFORM_SHARE = 0.001  # mixed into the classes' table, so that fitting can move
 POSTERIOR_FACTOR = 1.2  # posterior variances are too small by this factor
 CHAINED_TIES = 0.2  # squared relative error for two attributes tied to a third, by their ties
 DISAGREEMENT = 0.3  # share of the squared distance to the latent classes' table
-LARGE_ERROR = 2.5  # relative error above which it grows as its logarithm
 # of what is cut off at zero, the share that counts, by the number of attributes
 AT_THE_EDGE: Mapping[int, float] = {1: 0.5}
 STRONGLY_SHRUNK = 0.5  # of a tie, the share missed from which it counts as unknown
@@ -103,30 +102,25 @@ class SignFit(Fit):
     def variances(self, sets: Sequence[Places]) -> list[Floats]:
         """The posterior's variances, and what tables may hold beyond the model: (cells,) each.
 
-        The squared relative error of a cell: that of the posterior, to first order; what three
-        attributes may hold beyond their pairs, which is more where pairs are tied; part of the
-        distance to what the latent classes say. First order overstates large errors: beyond 2.5
-        they grow as their logarithm. The error is relative to the cell or to what the classes
-        expect of it, whichever is larger. Then come whole people, what few of them leave unknown,
-        and what was cut off at zero.
+        The squared error of a cell: that of the posterior, to first order; part of the distance to
+        what the latent classes say; what three attributes may hold beyond their pairs, which is
+        more where pairs are tied. Where the classes expect more than the cell holds, the difference
+        is added. Then come whole people, what few of them leave unknown, and what was cut off at
+        zero.
         """
         with one_thread():
             tables = self.tables(sets)
             posterior_variances = by_shape(self.work, sets, self._spread)
         out = []
         for places, cells, variance in zip(sets, tables, posterior_variances, strict=True):
-            # s^2 = (1.2 v + 0.3 (classes - p)^2) / p^2 + 0.2 sum over a, b < c of r_ab^2 r_ac^2
-            # Var = (m 2.5 ln(1 + s/2.5))^2 + m / n + unknown + cut off,  m = max(p, classes)
+            # e = sqrt(1.2 v + 0.3 (classes - p)^2 + 0.2 p^2 sum over a, b < c of r_ab^2 r_ac^2)
+            # Var = (e + m - p)^2 + m / n + unknown + cut off,  m = max(p, classes)
             table = np.maximum(cells, SMALLEST_CELL)
             classes = self.class_table(places)
             missed = DISAGREEMENT * (classes - table) ** 2 if len(places) > 2 else 0.0
-            relative = (POSTERIOR_FACTOR * variance + missed) / table**2
-            relative = relative + CHAINED_TIES * self._chained_ties(places)
-            first_order = np.sqrt(relative)
-            damped = LARGE_ERROR * np.log1p(first_order / LARGE_ERROR)
+            chained = CHAINED_TIES * self._chained_ties(places) * table**2
             largest = np.maximum(table, classes)
-            # at most what first order says, about the cell or what the classes expect of it
-            error = np.minimum(largest * damped, table * first_order + largest - table)
+            error = np.sqrt(POSTERIOR_FACTOR * variance + missed + chained) + largest - table
             unknown = self._unknown(places)
             unknown_part = unknown_variances(self.work, places, table, unknown, unknown)
             unknown_part = unknown_part * (largest / table) ** 2
@@ -177,6 +171,10 @@ class SignFit(Fit):
         if self.overlaps is None:
             return None
         return [SignPair.of(self.moments, self.overlaps, pair) for pair in pairs]
+
+    def errs_by_factor(self, places: Places) -> bool:
+        """Whether a table is put together from pairs of which nothing is left unknown."""
+        return self.is_reconstructed(places) and not self._unknown(places)
 
     def is_reconstructed(self, places: Places) -> bool:
         """Whether a table is put together from smaller ones."""
