@@ -41,7 +41,7 @@ SMALLEST_PAIR_CELL = 1e-9  # of a table of two, before it is scaled to sum to 1
 SMALLEST_LARGE_TABLE_PAIR = 1e-7  # of a pair, whose error is relative to it
 UNIFORM_SHARE = 0.001  # mixed into the classes' table, so that fitting can move every cell
 # the parts of an interval that docs/intervals.md found on public data
-POSTERIOR_FACTOR = 1.2  # posterior variances are too small by this factor
+POSTERIOR_FACTOR = 1.2  # posterior variances of single attributes and pairs are too small by this
 CHAINED_TIES = 0.2  # squared relative error for two attributes tied to a third, by their ties
 DISAGREEMENT = 0.3  # share of the squared distance to the latent classes' table
 # of what is cut off at zero, the share that counts, by the number of attributes
@@ -113,14 +113,19 @@ class SignFit(Fit):
             posterior_variances = by_shape(self.work, sets, self._spread)
         out = []
         for places, cells, variance in zip(sets, tables, posterior_variances, strict=True):
-            # e = sqrt(1.2 v + 0.3 (classes - p)^2 + 0.2 p^2 sum over a, b < c of r_ab^2 r_ac^2)
+            # e^2 = 1.2 v  for one or two attributes, for more
+            # e^2 = v + 0.3 (classes - p)^2 + 0.2 p^2 sum over a, b < c of r_ab^2 r_ac^2
             # Var = (e + m - p)^2 + m / n + unknown + cut off,  m = max(p, classes)
             table = np.maximum(cells, SMALLEST_CELL)
             classes = self.class_table(places)
-            missed = DISAGREEMENT * (classes - table) ** 2 if len(places) > 2 else 0.0
-            chained = CHAINED_TIES * self._chained_ties(places) * table**2
+            if self.is_reconstructed(places):
+                missed = DISAGREEMENT * (classes - table) ** 2
+                chained = CHAINED_TIES * self._chained_ties(places) * table**2
+                squared = variance + missed + chained
+            else:
+                squared = POSTERIOR_FACTOR * variance
             largest = np.maximum(table, classes)
-            error = np.sqrt(POSTERIOR_FACTOR * variance + missed + chained) + largest - table
+            error = np.sqrt(squared) + largest - table
             unknown = self._unknown(places)
             unknown_part = unknown_variances(self.work, places, table, unknown, unknown)
             unknown_part = unknown_part * (largest / table) ** 2
@@ -149,8 +154,6 @@ class SignFit(Fit):
         """Over all attributes of a table and any two others, the products of their squared ties."""
         # sum over a of sum over b < c of r_ab^2 r_ac^2
         #   = sum over a of ((sum over b of r_ab^2)^2 - sum over b of r_ab^4) / 2
-        if len(places) < 3:
-            return 0.0
         squares = np.zeros((len(places), len(places)))
         for one, two in combinations(range(len(places)), 2):
             squares[one, two] = squares[two, one] = self._squared_tie(places[one], places[two])
