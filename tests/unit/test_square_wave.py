@@ -181,3 +181,29 @@ def test_bad_input_has_one_clear_error() -> None:
         sv.oracle("square-wave", size=8, epsilon=Decimal("1e-40"))
     with pytest.raises(sv.InvalidInput, match="all 8 values"):
         made.from_support(np.ones(3, np.int64), 10)
+
+
+# -- the method for queries
+
+
+def test_queries_are_answered_and_their_errors_cover_a_smooth_crowd() -> None:
+    schema = sv.Schema(age=sv.Ordinal(0, 255))
+    plan = sv.plan(schema, sv.Queries(["age"], method="square-wave"), epsilon=1.0, people=50_000)
+    ages = np.clip(np.random.default_rng(5).normal(120, 40, 50_000), 0, 255).astype(np.int64)
+    estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"age": ages}, seed=2)).estimate()
+    answer = estimate.count(age=(80, 140))  # type: ignore[attr-defined]
+    truth = int(((ages >= 80) & (ages <= 140)).sum())
+    assert abs(answer.value - truth) < 4 * answer.std_error < 0.2 * truth
+    assert not estimate.is_unbiased
+    everybody = estimate.count()  # type: ignore[attr-defined]
+    assert everybody.value == pytest.approx(50_000)
+    assert everybody.std_error == pytest.approx(0, abs=1e-6)
+
+
+def test_a_square_wave_is_for_one_ordered_dimension() -> None:
+    schema = sv.Schema(
+        age=sv.Ordinal(0, 15), state=sv.Categorical(["NY", "WA"]), pay=sv.Ordinal(0, 9999)
+    )
+    for names, why in ((["state"], "order"), (["age", "state"], "order"), (["pay"], "more than")):
+        with pytest.raises(sv.InvalidInput, match=why):
+            sv.plan(schema, sv.Queries(names, method="square-wave"), epsilon=1.0, people=1000)

@@ -26,7 +26,7 @@ class HybridTable(FittedTable):
     is answered from its pairs by weighted updates.
     """
 
-    sizes: tuple[int, ...]  # type: ignore[misc]
+    sizes: tuple[int, ...]
     edges: tuple[Integers, ...]  # of the fine cells, for each dimension
     singles: tuple[Floats, ...]  # for each dimension, (fine cells,)
     matrices: Mapping[Pair, Floats]  # for each pair, (fine cells, fine cells)
@@ -163,30 +163,26 @@ def _agree(
     inverse variance of a sum of so many cells.
     """
     fine = heard[(axis,)]
-    sums: dict[tuple[int, ...], Floats] = {}
     pairs = [pair for pair in tables if axis in pair]
     coarse = heard[pairs[0]].edges[pairs[0].index(axis)]
     starts = np.searchsorted(fine.edges[0], coarse[:-1])  # where coarse intervals begin
     counts = np.diff(np.append(starts, len(singles[axis])))  # of fine cells in each
-    sums[(axis,)] = np.add.reduceat(singles[axis], starts)
-    total = np.zeros(len(starts))
-    weight = np.zeros(len(starts))
-    for own in [(axis,), *pairs]:
-        if len(own) == 1:
-            cells = counts.astype(float)
-        else:
-            place = own.index(axis)
-            sums[own] = tables[own].sum(axis=1 - place)
-            cells = np.full(len(starts), float(tables[own].shape[1 - place]))
-        known = 1 / (cells * heard[own].floor)
-        total += known * sums[own]
-        weight += known
+    single = np.add.reduceat(singles[axis], starts)
+    weight = 1 / (counts * fine.floor)
+    total = weight * single
+    sums: dict[Pair, Floats] = {}
+    for pair in pairs:
+        across = 1 - pair.index(axis)
+        sums[pair] = tables[pair].sum(axis=across)
+        known = 1 / (tables[pair].shape[across] * heard[pair].floor)
+        total = total + known * sums[pair]
+        weight = weight + known
     mean = total / weight
-    singles[axis] += np.repeat((mean - sums[(axis,)]) / counts, counts)
-    for own in pairs:
-        place = own.index(axis)
-        missing = (mean - sums[own]) / tables[own].shape[1 - place]
-        tables[own] += np.expand_dims(missing, 1 - place)
+    singles[axis] += np.repeat((mean - single) / counts, counts)
+    for pair in pairs:
+        across = 1 - pair.index(axis)
+        missing = (mean - sums[pair]) / tables[pair].shape[across]
+        tables[pair] += np.expand_dims(missing, across)
 
 
 def response_matrix(
@@ -210,7 +206,9 @@ def response_matrix(
     widths = [np.diff(each) / each[-1] for each in edges]
     matrix = np.outer(*widths)  # even at first
     starts = [np.searchsorted(fine, cut[:-1]) for fine, cut in zip(edges, coarse, strict=True)]
-    counts = [np.diff(np.append(start, len(width))) for start, width in zip(starts, widths, strict=True)]
+    counts = [
+        np.diff(np.append(start, len(width))) for start, width in zip(starts, widths, strict=True)
+    ]
     for _ in range(UPDATE_ROUNDS):
         before = matrix
         matrix = matrix * _ratio(first, matrix.sum(axis=1))[:, None]

@@ -93,7 +93,7 @@ class HaarCoefficients(QueryMethod):
         target: Target,
         aggregate: Aggregate,
         options: Options,
-        squares: Sequence[float] | None = None,
+        squares: Floats | None = None,
         counted: FittedTable | None = None,
     ) -> HaarTable:
         size = target.sizes[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import exp, log2
+from math import exp
 from typing import Any, ClassVar
 
 import numpy as np
@@ -119,8 +119,8 @@ def grid_sizes(dimensions: int, epsilon: float, people: int) -> tuple[int, int]:
 
 
 def _power_of_two(number: float) -> int:
-    """The nearest one, by its logarithm."""
-    return 1 << max(0, min(12, round(log2(max(number, 1.0)))))
+    """The nearest one, of those a grid may have."""
+    return min((1 << power for power in range(13)), key=lambda each: abs(each - number))
 
 
 def cell_widths(size: int, fine: int, coarse: int) -> tuple[int, int]:

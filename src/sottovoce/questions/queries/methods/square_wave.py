@@ -103,7 +103,7 @@ class SquareWaves(QueryMethod):
         target: Target,
         aggregate: Aggregate,
         options: Options,
-        squares: Sequence[float] | None = None,
+        squares: Floats | None = None,
         counted: FittedTable | None = None,
     ) -> WaveTable:
         made = aggregate.plan.cohorts[0].oracles[0]
