@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MAX_GRID_CELLS = 1 << 22  # of one grid, whose cells are all decoded
+MOST_SUBSET = 64  # cells that a report names a subset of; of more it hashes
 MAX_GRIDS = 1 << 12  # of a plan, which lists them all
+
+
+def oracle_of_size(size: int) -> str:
+    """The oracle that tells most of a grid of so many cells, in few bytes."""
+    return "ss" if size <= MOST_SUBSET else "olh"
 
 
 class QueryMethod(Method[Target]):
@@ -102,7 +108,7 @@ class GridMethod(QueryMethod):
 
     def oracle_name(self, size: int, options: Options) -> str:
         """The oracle by which cells of a grid of this size are whispered."""
-        return "adaptive"
+        return oracle_of_size(size)
 
     def ask(self, grid: Grid, epsilon: Decimal, options: Options) -> Ask:
         """How a grid is asked about."""

@@ -8,6 +8,7 @@ from sottovoce.questions.queries.methods.haar import HaarCoefficients
 from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, LevelsByPeople
 from sottovoce.questions.queries.methods.hybrid_grids import HybridGrids
 from sottovoce.questions.queries.methods.square_wave import SquareWaves
+from sottovoce.questions.queries.methods.tree import Tree
 
 # Every method there is. A new one is a class in a file of this folder and a line here.
 METHODS: tuple[QueryMethod, ...] = (
@@ -16,6 +17,7 @@ METHODS: tuple[QueryMethod, ...] = (
     HaarCoefficients(),
     SquareWaves(),
     HybridGrids(),
+    Tree(),
 )
 
 
