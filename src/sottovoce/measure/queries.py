@@ -6,7 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 from typing import Any, cast
@@ -160,12 +160,12 @@ def compare_queries(
             done += runs
             if progress:
                 progress(done)
-            shape = {"people": people, "queries": queries, "predicates": order}
             for volume in volumes:
                 if reason is not None or made is None:
                     yield _refused(name, epsilon, volume, reason)
                 else:
-                    yield _summary(name, made, volume, scores[volume], shape)
+                    row = _summary(name, made, volume, scores[volume])
+                    yield replace(row, people=people, queries=queries, predicates=order)
 
 
 def _checked(
@@ -359,9 +359,7 @@ def _refused(name: str, epsilon: Any, volume: str, reason: str | None) -> Querie
     return QueriesComparison(name, float(parse_epsilon(epsilon)), _number(volume), reason=reason)
 
 
-def _summary(
-    name: str, made: Plan, volume: str, scores: Sequence[Score], shape: dict[str, int]
-) -> QueriesComparison:
+def _summary(name: str, made: Plan, volume: str, scores: Sequence[Score]) -> QueriesComparison:
     squared = [score.mse for score in scores]
     relative = [score.mre for score in scores if score.mre is not None]
     inside = [score.coverage for score in scores if score.coverage is not None]
@@ -377,5 +375,4 @@ def _summary(
         mse_std=deviation(squared),
         chosen=made.asked["method"],
         runs=len(scores),
-        **shape,
     )

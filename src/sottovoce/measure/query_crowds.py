@@ -227,7 +227,7 @@ def equal_width(values: NDArray[Any], bins: int) -> Whole:
     if high == low:
         return np.zeros(len(values), np.int64)
     place = np.floor((values - low) / (high - low) * bins).astype(np.int64)
-    return np.minimum(place, bins - 1)
+    return np.asarray(np.minimum(place, bins - 1))
 
 
 def _numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
