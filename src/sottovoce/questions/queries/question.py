@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -222,11 +222,17 @@ class Queries(Question):
     # -- what was learnt
 
     def estimate(self, aggregate: Aggregate) -> QueryEstimate:
-        """Answers to any selection."""
+        """Answers to any selection; ``next`` is the question of the round that follows, if there
+        is one.
+        """
         aggregate.require_people()
         target = self.target(aggregate.plan.schema)
         result = method(self.method).estimate(target, aggregate, self.options)
-        return cast(QueryEstimate, result.estimate)
+        found = cast(QueryEstimate, result.estimate)
+        if result.known is None:
+            return found
+        following = self._settled_as(self.method, {**self.options, "known": result.known})
+        return replace(found, next=following)
 
     # -- in a plan
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sottovoce.questions.method import method_named
 from sottovoce.questions.queries.method import QueryMethod
+from sottovoce.questions.queries.methods.adaptive import AdaptiveTree
 from sottovoce.questions.queries.methods.conjunction import SplitAndConjunction
 from sottovoce.questions.queries.methods.haar import HaarCoefficients
 from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, LevelsByPeople
@@ -20,6 +21,7 @@ METHODS: tuple[QueryMethod, ...] = (
     HaarCoefficients(),
     SquareWaves(),
     HybridGrids(),
+    AdaptiveTree(),
     SplitAndConjunction(),
     Tree(),
 )
