@@ -157,8 +157,8 @@ class ConjunctionTable(FittedTable):
             values = np.prod([of_axis[0][:, 0] for of_axis in parts], axis=0)
             return Joint(values, np.zeros((len(terms), len(terms))))
         asks = [ask for _, _, ask in used]
-        found = np.asarray(self.aggregate.over_rows(0, asks, cast(Any, moments)))
-        found = found / self.aggregate.people
+        totals = self.aggregate.over_rows(0, asks, cast(Any, moments))
+        found = np.asarray(totals / self.aggregate.people, float)
         means = found[0]
         return Joint(means, (found[1:] - np.outer(means, means)) / self.worth)
 
