@@ -41,10 +41,10 @@ function grid({ attributes, widths, shifts }, schema) {
 
 /** The interval of a code; cuts are the codes at which all but the first begin. */
 function intervals({ attribute, cuts }, schema) {
-  const { size } = schema.get(attribute);
+  const most = schema.get(attribute).size - 1n;
   need(Array.isArray(cuts) && cuts.length, "plan: intervals must be two or more");
   const begin = [];
-  for (const place of cuts.keys()) begin.push(option(cuts, place, (begin.at(-1) ?? 0n) + 1n, size - 1n));
+  for (const place of cuts.keys()) begin.push(option(cuts, place, (begin.at(-1) ?? 0n) + 1n, most < LARGEST ? most : LARGEST));
   return {
     attributes: [attribute],
     size: BigInt(cuts.length) + 1n,

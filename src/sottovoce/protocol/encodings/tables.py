@@ -225,9 +225,12 @@ class Intervals(Encoding):
     def __post_init__(self) -> None:
         if len(self.attributes) != 1 or not self.cuts:
             raise InvalidInput("plan: intervals must be of one attribute, and two or more")
+        if not all(isinstance(cut, int) for cut in self.cuts):
+            raise InvalidInput("plan: cuts must be whole numbers")
         before = 0
+        most = min(self.sizes[0] - 1, LARGEST_INTEGER)
         for cut in self.cuts:
-            before = whole("plan: cut", cut, before + 1, self.sizes[0] - 1)
+            before = whole("plan: cut", cut, before + 1, most)
 
     @classmethod
     def of(cls, schema: Schema, attribute: str, cuts: Sequence[int]) -> Intervals:
@@ -244,7 +247,7 @@ class Intervals(Encoding):
     def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
         cuts = np.array(self.cuts, np.uint64)
         found = np.searchsorted(cuts, codes[self.attributes[0]], side="right")
-        return found.astype(np.uint64)
+        return np.asarray(found, np.uint64)
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "attribute": self.attributes[0], "cuts": list(self.cuts)}

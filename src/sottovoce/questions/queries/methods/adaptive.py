@@ -19,7 +19,7 @@ from sottovoce.protocol.encodings import Ask, Intervals
 from sottovoce.protocol.families import Cohort, Family, Listed
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
-from sottovoce.questions.queries.evidence import Floats, Integers
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.hybrid import cell_means
 from sottovoce.questions.queries.method import QueryMethod
@@ -86,8 +86,8 @@ class Growth:
 
 def checked_cuts(cuts: Any, size: int) -> tuple[int, ...]:
     """Increasing codes from 1 to size - 1, at least one."""
-    if not isinstance(cuts, list) or not cuts:
-        raise InvalidInput("plan: cuts must be a list that is not empty")
+    if not isinstance(cuts, list) or not cuts or not all(isinstance(cut, int) for cut in cuts):
+        raise InvalidInput("plan: cuts must be a list of whole numbers, at least one")
     before = 0
     for cut in cuts:
         before = whole("plan: cut", cut, before + 1, size - 1)
@@ -104,7 +104,7 @@ class AdaptiveTable(FittedTable):
     """
 
     size: int
-    layers: Sequence[tuple[Integers, Floats, float]]  # edges, shares and variance of each round
+    layers: Sequence[GridEvidence]  # of each round
     is_unbiased: bool = False
 
     @property
@@ -114,31 +114,44 @@ class AdaptiveTable(FittedTable):
     @property
     def edges(self) -> Integers:
         """Of the last round's intervals."""
-        return self.layers[-1][0]
+        return self.layers[-1].edges[0]
 
     @cached_property
     def _fit(self) -> tuple[Floats, Floats]:
-        """The shares of the last round's intervals, and their covariance."""
+        """The shares of the last round's intervals, which sum to one, and their covariance."""
         count = len(self.edges) - 1
         information = np.zeros((count, count))
         moments = np.zeros(count)
-        for edges, shares, variance in self.layers:
+        parts = []
+        for layer in self.layers:
             # which interval of a round each of the last ones lies in: its share is their sum
-            owner = np.searchsorted(edges, self.edges[:-1], side="right") - 1
-            member = (owner[:, None] == np.arange(len(shares))).astype(float)
-            information += member @ member.T / variance
-            moments += member @ norm_sub(shares) / variance
-        covariance = np.linalg.inv(information)
-        return covariance @ moments, covariance
+            owner = np.searchsorted(layer.edges[0], self.edges[:-1], side="right") - 1
+            member = (owner[:, None] == np.arange(len(layer.values))).astype(float)
+            shares = norm_sub(layer.values)
+            information += member @ member.T / layer.floor
+            moments += member @ shares / layer.floor
+            parts.append((member / layer.floor, shares, layer))
+        inverse = np.linalg.inv(information)
+        # least squares under sum f = 1:  f + C 1 (1 - 1'f) / (1'C 1)
+        along = inverse.sum(axis=1)
+        free = inverse @ moments
+        fitted = free + along * (1 - free.sum()) / along.sum()
+        solver = inverse - np.outer(along, along) / along.sum()
+        covariance = np.zeros((count, count))
+        for member, shares, layer in parts:
+            # coins, and who answered this round
+            spread = np.diag(layer.floor + (layer.slope + 1 / layer.people) * shares)
+            spread = spread - np.outer(shares, shares) / layer.people
+            loads = solver @ member
+            covariance += loads @ spread @ loads.T
+        return fitted, covariance
 
     def joint(self, terms: Sequence[Term]) -> Joint:
         whole_axis = np.ones(self.size)
         chosen = [np.asarray(term.get(0, whole_axis), float) for term in terms]
         loads = np.stack([cell_means(weights, self.edges) for weights in chosen])
         shares, covariance = self._fit
-        # a selection of all is known: what loads have in common tells nothing
-        apart = loads - loads.mean(axis=1, keepdims=True)
-        return Joint(loads @ shares, apart @ covariance @ apart.T)
+        return Joint(loads @ shares, loads @ covariance @ loads.T)
 
 
 class AdaptiveTree(QueryMethod):
@@ -148,7 +161,7 @@ class AdaptiveTree(QueryMethod):
     Guarantee: epsilon-LDP for one report; nobody answers two rounds.
     Assumes:   uniform entropy; values in the schema's ranges.
     Source:    du2021ahead.
-    Checked:   tests/unit/test_adaptive_tree.py
+    Checked:   tests/exact/test_query_plans.py
     """
 
     name = "ahead"
@@ -193,13 +206,22 @@ class AdaptiveTree(QueryMethod):
             raise InvalidInput("method (ahead) asks in rounds, and answers no sums of weights")
         size = target.sizes[0]
         growth = Growth.of(options, size)
-        cell = aggregate.plan.cohorts[0].oracles[0].noise(1).floor
-        layers = []
-        for layer in growth.layers:
-            shares = np.array(layer.shares) / UNIT
-            layers.append((_edges(layer.cuts, size), shares, cell / layer.people))
+        cell = aggregate.plan.cohorts[0].oracles[0].noise(1)
         own, _ = aggregate.frequencies(0)
-        layers.append((_edges(growth.cuts, size), own, cell / aggregate.cohort_people(0)))
+        told = [
+            (layer.cuts, np.array(layer.shares) / UNIT, layer.people) for layer in growth.layers
+        ]
+        layers = [
+            GridEvidence(
+                axes=(0,),
+                edges=(_edges(cuts, size),),
+                values=shares,
+                floor=cell.floor / people,
+                slope=cell.slope / people,
+                people=people,
+            )
+            for cuts, shares, people in [*told, (growth.cuts, own, aggregate.people)]
+        ]
         return AdaptiveTable(size, layers)
 
     def estimate(self, target: Target, aggregate: Aggregate, options: Options) -> RoundResult:

@@ -63,7 +63,7 @@ class HaarCoefficients(QueryMethod):
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; values in the schema's ranges.
     Source:    cormode2019ranges, HaarHRR.
-    Checked:   tests/exact/test_channels.py
+    Checked:   tests/exact/test_query_plans.py
     """
 
     name = "haar"

@@ -30,7 +30,7 @@ class HybridGrids(GridMethod):
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; values in the schema's ranges.
     Source:    yang2020ranges.
-    Checked:   tests/exact/test_channels.py
+    Checked:   tests/exact/test_query_plans.py
     """
 
     name = "hdg"

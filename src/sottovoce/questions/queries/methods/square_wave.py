@@ -78,7 +78,7 @@ class SquareWaves(QueryMethod):
     Guarantee: epsilon-LDP for one report.
     Assumes:   uniform entropy; values in the schema's ranges.
     Source:    li2020numerical.
-    Checked:   tests/exact/test_channels.py
+    Checked:   tests/exact/test_query_plans.py
     """
 
     name = "square-wave"
