@@ -10,12 +10,17 @@ from sottovoce.kernels import curvature
 from sottovoce.questions.queries.models.cascade import fit_cascade, node_masses
 from sottovoce.questions.queries.models.cells import Cells, cells_of
 from sottovoce.questions.queries.models.line import fit_line
-from sottovoce.questions.queries.models.posterior import logit_curvature
+from sottovoce.questions.queries.models.posterior import data_curvature, prior_curvature
 from sottovoce.questions.queries.models.splits import splits_of
 from sottovoce.questions.queries.models.unbiased import fit_unbiased, least_squares
 from tests.grid_crowds import hear, line_grids
 
 SIZES = (2, 3, 8, 13, 16)
+
+
+def one_grid(cells: int):
+    """The last columns of cells that are all of one grid."""
+    return np.zeros(cells, np.int64), np.ones(cells, bool)
 
 
 def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> Cells:
@@ -26,7 +31,7 @@ def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> Cells:
     zero = np.zeros(cells)
     people = np.full(cells, 1e9)
     floors = rng.uniform(0.001, 0.01, cells)
-    return Cells(ends[0], ends[1], rng.uniform(0, 1, cells), floors, zero, people)
+    return Cells(ends[0], ends[1], rng.uniform(0, 1, cells), floors, zero, people, *one_grid(cells))
 
 
 def leaf_masses(size: int, logits):
@@ -127,8 +132,8 @@ def test_curvature_is_the_definition(size):
     cells = random_cells(size, rng)
     fit = fit_cascade(cells, size, steps=20)
     weights = rng.uniform(1, 2, splits.leaves)
-    bends = logit_curvature(fit, cells, weights)
-    precisions = 1 / cells.variances(cells.shares(fit.frequencies))
+    bends = data_curvature(fit, cells) + prior_curvature(fit, weights)
+    precisions = cells.precisions(cells.shares(fit.frequencies))
     slopes = slopes_by_differences(size, fit.logits)
     plain = np.zeros((splits.leaves, splits.leaves))
     for low, high, precision in zip(cells.lows, cells.highs, precisions, strict=True):
@@ -164,10 +169,11 @@ def test_least_squares_is_the_solution_of_its_equations(size):
         np.append(np.full(size, 0.01), many.floors),
         np.zeros(size + many.lows.size),
         np.full(size + many.lows.size, 1e9),
+        *one_grid(size + many.lows.size),
     )
     found, linear = least_squares(cells, size)
     holds = (single >= cells.lows[:, None]) & (single < cells.highs[:, None])
-    roots = 1 / np.sqrt(cells.variances(cells.shares(np.full(size, 1 / size))))
+    roots = np.sqrt(cells.precisions(cells.shares(np.full(size, 1 / size))))
     # a heavy row holds the sum at 1
     rows = np.vstack([holds * roots[:, None], np.full(size, 1e5)])
     plain = np.linalg.lstsq(rows, np.append(cells.values * roots, 1e5), rcond=None)[0]

@@ -154,6 +154,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
     freedom,
     scale_guess,
     scale_weight,
+    scale_link,
     steps,
     logits,
     scales,
@@ -161,7 +162,8 @@ def fit_splits(  # type: ignore[no-untyped-def]
     """Newton's steps on all logits at once, their prior's scales by evidence in between.
 
     The prior of a logit is Student's t with ``freedom`` around what :func:`fill_centres` says, with
-    one scale for each depth. ``scale_guess`` is as good as ``scale_weight`` logits that are known.
+    one scale for each depth. ``scale_guess`` is as good as ``scale_weight`` logits that are known,
+    and what the depths above and below have as ``scale_link``: the first have few nodes.
 
     Args:
         lows: For each cell its first leaf, (cells,).
@@ -199,6 +201,11 @@ def fit_splits(  # type: ignore[no-untyped-def]
             square = scales[depth] * scales[depth]
             squares = scale_weight * scale_guess * scale_guess
             known = scale_weight  # the number of logits that the data have determined
+            last = scales.size - 1
+            above = scales[depth - 1 if depth > 0 else min(1, last)]
+            below = scales[depth + 1 if depth < last else max(last - 1, 0)]
+            squares += scale_link * above * below
+            known += scale_link
             for node in range(1 << depth, 2 << depth):
                 if not is_split[node]:
                     continue

@@ -15,6 +15,7 @@ FREEDOM = 3.0  # of the deviations' Student's t
 NEIGHBOURS = 0.8  # how much of the neighbours' slope an ordinal's split takes over; rho
 SCALE_GUESS = float(np.exp(-2.0))  # of a depth's deviations
 SCALE_WEIGHT = 0.1  # how many logits that guess is worth
+SCALE_LINK = 1.5  # how many logits the scales of the neighbouring depths are worth
 FIRST_SCALE = 0.5
 STEPS = 120
 PASSES = 2  # the second with the variances that the first one found
@@ -70,7 +71,7 @@ def fit_cascade(
     lows = splits.places[cells.lows]
     highs = splits.places[cells.highs]
     for _ in range(PASSES):
-        precisions = 1.0 / cells.variances(cells.shares(frequencies))
+        precisions = cells.precisions(cells.shares(frequencies))
         information, weights = kernel.fit_splits(
             lows,
             highs,
@@ -83,6 +84,7 @@ def fit_cascade(
             FREEDOM,
             SCALE_GUESS,
             SCALE_WEIGHT,
+            SCALE_LINK,
             steps,
             logits,
             scales,

@@ -15,6 +15,7 @@ from sottovoce.questions.queries.models.posterior import covariance_root
 
 DRAWS = 400
 SEED = 7  # of the draws: an answer is the same whenever it is asked for
+LEAST_DRAWN = 0.1  # of a frequency, where a draw must be positive
 
 
 class LineTable(FittedTable):
@@ -25,14 +26,21 @@ class LineTable(FittedTable):
         root: Gives a matrix R, (rank, size), with R' R the covariance of the frequencies' errors;
             it is asked for once, when somebody wants an error.
         is_unbiased: Whether the frequencies are right on average.
+        number: Of the dimension; dimensions are drawn apart.
     """
 
     def __init__(
-        self, frequencies: Floats, root: Callable[[], Floats], *, is_unbiased: bool
+        self,
+        frequencies: Floats,
+        root: Callable[[], Floats],
+        *,
+        is_unbiased: bool,
+        number: int = 0,
     ) -> None:
         self.sizes = (frequencies.size,)
         self.frequencies = frequencies
         self.is_unbiased = is_unbiased
+        self.number = number
         self._make_root = root
 
     @cached_property
@@ -43,8 +51,14 @@ class LineTable(FittedTable):
     @cached_property
     def draws(self) -> Floats:
         """Frequencies as they might be, (draws, size); they add up to 1, and may be below 0."""
-        coins = np.random.default_rng(SEED)
+        coins = np.random.default_rng([SEED, self.number])
         return self.frequencies + coins.standard_normal((DRAWS, len(self.root))) @ self.root
+
+    @cached_property
+    def positive_draws(self) -> Floats:
+        """The same, none below a tenth of what was fitted, for what needs logarithms of them."""
+        positive = np.maximum(self.draws, LEAST_DRAWN * np.maximum(self.frequencies, 0.0))
+        return positive / positive.sum(axis=1, keepdims=True)
 
     def joint(self, terms: Sequence[Term]) -> Joint:
         """The shares of some weighted selections, with their covariances."""
@@ -54,14 +68,22 @@ class LineTable(FittedTable):
         return Joint(weights @ self.frequencies, spread.T @ spread, self.draws @ weights.T)
 
 
-def fit_line(evidence: Sequence[GridEvidence], size: int, *, is_ordered: bool = True) -> LineTable:
-    """Fit one dimension, number 0 of the evidence, by a cascade of splits.
+def fit_line(
+    evidence: Sequence[GridEvidence], size: int, *, is_ordered: bool = True, axis: int = 0
+) -> LineTable:
+    """Fit one dimension by a cascade of splits.
 
     Args:
         evidence: What the people of each grid said.
         size: The number of codes.
         is_ordered: Whether neighbouring codes are alike; not for categories.
+        axis: The number of the dimension; what grids say of others is summed over.
     """
-    cells = cells_of(evidence, 0)
+    cells = cells_of(evidence, axis)
+    people = sum(grid.people for grid in evidence if axis in grid.axes)
     fit = fit_cascade(cells, size, is_ordered=is_ordered)
-    return LineTable(fit.frequencies, lambda: covariance_root(fit, cells), is_unbiased=False)
+
+    def root() -> Floats:
+        return covariance_root(fit, cells, people)
+
+    return LineTable(fit.frequencies, root, is_unbiased=False, number=axis)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from sottovoce.ground.extras import imported
@@ -12,81 +10,86 @@ from sottovoce.kernels import curvature
 from sottovoce.questions.queries.evidence import Floats
 from sottovoce.questions.queries.models.cascade import FREEDOM, Cascade, node_masses
 from sottovoce.questions.queries.models.cells import Cells
+from sottovoce.questions.queries.models.tails import normal_weights
 
-TAIL_POINTS = 15  # of the mixture of normal distributions that Student's t is
-SMALLEST_INFORMATION = 1e-6
-SMALLEST_WEIGHT = 1e-3  # of a prior: the data alone then say how far a logit may be off
-
-
-@lru_cache(maxsize=1)
-def _tail_factors() -> Floats:
-    """Equally likely precisions: Student's t is normal with variance scale^2 / factor."""
-    gamma = imported("scipy.stats").gamma
-    middles = (np.arange(TAIL_POINTS) + 0.5) / TAIL_POINTS
-    factors: Floats = gamma.ppf(middles, FREEDOM / 2, scale=2 / FREEDOM)
-    return factors
+SMALLEST_LEFT = 1e-6  # of a posterior's variance that the crowd's own may leave
 
 
 def tail_weights(fit: Cascade) -> Floats:
-    """The precision that a normal prior would need for each logit to spread as it does, (leaves,).
-
-    Around its mode Student's t looks as narrow as a normal distribution of 3/4 of its scale's
-    square, though its variance is 3 times that. Where data are weak the mode's curvature therefore
-    promises too much: here a logit's mean squared distance from its mode is integrated over the
-    tails, given the data, and the prior's precision is what is left of it.
-    """
-    centres = np.zeros(fit.splits.leaves)
-    kernel.fill_centres(node_masses(fit), fit.centre, fit.splits.log_sizes, fit.rho, centres)
+    """The precision that a normal prior would need for each logit to spread as it does, (leaves,)."""
+    splits = fit.splits
+    centres = np.zeros(splits.leaves)
+    kernel.fill_centres(node_masses(fit), fit.centre, splits.log_sizes, fit.rho, centres)
+    nodes = np.flatnonzero(splits.is_split)
+    depths = np.log2(nodes).astype(np.int64)
     weights = fit.weights.copy()
-    factors = _tail_factors()[:, None]  # (points, 1)
-    for depth in range(fit.splits.depths):
-        nodes = np.arange(1 << depth, 2 << depth)
-        nodes = nodes[fit.splits.is_split[nodes]]
-        information = np.maximum(fit.information[nodes], SMALLEST_INFORMATION)
-        off = fit.logits[nodes] - centres[nodes]  # (nodes,)
-        # the mode lies between data and prior: (information data + weight 0) / (both) = off
-        data = off * (information + fit.weights[nodes]) / information
-        prior = fit.scales[depth] ** 2 / factors  # (points, 1)
-        spread = prior + 1.0 / information  # of the data around the centre, (points, nodes)
-        fits = -0.5 * np.log(spread) - 0.5 * data**2 / spread
-        chances = np.exp(fits - fits.max(axis=0))
-        chances /= chances.sum(axis=0)
-        means = data * prior / spread
-        variances = prior / information / spread
-        squares = (chances * (variances + (means - off) ** 2)).sum(axis=0)  # (nodes,)
-        weights[nodes] = np.maximum(1.0 / squares - information, SMALLEST_WEIGHT)
+    weights[nodes] = normal_weights(
+        fit.logits[nodes] - centres[nodes],
+        fit.information[nodes],
+        fit.weights[nodes],
+        fit.scales[depths],
+        FREEDOM,
+    )
     return weights
 
 
-def logit_curvature(fit: Cascade, cells: Cells, weights: Floats) -> Floats:
-    """How sharply the log posterior bends in all logits together, (leaves, leaves).
-
-    Args:
-        fit: Where it is looked at.
-        cells: What was fitted.
-        weights: The prior's precisions, (leaves,).
-    """
+def data_curvature(fit: Cascade, cells: Cells) -> Floats:
+    """How sharply the cells' log likelihood bends in all logits together, (leaves, leaves)."""
     splits = fit.splits
-    masses = node_masses(fit)
     lows = splits.places[cells.lows]
     highs = splits.places[cells.highs]
-    precisions = 1.0 / cells.variances(cells.shares(fit.frequencies))
+    precisions = cells.precisions(cells.shares(fit.frequencies))
     products = curvature.cell_products(lows, highs, precisions, splits.leaves)
-    bends: Floats = curvature.logit_products(products, masses)
+    bends: Floats = curvature.logit_products(products, node_masses(fit))
+    return bends
+
+
+def prior_curvature(fit: Cascade, weights: Floats) -> Floats:
+    """The same of the prior, with the precisions ``weights`` (leaves,) of each logit."""
+    splits = fit.splits
+    bends = np.zeros((splits.leaves, splits.leaves))
+    masses = node_masses(fit)
     curvature.add_prior(weights, masses, splits.log_sizes, splits.is_split, fit.rho, bends)
     return bends
 
 
-def covariance_root(fit: Cascade, cells: Cells) -> Floats:
-    """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies."""
+def crowd_variances(fit: Cascade, people: float) -> Floats:
+    """The variance of each logit in a crowd drawn from frequencies as fitted, (leaves,)."""
+    masses = node_masses(fit)
+    left, right = masses[2::2], masses[3::2]  # (leaves - 1,), of the nodes from the root on
+    products = np.maximum(people * left * right, kernel.TINY)
+    return np.append(0.0, (left + right) / products)  # 1 / (people m S (1 - S))
+
+
+def covariance_root(fit: Cascade, cells: Cells, people: float) -> Floats:
+    """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies.
+
+    Errors are towards the crowd's own frequencies. All people are asked by one grid or another, so
+    that what one grid's people have too much of, the others' have too little of. The posterior,
+    which takes each grid's people for a fresh sample, therefore counts the crowd's own variance
+    M too much, as far as the estimate follows the data: H^-1 - H^-1 J M J H^-1, H the curvature
+    of the posterior and J that of the data.
+
+    Args:
+        fit: What was fitted.
+        cells: To what.
+        people: How many were asked, in all grids.
+    """
     linalg = imported("scipy.linalg")
     splits = fit.splits
     nodes = np.flatnonzero(splits.is_split)
     if nodes.size == 0:
         return np.zeros((1, splits.size))
-    bends = logit_curvature(fit, cells, tail_weights(fit))
-    root = np.linalg.cholesky(bends[np.ix_(nodes, nodes)])
+    inner = np.ix_(nodes, nodes)
+    data = data_curvature(fit, cells)[inner]
+    prior = prior_curvature(fit, tail_weights(fit))[inner]
     slopes = curvature.leaf_slopes(node_masses(fit))  # (leaves, leaves)
     slopes = slopes[np.ix_(nodes, splits.places[:-1])]  # (rank, size)
-    spread: Floats = linalg.solve_triangular(root, slopes, lower=True, check_finite=False)
-    return spread
+    root = np.linalg.cholesky(data + prior)
+    spread = linalg.solve_triangular(root, slopes, lower=True, check_finite=False)
+    follow = linalg.solve_triangular(root, data, lower=True, check_finite=False)
+    follow *= np.sqrt(crowd_variances(fit, people)[nodes])
+    left = np.eye(nodes.size) - follow @ follow.T  # of the spread's variance
+    factor = np.linalg.cholesky(left + SMALLEST_LEFT * np.eye(nodes.size))
+    result: Floats = factor.T @ spread
+    return result

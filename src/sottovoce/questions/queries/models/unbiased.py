@@ -26,7 +26,7 @@ def least_squares(cells: Cells, size: int) -> tuple[Floats, Floats]:
         map @ values + what does not depend on them, (size, cells).
     """
     equal = np.full(size, 1.0 / size)
-    precisions = 1.0 / cells.variances(cells.shares(equal))
+    precisions = cells.precisions(cells.shares(equal))
     products = cell_products(cells.lows, cells.highs, precisions, size)  # A' V^-1 A
     # with a multiplier for the sum, f solves  [K 1; 1' 0] [f; u] = [A' V^-1 y; 1]
     system = np.ones((size + 1, size + 1))
@@ -40,19 +40,45 @@ def least_squares(cells: Cells, size: int) -> tuple[Floats, Floats]:
     return frequencies, pulls.T
 
 
-def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:
-    """The unbiased table of one dimension, number 0 of the evidence.
+def linear_covariance(cells: Cells, linear: Floats, frequencies: Floats) -> Floats:
+    """The covariance of a linear estimate's errors towards the crowd's frequencies, (size, size).
 
-    Its errors are those of the cells, taken as independent, at the frequencies that it found.
+    Coins: cells err by themselves, or against each other where they add up to 1. People: those of
+    a grid are a sample of the crowd, and all grids together are the crowd.
+
+    Args:
+        cells: What the estimate is of.
+        linear: The map from the cells' values to frequencies, (size, cells).
+        frequencies: Where the variances are looked at, (size,).
     """
+    held = np.clip(cells.shares(frequencies), 0.0, 1.0)
+    alone = cells.floors + held * cells.slopes + held / cells.people
+    covariance = (linear * np.maximum(alone, 0.0)) @ linear.T
+    people = 0.0
+    for grid in np.unique(cells.grids):
+        own = cells.grids == grid
+        asked = cells.people[own][0]
+        sample = linear[:, own] @ held[own]
+        covariance -= np.outer(sample, sample) / asked
+        if cells.adds_up[own][0]:
+            total = linear[:, own].sum(axis=1)
+            covariance -= np.outer(total, total) * (cells.floors[own][0] / own.sum())
+        people += asked
+    positive = np.clip(frequencies, 0.0, None)
+    crowd = np.diag(positive) - np.outer(positive, positive)
+    result: Floats = covariance - crowd / people
+    return result
+
+
+def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:
+    """The unbiased table of one dimension, number 0 of the evidence."""
     cells = cells_of(evidence, 0)
     frequencies, linear = least_squares(cells, size)
-    held = cells.variances(cells.shares(frequencies))
 
     def root() -> Floats:
-        covariance = (linear * held) @ linear.T  # (size, size)
-        chances, axes = np.linalg.eigh(covariance)
-        spread: Floats = np.sqrt(np.maximum(chances, 0.0))[:, None] * axes.T
+        covariance = linear_covariance(cells, linear, frequencies)
+        squares, axes = np.linalg.eigh(covariance)
+        spread: Floats = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
         return spread
 
     return LineTable(frequencies, root, is_unbiased=True)
