@@ -21,7 +21,6 @@ from sottovoce.kernels.cascade import (
     LARGEST_STEP,
     LAST_STEPS,
     SMALLEST_SCALE,
-    WHOLE,
 )
 from sottovoce.kernels.compiled import njit
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ def cells_of(evidence: Sequence[GridEvidence], axis: int) -> Cells:
     Cells whose estimates add up to 1 err against each other: all variance lies in k - 1 of k
     directions, in each of which it is k / (k - 1) of a cell's.
     """
-    columns: list[tuple[Floats, ...]] = []
+    columns: list[tuple[NDArray[Any], ...]] = []
     for number, grid in enumerate(evidence):
         if axis not in grid.axes:
             continue

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.kernels import planes as kernel
+from sottovoce.kernels.cascade import WHOLE
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.models.cells import Cells, adds_up
 from sottovoce.questions.queries.models.splits import splits_of
@@ -107,8 +108,8 @@ def product_logits(tree: Tree, x: Floats, y: Floats) -> Floats:
         # a side without codes gets nothing, a side with codes never exactly nothing
         has_left = tree.bounds[2 * own, high] > tree.bounds[2 * own, low]
         has_right = tree.bounds[2 * own + 1, high] > tree.bounds[2 * own + 1, low]
-        left = np.log(left + SMALLEST_SHARE) - np.where(has_left, 0.0, kernel.WHOLE)
-        right = np.log(right + SMALLEST_SHARE) - np.where(has_right, 0.0, kernel.WHOLE)
+        left = np.log(left + SMALLEST_SHARE) - np.where(has_left, 0.0, WHOLE)
+        right = np.log(right + SMALLEST_SHARE) - np.where(has_right, 0.0, WHOLE)
         logits[..., own] = left - right
     return logits
 
@@ -121,9 +122,15 @@ class Plane:
     y: Halving
     tree: Tree
     logits: Floats  # deviations from the product, (blocks,)
-    scales: Floats
-    information: Floats  # (blocks,)
-    weights: Floats  # (blocks,)
+    scales: Floats  # by depth
+    information: Floats  # what the cells say of each logit, (blocks,)
+    weights: Floats  # what the prior says of it, (blocks,)
+    around: Plane | None = None  # the fit of the count, from which this one of a weight deviates
+
+    @property
+    def total_logits(self) -> Floats:
+        """Deviations from the product, those of the count included, (blocks,)."""
+        return self.logits if self.around is None else self.logits + self.around.total_logits
 
     def blocks(self, x: Floats, y: Floats, deviations: Floats) -> Floats:
         """The masses of all blocks.
@@ -238,6 +245,7 @@ def fit_plane(
     *,
     blocks: int = 32,
     steps: int = 80,
+    around: Plane | None = None,
 ) -> Plane:
     """Fit how two dimensions go together, given the frequencies of each.
 
@@ -248,6 +256,7 @@ def fit_plane(
         y: Of the second.
         blocks: Into how many parts each axis is split at most, a power of two.
         steps: Of Newton's method, in each of two passes.
+        around: Of a weight the fit of the count, from which it deviates.
     """
     halvings = (halving_of(x.size, blocks), halving_of(y.size, blocks))
     tree = split_plane(*halvings)
@@ -263,6 +272,8 @@ def fit_plane(
     shares_x = _segment_shares(x, halvings[0], segments_x)
     shares_y = _segment_shares(y, halvings[1], segments_y)
     base = product_logits(tree, x, y)
+    if around is not None:
+        base = base + around.logits
     logits = np.zeros(base.size)
     scales = np.full(halvings[0].depths + halvings[1].depths, FIRST_SCALE)
     masses = np.ones(2 * base.size)
@@ -291,4 +302,4 @@ def fit_plane(
             logits,
             scales,
         )
-    return Plane(*halvings, tree, logits, scales, information, weights)
+    return Plane(*halvings, tree, logits, scales, information, weights, around)

@@ -16,7 +16,7 @@ SMALLEST_LEFT = 1e-6  # of a posterior's variance that the crowd's own may leave
 
 
 def tail_weights(fit: Cascade) -> Floats:
-    """The precision that a normal prior would need for each logit to spread as it does, (leaves,)."""
+    """The precision of a normal prior with which each logit spreads as it does, (leaves,)."""
     splits = fit.splits
     centres = np.zeros(splits.leaves)
     kernel.fill_centres(node_masses(fit), fit.centre, splits.log_sizes, fit.rho, centres)

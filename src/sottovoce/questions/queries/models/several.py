@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from sottovoce.kernels.fitting import fit_proportions
-from sottovoce.questions.queries.evidence import Floats, GridEvidence
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models import planes
 from sottovoce.questions.queries.models.line import SEED, LineTable, fit_line
@@ -38,12 +38,17 @@ class Pair:
 
     def rows(self) -> Floats:
         """The masses of all blocks, as fitted and as they might be, (1 + draws, parts, parts)."""
-        plane = self.plane
-        coins = np.random.default_rng([SEED, self.x.number, self.y.number])
+        deviations = np.vstack([np.zeros(self.plane.logits.size), self._noise(self.plane)])
+        deviations += self.plane.total_logits
+        return self.plane.blocks(line_rows(self.x), line_rows(self.y), deviations)
+
+    def _noise(self, plane: Plane) -> Floats:
+        """How far deviations may be off, those of the count included, (draws, blocks)."""
+        depth = self.x.depth if plane is self.plane else 0
+        coins = np.random.default_rng([SEED, self.x.number, self.y.number, depth])
         spread = np.sqrt(deviation_variances(plane))
         noise = spread * coins.standard_normal((DRAWS, plane.logits.size))
-        deviations = plane.logits + np.vstack([np.zeros(plane.logits.size), noise])
-        return plane.blocks(line_rows(self.x), line_rows(self.y), deviations)
+        return noise if plane.around is None else noise + self._noise(plane.around)
 
 
 def line_rows(line: LineTable) -> Floats:
@@ -78,10 +83,16 @@ class SeveralTable(FittedTable):
 
     is_unbiased = False
 
-    def __init__(self, lines: Sequence[LineTable], pairs: Mapping[tuple[int, int], Pair]) -> None:
+    def __init__(
+        self,
+        lines: Sequence[LineTable],
+        pairs: Mapping[tuple[int, int], Pair],
+        evidence: Sequence[GridEvidence],
+    ) -> None:
         self.sizes = tuple(line.sizes[0] for line in lines)
         self.pairs = dict(pairs)
         self.lines = tuple(lines)
+        self.evidence = tuple(evidence)
 
     @cached_property
     def _blocks(self) -> dict[tuple[int, int], Floats]:
@@ -132,6 +143,31 @@ class SeveralTable(FittedTable):
             for (x, y), blocks in self._blocks.items()
         }
 
+    def cell_shares(self, grid: GridEvidence) -> Floats:
+        """What the cells of a grid hold as fitted, in the shape of its values."""
+        if len(grid.axes) == 1:
+            return np.add.reduceat(self.rows[grid.axes[0]][0], grid.edges[0][:-1])
+        x, y = grid.axes
+        held = [
+            self._held_parts(axis, edges) for axis, edges in zip(grid.axes, grid.edges, strict=True)
+        ]
+        table = self.tables[x, y] if x < y else self.tables[y, x].transpose(0, 2, 1)
+        shares: Floats = held[0] @ table[0] @ held[1].T
+        return shares
+
+    def _held_parts(self, axis: int, edges: Integers) -> Floats:
+        """How much of each part of an axis each interval holds, (intervals, parts)."""
+        halving = self._halving(axis)
+        starts = halving.starts(halving.depths)
+        frequencies = self.rows[axis][0]
+        places = np.arange(frequencies.size)
+        intervals = np.searchsorted(edges, places, side="right") - 1
+        parts = np.searchsorted(starts, places, side="right") - 1
+        held = np.zeros((edges.size - 1, starts.size - 1))
+        np.add.at(held, (intervals, parts), frequencies)
+        whole = np.broadcast_to(held.sum(axis=0), held.shape)
+        return ratio(held, whole)
+
     def joint(self, terms: Sequence[Term]) -> Joint:
         """The shares of some weighted selections, with their covariances."""
         answers = np.stack([self._answer(term) for term in terms], axis=1)  # (1 + draws, terms)
@@ -146,13 +182,15 @@ class SeveralTable(FittedTable):
         if not axes:
             return np.ones(1 + DRAWS)
         if len(axes) == 1:
-            return self.rows[axes[0]] @ term[axes[0]]
+            single: Floats = self.rows[axes[0]] @ term[axes[0]]
+            return single
         if len(axes) == 2:
             x = self._part_means(axes[0], term[axes[0]])
             y = self._part_means(axes[1], term[axes[1]])
             table = self.tables[axes[0], axes[1]]
             inside = (x[:, None, :] @ table)[:, 0, :]  # (1 + draws, parts of y)
-            return (inside * y).sum(axis=1)
+            double: Floats = (inside * y).sum(axis=1)
+            return double
         return self._answer_many(axes, term)
 
     def _part_means(self, axis: int, weights: Floats) -> Floats:
@@ -210,7 +248,10 @@ def ratio(above: Floats, below: Floats) -> Floats:
 
 
 def fit_several(
-    evidence: Sequence[GridEvidence], sizes: Sequence[int], is_ordered: Sequence[bool]
+    evidence: Sequence[GridEvidence],
+    sizes: Sequence[int],
+    is_ordered: Sequence[bool],
+    around: SeveralTable | None = None,
 ) -> SeveralTable:
     """Fit two or more dimensions.
 
@@ -218,9 +259,11 @@ def fit_several(
         evidence: What the people of each grid said, of one dimension or of two.
         sizes: The number of codes of each dimension.
         is_ordered: Of each whether neighbouring codes are alike; not for categories.
+        around: Of a weight the table of the count, from which it deviates.
     """
+    counts = [None] * len(sizes) if around is None else around.lines
     lines = [
-        fit_line(evidence, size, is_ordered=ordered, axis=axis)
+        fit_line(evidence, size, is_ordered=ordered, axis=axis, around=counts[axis])
         for axis, (size, ordered) in enumerate(zip(sizes, is_ordered, strict=True))
     ]
     is_pair = len(sizes) == 2
@@ -233,6 +276,7 @@ def fit_several(
             lines[j].frequencies,
             blocks=PAIR_BLOCKS if is_pair else MANY_BLOCKS,
             steps=PAIR_STEPS if is_pair else MANY_STEPS,
+            around=None if around is None else around.pairs[i, j].plane,
         )
         pairs[i, j] = Pair(plane, lines[i], lines[j])
-    return SeveralTable(lines, pairs)
+    return SeveralTable(lines, pairs, evidence)

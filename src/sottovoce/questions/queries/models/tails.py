@@ -51,4 +51,5 @@ def normal_weights(
     means = data * prior / spread
     variances = prior / known / spread
     squares = (chances * (variances + (means - off) ** 2)).sum(axis=0)  # (logits,)
-    return np.maximum(1.0 / squares - known, SMALLEST_WEIGHT)
+    found: Floats = np.maximum(1.0 / squares - known, SMALLEST_WEIGHT)
+    return found
