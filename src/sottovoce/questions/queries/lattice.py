@@ -101,8 +101,7 @@ class Precisions:
             # |Q(j) u|^2 for each level j: (selections, levels)
             parts = contrasts(one, weights)
             squared = [
-                (part**2).sum(axis=1) * width
-                for part, width in zip(parts, one.widths, strict=True)
+                (part**2).sum(axis=1) * width for part, width in zip(parts, one.widths, strict=True)
             ]
             total = np.einsum("ij...,ij->i...", total, np.stack(squared, axis=1))
         return np.asarray(total)
@@ -183,7 +182,7 @@ class LatticeTable(FittedTable):
                 is_first = False
             # (terms, j of this axis, others...) -> (terms, others..., intervals)
             total = np.einsum("tj...,tji->t...i", total, summed)
-        return total.reshape(terms, -1) * self.precisions.by_level[level]
+        return np.asarray(total.reshape(terms, -1) * self.precisions.by_level[level])
 
 
 def even_variance(grid: GridEvidence, cells: int) -> float:
