@@ -5,6 +5,7 @@ from __future__ import annotations
 from sottovoce.questions.method import method_named
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.methods.conjunction import SplitAndConjunction
+from sottovoce.questions.queries.methods.grids import ShiftedGrids, UnbiasedGrids
 from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, LevelsByPeople
 from sottovoce.questions.queries.methods.marginals import ThroughMarginals
 from sottovoce.questions.queries.methods.tree import Tree
@@ -16,6 +17,8 @@ METHODS: tuple[QueryMethod, ...] = (
     LevelsByPeople(),
     SplitAndConjunction(),
     Tree(),
+    ShiftedGrids(),
+    UnbiasedGrids(),
 )
 
 

@@ -11,7 +11,7 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
-from sottovoce.questions.queries.models.posterior import covariance_root
+from sottovoce.questions.queries.models.posterior import covariance_root, tail_weights
 
 DRAWS = 400
 SEED = 7  # of the draws: an answer is the same whenever it is asked for
@@ -118,7 +118,7 @@ def fit_line(
     fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
 
     def root() -> Floats:
-        return covariance_root(fit, cells, people)
+        return covariance_root(fit, cells, people, tail_weights(fit))
 
     return LineTable(
         fit.frequencies, root, is_unbiased=False, number=axis, evidence=evidence, around=around

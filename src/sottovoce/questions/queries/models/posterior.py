@@ -61,7 +61,7 @@ def crowd_variances(fit: Cascade, people: float) -> Floats:
     return np.append(0.0, (left + right) / products)  # 1 / (people m S (1 - S))
 
 
-def covariance_root(fit: Cascade, cells: Cells, people: float) -> Floats:
+def covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) -> Floats:
     """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies.
 
     Errors are towards the crowd's own frequencies. All people are asked by one grid or another, so
@@ -74,6 +74,7 @@ def covariance_root(fit: Cascade, cells: Cells, people: float) -> Floats:
         fit: What was fitted.
         cells: To what.
         people: How many were asked, in all grids.
+        weights: The prior's precision of each logit, (leaves,).
     """
     linalg = imported("scipy.linalg")
     splits = fit.splits
@@ -82,7 +83,7 @@ def covariance_root(fit: Cascade, cells: Cells, people: float) -> Floats:
         return np.zeros((1, splits.size))
     inner = np.ix_(nodes, nodes)
     data = data_curvature(fit, cells)[inner]
-    prior = prior_curvature(fit, tail_weights(fit))[inner]
+    prior = prior_curvature(fit, weights)[inner]
     slopes = curvature.leaf_slopes(node_masses(fit))  # (leaves, leaves)
     slopes = slopes[np.ix_(nodes, splits.places[:-1])]  # (rank, size)
     root = np.linalg.cholesky(data + prior)
