@@ -6,6 +6,7 @@ from sottovoce.questions.method import method_named
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.methods.adaptive import AdaptiveTree
 from sottovoce.questions.queries.methods.conjunction import SplitAndConjunction
+from sottovoce.questions.queries.methods.grids import ShiftedGrids, UnbiasedGrids
 from sottovoce.questions.queries.methods.haar import HaarCoefficients
 from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, LevelsByPeople
 from sottovoce.questions.queries.methods.hybrid_grids import HybridGrids
@@ -24,6 +25,8 @@ METHODS: tuple[QueryMethod, ...] = (
     AdaptiveTree(),
     SplitAndConjunction(),
     Tree(),
+    ShiftedGrids(),
+    UnbiasedGrids(),
 )
 
 
