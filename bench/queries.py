@@ -54,7 +54,7 @@ GROUPS: dict[str, Group] = {
             "one",
             (64, 256, 1024),
             ("0.01", "0.05", "0.1", "0.25", "0.5", "0.8", "random"),
-            ("hio", "tree", "haar", "square-wave", "auto"),
+            ("hio", "mg", "tree", "haar", "square-wave", "ahead", "auto"),
         ),
         Group("two", (64, 256), ("0.01", "0.1", "0.25", "0.5", "random"), ("hio", "hdg", "auto")),
         Group("three", (64,), ("0.1", "0.25", "random"), ("hdg", "auto"), (1_000_000,)),

@@ -22,6 +22,8 @@ Line = dict[str, Any]
 Where = tuple[str, int, int, str, int, str]  # source, size, n, epsilon, predicates, volume
 
 ALLOWED = 1.5  # times the best of all others in hindsight that is not held against a method
+MOST_LISTED = 5  # of the worst points
+BY_ROUNDS = ("ahead",)  # methods that ask again, other people each time, after hearing the first
 COVERED, LEAST_COVERED = (0.92, 0.98), 0.88  # of 95% intervals, at a point
 TITLES = {
     "one": "One dimension",
@@ -57,11 +59,12 @@ class Errors:
             if ours in found and base in found and found[base] > 0
         }
 
-    def hindsight(self, ours: str) -> dict[Where, float]:
+    def hindsight(self, ours: str, without: Sequence[str] = ()) -> dict[Where, float]:
         """One method's error over the best of all others, point by point."""
         ratios = {}
         for where, found in self.points.items():
-            others = [error for name, error in found.items() if name != ours]
+            left_out = (ours, *without)
+            others = [error for name, error in found.items() if name not in left_out]
             if ours in found and others and min(others) > 0:
                 ratios[where] = found[ours] / min(others)
         return ratios
@@ -195,26 +198,27 @@ def _size_table(errors: Errors, ours: str, base: str) -> list[str]:
 
 def _hindsight(errors: Errors, ours: str) -> list[str]:
     """Against whatever other method turned out best at each point."""
-    ratios = errors.hindsight(ours)
-    if not ratios:
-        return []
-    each = by_source(ratios)
-    worst = max(each, key=lambda source: each[source])
-    above = sum(ratio > ALLOWED for ratio in ratios.values()) / len(ratios)
-    mean = geometric(ratios.values())
-    text = [
-        f"Against the best of all others in hindsight, point by point: {mean:.3g}; "
-        f"the worst source {worst} {each[worst]:.3g}; {above:.1%} of points above {ALLOWED:g}.",
-        "",
-    ]
-    if above:
-        hard = sorted(ratios.items(), key=lambda item: -item[1])[:5]
-        listed = "; ".join(
-            f"{source} {size}, n {people:,}, epsilon {epsilon}, volume {volume}: {ratio:.2g}"
-            for (source, size, people, epsilon, _, volume), ratio in hard
+    text = []
+    for without, what in ((BY_ROUNDS, "all others of one round"), ((), "all others")):
+        ratios = errors.hindsight(ours, without)
+        if not ratios or (not without and not set(BY_ROUNDS) & set(errors.methods)):
+            continue
+        each = by_source(ratios)
+        worst = max(each, key=lambda source: each[source])
+        above = sum(ratio > ALLOWED for ratio in ratios.values()) / len(ratios)
+        text.append(
+            f"Against the best of {what} in hindsight, point by point: "
+            f"{geometric(ratios.values()):.3g}; the worst source {worst} {each[worst]:.3g}; "
+            f"{above:.1%} of points above {ALLOWED:g}."
         )
-        text[1:1] = [f"The largest: {listed}."]
-    return text
+        if above:
+            hard = sorted(ratios.items(), key=lambda item: -item[1])[:MOST_LISTED]
+            listed = "; ".join(
+                f"{source} {size}, n {people:,}, epsilon {epsilon}, volume {volume}: {ratio:.2g}"
+                for (source, size, people, epsilon, _, volume), ratio in hard
+            )
+            text.append(f"The largest: {listed}.")
+    return [*text, ""] if text else []
 
 
 def _coverage(lines: Sequence[Line], group: str, ours: str) -> list[str]:

@@ -120,7 +120,9 @@ def test_the_report_says_what_the_lines_say(tmp_path: Path) -> None:
     text = "\n".join(sentences(lines, "auto"))
     assert "| `auto` | **0.25** |" in text
     assert "| 64, 1,000 | 0.25 [0.25] |" in text
-    assert "Against the best of all others in hindsight, point by point: 0.5;" in text
+    assert "Against the best of all others of one round in hindsight, point by point: 0.5;" in text
+    by_rounds = "\n".join(sentences([*lines, line("ahead", "ADULT", 0.5)], "auto"))
+    assert "Against the best of all others in hindsight, point by point: 2;" in by_rounds
     assert "hold 92.5% on average over 2 points" in text
     assert sentences([], "auto") == ["Nothing was measured yet.", ""]
     results, page = tmp_path / "r.jsonl", tmp_path / "sql.md"
