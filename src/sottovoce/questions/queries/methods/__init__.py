@@ -1,0 +1,24 @@
+"""The one explicit tuple of methods, and how one is found by its name."""
+
+from __future__ import annotations
+
+from sottovoce.questions.method import method_named
+from sottovoce.questions.queries.method import QueryMethod
+from sottovoce.questions.queries.methods.conjunction import SplitAndConjunction
+from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, LevelsByPeople
+from sottovoce.questions.queries.methods.marginals import ThroughMarginals
+from sottovoce.questions.queries.methods.tree import Tree
+
+# Every method there is. A new one is a class in a file of this folder and a line here.
+METHODS: tuple[QueryMethod, ...] = (
+    ThroughMarginals(),
+    LevelsByBudget(),
+    LevelsByPeople(),
+    SplitAndConjunction(),
+    Tree(),
+)
+
+
+def method(name: str) -> QueryMethod:
+    """A method by its name."""
+    return method_named(METHODS, name)
