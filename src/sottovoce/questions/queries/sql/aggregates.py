@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sottovoce.questions.queries.sql.columns import Columns, written
-from sottovoce.questions.queries.sql.spans import refused
+from sottovoce.questions.queries.sql.spans import refused, span_of
 
 COUNT, SUM, AVG, VARIANCE, STDDEV, QUANTILE = (
     "count",
@@ -17,7 +18,7 @@ COUNT, SUM, AVG, VARIANCE, STDDEV, QUANTILE = (
     "stddev",
     "quantile",
 )
-_KINDS: tuple[tuple[type[exp.Expression], str, bool], ...] = (
+_KINDS: tuple[tuple[type[exp.Expr], str, bool], ...] = (
     (exp.Sum, SUM, False),
     (exp.Avg, AVG, False),
     (exp.StddevPop, STDDEV, True),
@@ -40,22 +41,22 @@ class Call:
 
     key: str  # the same for the same aggregate
     kind: str
-    node: exp.Expression
-    argument: exp.Expression | None = None
-    condition: exp.Expression | None = None
+    node: exp.Expr
+    argument: exp.Expr | None = None
+    condition: exp.Expr | None = None
     population: bool = False
     dimension: int = 0
     share: float = 0.5
 
 
-def is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate, or one with FILTER."""
     if isinstance(node, exp.Filter | exp.AggFunc):
         return True
     return isinstance(node, exp.Anonymous) and node.name.lower() == "var"
 
 
-def find_aggregates(node: exp.Expression) -> list[exp.Expression]:
+def find_aggregates(node: exp.Expr) -> list[exp.Expr]:
     """The aggregates in an expression, FILTER included."""
     if is_aggregate(node):
         return [node]
@@ -65,7 +66,7 @@ def find_aggregates(node: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def read_call(node: exp.Expression, columns: Columns, text: str, tables: tuple[str, ...]) -> Call:
+def read_call(node: exp.Expr, columns: Columns, text: str, tables: tuple[str, ...]) -> Call:
     """An aggregate, or a refusal of it."""
     condition = None
     function = node
@@ -76,6 +77,8 @@ def read_call(node: exp.Expression, columns: Columns, text: str, tables: tuple[s
     key = " ".join(written(node).split()).lower()
     if isinstance(function, exp.Count):
         counted = function.this
+        if function.expressions:
+            raise refused("COUNT takes one expression, or *", function, text)
         argument = None
         if counted is not None and not isinstance(counted, exp.Star):
             argument = columns.resolve(counted, text, tables)
@@ -97,10 +100,10 @@ def read_call(node: exp.Expression, columns: Columns, text: str, tables: tuple[s
 
 
 def _quantile(
-    function: exp.Expression,
+    function: exp.Expr,
     key: str,
-    node: exp.Expression,
-    condition: exp.Expression | None,
+    node: exp.Expr,
+    condition: exp.Expr | None,
     columns: Columns,
     text: str,
     tables: tuple[str, ...],
@@ -133,7 +136,7 @@ def _quantile(
     return Call(key, QUANTILE, node, None, condition, dimension=dimensions[0], share=share)
 
 
-def _refuse_distinct(function: exp.Expression, text: str) -> None:
+def _refuse_distinct(function: exp.Expr, text: str) -> None:
     if function.find(exp.Distinct):
         raise refused(
             "DISTINCT is not answered: who was not seen cannot be told from who is rare",
@@ -145,8 +148,10 @@ def _refuse_distinct(function: exp.Expression, text: str) -> None:
         raise refused("ORDER BY inside of an aggregate is not answered", function, text)
 
 
-def _refusal(function: exp.Expression, columns: Columns, text: str) -> Exception:
-    name = function.sql_name() if isinstance(function, exp.Func) else function.name
+def _refusal(function: exp.Expr, columns: Columns, text: str) -> Exception:
+    start, _ = span_of(function, text)
+    called = re.match(r"\w+", text[start:])  # as it was written
+    name = called[0].upper() if called else "this"
     if isinstance(function, exp.Min | exp.Max):
         hint = "for example: QUANTILE(age, 0.99); one person's value is hidden by design"
         return refused(f"{name} is not answered", function, text, hint)
@@ -158,5 +163,5 @@ def _refusal(function: exp.Expression, columns: Columns, text: str) -> Exception
             "use QUANTILE(column, share)",
         )
     return refused(
-        f"the aggregate {name.lower()} is not answered", function, text, f"answered are {ANSWERED}"
+        f"the aggregate {name} is not answered", function, text, f"answered are {ANSWERED}"
     )

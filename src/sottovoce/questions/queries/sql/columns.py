@@ -19,14 +19,14 @@ WHISPERED, PUBLIC = "w", "u"
 PUBLIC_TABLE = "public_columns"
 
 # functions of one row that give the same for the same values, whoever asks and whenever
-ALLOWED_FUNCTIONS: tuple[type[exp.Expression], ...] = (
+ALLOWED_FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Abs, exp.And, exp.Case, exp.Cast, exp.Ceil, exp.Coalesce, exp.Concat, exp.Contains,
     exp.EndsWith, exp.Exp, exp.Floor, exp.Greatest, exp.If, exp.Least, exp.Left, exp.Length,
     exp.Ln, exp.Log, exp.Lower, exp.Nullif, exp.Or, exp.Pow, exp.RegexpLike, exp.Replace,
     exp.Right, exp.Round, exp.Sign, exp.Sqrt, exp.StartsWith, exp.Substring, exp.Trim,
     exp.TryCast, exp.Upper,
 )  # fmt: skip
-_OPERATORS: tuple[type[exp.Expression], ...] = (
+_OPERATORS: tuple[type[exp.Expr], ...] = (
     exp.Add, exp.Alias, exp.Between, exp.BitwiseAnd, exp.BitwiseNot, exp.BitwiseOr,
     exp.BitwiseXor, exp.Boolean, exp.Column, exp.DPipe, exp.DataType, exp.DataTypeParam, exp.Div,
     exp.EQ, exp.Escape, exp.GT, exp.GTE, exp.Identifier, exp.ILike, exp.In, exp.IntDiv, exp.Is,
@@ -45,7 +45,7 @@ class Columns:
 
     # -- names
 
-    def resolve(self, node: exp.Expression, text: str, tables: tuple[str, ...]) -> exp.Expression:
+    def resolve(self, node: exp.Expr, text: str, tables: tuple[str, ...]) -> exp.Expr:
         """A copy in which every column is one of the source, by its number.
 
         Refused are unknown columns, and what is no function of one row.
@@ -62,7 +62,7 @@ class Columns:
             column.this.set("quoted", True)
         return copy
 
-    def check(self, part: exp.Expression, text: str) -> None:
+    def check(self, part: exp.Expr, text: str) -> None:
         """Refuse what is no function of one row."""
         if isinstance(part, _OPERATORS + ALLOWED_FUNCTIONS):
             return
@@ -71,7 +71,7 @@ class Columns:
                 "an aggregate cannot stand here", part, text, "use HAVING to select by aggregates"
             )
         if isinstance(part, exp.Func):
-            name = part.name if isinstance(part, exp.Anonymous) else part.sql_name()
+            name = part.name if type(part) is exp.Anonymous else part.sql_name()
             raise refused(
                 f"the function {name.lower()} is not answered",
                 part,
@@ -117,11 +117,11 @@ class Columns:
 
     # -- what an expression is about
 
-    def dimensions(self, node: exp.Expression) -> tuple[int, ...]:
+    def dimensions(self, node: exp.Expr) -> tuple[int, ...]:
         """The numbers of the whispered columns in a resolved expression, increasing."""
         return _numbers(node, WHISPERED)
 
-    def publics(self, node: exp.Expression) -> tuple[int, ...]:
+    def publics(self, node: exp.Expr) -> tuple[int, ...]:
         """The numbers of its public columns."""
         return _numbers(node, PUBLIC)
 
@@ -132,7 +132,7 @@ class Columns:
     # -- what expressions are worth
 
     def over_domain(
-        self, node: exp.Expression, expression: str, text: str
+        self, node: exp.Expr, expression: str, text: str
     ) -> tuple[tuple[int, ...], Any]:
         """What DuckDB makes of an expression over all values of its dimensions.
 
@@ -150,7 +150,7 @@ class Columns:
         return numbers, self._asked(sql, node, text).column("answer").combine_chunks()
 
     def over_domain_and(
-        self, node: exp.Expression, expression: str, text: str, table: str, place: str
+        self, node: exp.Expr, expression: str, text: str, table: str, place: str
     ) -> Any:
         """The same for each row of one more table, whose rows come first."""
         numbers = self.dimensions(node)
@@ -161,13 +161,13 @@ class Columns:
         sql = f"SELECT {expression} AS answer FROM {tables} ORDER BY {order}"
         return self._asked(sql, node, text).column("answer").combine_chunks()
 
-    def over_rows(self, node: exp.Expression, expression: str, text: str) -> Any:
+    def over_rows(self, node: exp.Expr, expression: str, text: str) -> Any:
         """What DuckDB makes of a public expression, for each report: an Arrow column."""
         self.add_public(self.publics(node))
         sql = f"SELECT {expression} AS answer FROM {PUBLIC_TABLE}"
         return self._asked(sql, node, text).column("answer").combine_chunks()
 
-    def _asked(self, sql: str, node: exp.Expression, text: str) -> Any:
+    def _asked(self, sql: str, node: exp.Expr, text: str) -> Any:
         try:
             return self.engine.ask(sql)
         except EngineError as wrong:
@@ -215,7 +215,7 @@ def arrow_column(column: PublicColumn) -> Any:
     return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(halves)])
 
 
-def _numbers(node: exp.Expression, kind: str) -> tuple[int, ...]:
+def _numbers(node: exp.Expr, kind: str) -> tuple[int, ...]:
     found = {
         int(column.name[1:])
         for column in node.find_all(exp.Column)
@@ -224,12 +224,12 @@ def _numbers(node: exp.Expression, kind: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def written(node: exp.Expression) -> str:
+def written(node: exp.Expr) -> str:
     """A resolved expression as DuckDB reads it."""
     return node.sql(dialect="duckdb", comments=False)
 
 
-def check_size(sizes: list[int], most: int, node: exp.Expression, text: str) -> None:
+def check_size(sizes: list[int], most: int, node: exp.Expr, text: str) -> None:
     """Refuse an expression over too many combinations of values."""
     cells = 1
     for size in sizes:

@@ -75,5 +75,7 @@ def _explained(wrong: Exception) -> str:
         return f"it needs more than {MEMORY_LIMIT} of memory"
     if isinstance(wrong, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
         first = str(wrong).partition("\n")[0]
+        if "Cannot compare values of type" in first or "No function matches" in first:
+            return "text stands where a number is needed, or a number where text is needed"
         return first.partition(": ")[2] or first
     return "DuckDB cannot evaluate it"

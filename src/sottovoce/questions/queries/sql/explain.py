@@ -66,15 +66,8 @@ def term_text(term: Term, dimensions: tuple[Dimension, ...]) -> str:
     """
     if not term:
         return "everybody"
-    parts = []
-    sign = ""
-    for number in sorted(term):
-        weights = term[number]
-        if (weights <= 0).all() and (weights < 0).any():
-            sign = "- " if not sign else ""
-            weights = -weights
-        parts.append(_weights_text(weights, dimensions[number]))
-    return sign + " and ".join(parts)
+    parts = [_weights_text(term[number], dimensions[number]) for number in sorted(term)]
+    return " and ".join(parts)
 
 
 def _weights_text(weights: Any, dimension: Dimension) -> str:

@@ -69,7 +69,7 @@ class Sum:
     """An expression as a sum of products, and which of its parts are NULL for somebody."""
 
     products: Products
-    nullable: tuple[exp.Expression, ...]
+    nullable: tuple[exp.Expr, ...]
 
     @property
     def weight(self) -> Weight | None:
@@ -80,10 +80,10 @@ class Sum:
         return only.weight if only.number == 1.0 and not only.whispered else None
 
 
-def read_sum(node: exp.Expression, columns: Columns, text: str) -> Sum:
+def read_sum(node: exp.Expr, columns: Columns, text: str) -> Sum:
     """The products of a resolved expression, with the values that DuckDB gives to each factor."""
     found: list[Product] = []
-    nullable: dict[str, exp.Expression] = {}
+    nullable: dict[str, exp.Expr] = {}
     listed = _split(node, columns, text)
     if len(listed) > MAX_PRODUCTS:
         raise refused(f"the expression has more than {MAX_PRODUCTS} products", node, text)
@@ -95,10 +95,10 @@ def read_sum(node: exp.Expression, columns: Columns, text: str) -> Sum:
     return Sum(tuple(found), tuple(nullable.values()))
 
 
-_Split = list[tuple[float, tuple[exp.Expression, ...]]]
+_Split = list[tuple[float, tuple[exp.Expr, ...]]]
 
 
-def _split(node: exp.Expression, columns: Columns, text: str) -> _Split:
+def _split(node: exp.Expr, columns: Columns, text: str) -> _Split:
     """Signed products of expressions, each of public columns or of whispered ones alone."""
     dims, publics = columns.dimensions(node), columns.publics(node)
     if not dims or (not publics and len(dims) == 1):
@@ -135,9 +135,7 @@ def _scaled(listed: _Split, sign: float) -> _Split:
     return [(number * sign, factors) for number, factors in listed]
 
 
-def _factor(
-    node: exp.Expression, columns: Columns, text: str, nullable: dict[str, exp.Expression]
-) -> Product:
+def _factor(node: exp.Expr, columns: Columns, text: str, nullable: dict[str, exp.Expr]) -> Product:
     """One factor with its values; where it is NULL, nobody is counted."""
     dims = columns.dimensions(node)
     if columns.publics(node):
@@ -158,7 +156,7 @@ def _factor(
     return Product(whispered=((dims, values.reshape(sizes)),))
 
 
-def _numbers(column: Any, node: exp.Expression, text: str) -> Floats:
+def _numbers(column: Any, node: exp.Expr, text: str) -> Floats:
     """An Arrow column as numbers; NULL as 0."""
     pa = imported("pyarrow")
     kind = column.type

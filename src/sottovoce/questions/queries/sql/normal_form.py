@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.questions.queries.evidence import Floats
 from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.masks import Factors
 from sottovoce.questions.queries.sql.predicates import And, Atom, Formula, Not, Outcome
@@ -25,7 +24,7 @@ _Key = tuple[bytes, ...]
 
 def inclusion_exclusion(
     formula: Formula, look: Callable[[int], Outcome], shape: tuple[int, ...]
-) -> list[Factors]:
+) -> list[tuple[float, Factors]]:
     """A condition as a signed sum of products: |A or B| = |A| + |B| - |A and B|.
 
     Args:
@@ -35,8 +34,7 @@ def inclusion_exclusion(
         shape: the classes of each axis.
 
     Returns:
-        Products whose sum is 1 where the condition is true and 0 elsewhere; the sign of each is in
-        its first factor.
+        (a whole number, a product): their sum is 1 where the condition is true and 0 elsewhere.
     """
     signed: dict[_Key, tuple[int, Sets]] = {}
     for conjunction in conjunctions(formula, look, shape):
@@ -52,7 +50,7 @@ def inclusion_exclusion(
                 f"inclusion and exclusion needs more than {MAX_SIGNED_TERMS:,} terms",
                 hint="ask with fewer ORs, or plan with a method that answers any condition",
             )
-    return [_factors(sign, sets, shape) for sign, sets in signed.values()]
+    return [(float(sign), _factors(sets, shape)) for sign, sets in signed.values()]
 
 
 def conjunctions(
@@ -125,8 +123,6 @@ def _add(signed: dict[_Key, tuple[int, Sets]], sign: int, sets: Sets) -> None:
         signed.pop(key, None)
 
 
-def _factors(sign: int, sets: Sets, shape: tuple[int, ...]) -> Factors:
-    factors: list[Floats] = [each.astype(float) for each in sets[: len(shape)]]
-    if factors:
-        factors[0] = factors[0] * sign
-    return tuple(factors)
+def _factors(sets: Sets, shape: tuple[int, ...]) -> Factors:
+    # a condition that is about no axis has sets of its own
+    return tuple(each.astype(float) for each in sets[: len(shape)])

@@ -14,7 +14,7 @@ from sottovoce.schema import Ordinal
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
-def domain_notes(node: exp.Expression, columns: Columns, text: str) -> list[str]:
+def domain_notes(node: exp.Expr, columns: Columns, text: str) -> list[str]:
     """What an atom compares a whispered column with that is outside of its domain."""
     if isinstance(node, exp.Not):
         node = node.this
@@ -41,7 +41,7 @@ def domain_notes(node: exp.Expression, columns: Columns, text: str) -> list[str]
     return found
 
 
-def _outside(literal: exp.Expression, dimension: Dimension) -> str | None:
+def _outside(literal: exp.Expr, dimension: Dimension) -> str | None:
     number = _number(literal)
     attribute = dimension.attribute
     if number is not None and isinstance(attribute, Ordinal):
@@ -62,7 +62,7 @@ def _outside(literal: exp.Expression, dimension: Dimension) -> str | None:
     return None
 
 
-def _number(node: exp.Expression) -> float | None:
+def _number(node: exp.Expr) -> float | None:
     if isinstance(node, exp.Neg):
         inner = _number(node.this)
         return None if inner is None else -inner

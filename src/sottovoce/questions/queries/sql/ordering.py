@@ -71,12 +71,12 @@ def estimates_choose(asked: Outline, columns: Columns) -> str:
     return ", ".join(found)
 
 
-def _is_estimated(node: exp.Expression, asked: Outline, columns: Columns) -> bool:
+def _is_estimated(node: exp.Expr, asked: Outline, columns: Columns) -> bool:
     rewritten = _rewritten(node, asked, columns)
     return any(column.name.startswith("a") for column in rewritten.find_all(exp.Column))
 
 
-def _rewritten(node: exp.Expression, asked: Outline, columns: Columns) -> exp.Expression:
+def _rewritten(node: exp.Expr, asked: Outline, columns: Columns) -> exp.Expr:
     """A condition or an order over the columns of the answer."""
     copy = node.copy()
     if isinstance(copy, exp.Ordered) and isinstance(copy.this, exp.Literal):
@@ -89,7 +89,7 @@ def _rewritten(node: exp.Expression, asked: Outline, columns: Columns) -> exp.Ex
     return found
 
 
-def _by_number(node: exp.Literal, asked: Outline) -> exp.Expression:
+def _by_number(node: exp.Literal, asked: Outline) -> exp.Expr:
     place = int(node.this) if not node.is_string and node.this.isdigit() else 0
     if not 1 <= place <= len(asked.shown):
         raise refused(
@@ -101,13 +101,13 @@ def _by_number(node: exp.Literal, asked: Outline) -> exp.Expression:
     return _shown_column(place - 1, asked)
 
 
-def _shown_column(place: int, asked: Outline) -> exp.Expression:
+def _shown_column(place: int, asked: Outline) -> exp.Expr:
     shown = asked.shown[place]
     name = f"g{shown.key}" if shown.key is not None else f"a{shown.call}"
     return exp.column(name, quoted=True)
 
 
-def _replaced(part: exp.Expression, asked: Outline, columns: Columns) -> exp.Expression:
+def _replaced(part: exp.Expr, asked: Outline, columns: Columns) -> exp.Expr:
     text, tables = asked.select.text, asked.select.table
     if is_aggregate(part):
         call = read_call(part, columns, text, tables)

@@ -32,8 +32,8 @@ class Outline:
     """Keys and aggregates; the first ones are shown, others only choose or order rows."""
 
     select: Select
-    where: exp.Expression | None
-    keys: tuple[exp.Expression, ...]  # resolved
+    where: exp.Expr | None
+    keys: tuple[exp.Expr, ...]  # resolved
     calls: tuple[Call, ...]
     shown: tuple[Shown, ...]
 
@@ -45,7 +45,7 @@ def outline(select: Select, columns: Columns) -> Outline:
     if select.where is not None:
         _refuse_aggregates(select.where, "WHERE", text)
         where = columns.resolve(select.where, text, tables)
-    keys = []
+    keys: list[exp.Expr] = []
     for node in select.groups:
         _refuse_aggregates(node, "GROUP BY", text)
         key = columns.resolve(node, text, tables)
@@ -71,14 +71,14 @@ def outline(select: Select, columns: Columns) -> Outline:
     return Outline(select, where, tuple(keys), tuple(calls.values()), tuple(shown))
 
 
-def _refuse_aggregates(node: exp.Expression, clause: str, text: str) -> None:
+def _refuse_aggregates(node: exp.Expr, clause: str, text: str) -> None:
     found = find_aggregates(node)
     if found:
         hint = "use HAVING" if clause == "WHERE" else None
         raise refused(f"{clause} cannot hold an aggregate", found[0], text, hint)
 
 
-def _check_key(key: exp.Expression, columns: Columns, text: str) -> None:
+def _check_key(key: exp.Expr, columns: Columns, text: str) -> None:
     if columns.dimensions(key) and columns.publics(key):
         raise refused(
             "a key of GROUP BY must be of public or of whispered columns, not of both",
@@ -92,7 +92,7 @@ def _check_key(key: exp.Expression, columns: Columns, text: str) -> None:
 
 def _shown(
     item: Item,
-    keys: list[exp.Expression],
+    keys: list[exp.Expr],
     calls: dict[str, Call],
     columns: Columns,
     select: Select,
@@ -120,9 +120,7 @@ def _shown(
     raise _not_grouped(node, resolved, columns, text)
 
 
-def _not_grouped(
-    node: exp.Expression, resolved: exp.Expression, columns: Columns, text: str
-) -> SqlError:
+def _not_grouped(node: exp.Expr, resolved: exp.Expr, columns: Columns, text: str) -> SqlError:
     dims = columns.dimensions(resolved)
     if dims:
         name = columns.dimension(dims[0]).name

@@ -33,7 +33,7 @@ _REFUSED_PARTS: tuple[tuple[str, str, str], ...] = (
 class Item:
     """One of the SELECT list: an expression and the name of its column."""
 
-    node: exp.Expression
+    node: exp.Expr
     name: str
 
 
@@ -44,9 +44,9 @@ class Select:
     text: str
     items: tuple[Item, ...]
     table: tuple[str, ...]
-    where: exp.Expression | None
-    groups: tuple[exp.Expression, ...]
-    having: exp.Expression | None
+    where: exp.Expr | None
+    groups: tuple[exp.Expr, ...]
+    having: exp.Expr | None
     order: tuple[exp.Ordered, ...]
     limit: int | None
     offset: int
@@ -107,7 +107,7 @@ def _check_depth(text: str) -> None:
             raise SqlError(f"brackets stand more than {MAX_DEPTH} deep", text, (place, place + 1))
 
 
-def _statement(text: str) -> exp.Expression:
+def _statement(text: str) -> exp.Expr:
     """The only statement of a text."""
     first = text.split(None, 1)[0].upper() if text.split() else ""
     if first in ("EXPLAIN", "DESCRIBE", "SHOW", "SUMMARIZE", "SET", "PRAGMA", "CALL", "INSTALL"):
@@ -221,7 +221,7 @@ def _refuse_nodes(statement: exp.Select, text: str) -> None:
             raise refused("lists and structures are not answered", node, text)
 
 
-def _item(node: exp.Expression, text: str) -> Item:
+def _item(node: exp.Expr, text: str) -> Item:
     if isinstance(node, exp.Alias):
         return Item(node.this, node.alias)
     if isinstance(node, exp.Star) or (
@@ -257,9 +257,7 @@ def _table(statement: exp.Select, text: str) -> tuple[str, ...]:
     return (alias,) if alias else (name,)
 
 
-def _groups(
-    statement: exp.Select, items: tuple[Item, ...], text: str
-) -> tuple[exp.Expression, ...]:
+def _groups(statement: exp.Select, items: tuple[Item, ...], text: str) -> tuple[exp.Expr, ...]:
     """The keys of GROUP BY; a number or an alias stands for what is selected so."""
     group = statement.args.get("group")
     if group is None:
@@ -276,9 +274,7 @@ def _groups(
     return tuple(_selected(node, items, text, "GROUP BY") for node in group.expressions)
 
 
-def _selected(
-    node: exp.Expression, items: tuple[Item, ...], text: str, clause: str
-) -> exp.Expression:
+def _selected(node: exp.Expr, items: tuple[Item, ...], text: str, clause: str) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string:
         place = int(node.this) if node.this.isdigit() else 0
         if not 1 <= place <= len(items):
@@ -296,7 +292,7 @@ def _selected(
     return node
 
 
-def _whole(clause: exp.Expression | None, name: str, text: str) -> int | None:
+def _whole(clause: exp.Expr | None, name: str, text: str) -> int | None:
     if clause is None:
         return None
     node = clause.args.get("expression")

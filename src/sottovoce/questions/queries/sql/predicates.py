@@ -89,7 +89,7 @@ class AtomTable:
     number of the row column that holds its truth.
     """
 
-    node: exp.Expression
+    node: exp.Expr
     dims: tuple[int, ...]
     table: Truths | None = None
     row: int | None = None
@@ -108,11 +108,11 @@ class Atoms:
         self.row_texts: list[str] = []
         self._known: dict[str, Atom] = {}
         self._known_rows: dict[str, int] = {}
-        self._mixed: list[tuple[AtomTable, exp.Expression]] = []
+        self._mixed: list[tuple[AtomTable, exp.Expr]] = []
 
     # -- reading
 
-    def formula(self, node: exp.Expression) -> Formula:
+    def formula(self, node: exp.Expr) -> Formula:
         """The formula of a resolved condition."""
         if isinstance(node, exp.Paren):
             return self.formula(node.this)
@@ -126,14 +126,14 @@ class Atoms:
             return Or((self.formula(node.this), self.formula(node.expression)))
         return self._atom(node)
 
-    def _atom(self, node: exp.Expression) -> Atom:
+    def _atom(self, node: exp.Expr) -> Atom:
         key = written(node)
         if key not in self._known:
             self._known[key] = Atom(len(self.listed))
             self.listed.append(self._read(node))
         return self._known[key]
 
-    def _read(self, node: exp.Expression) -> AtomTable:
+    def _read(self, node: exp.Expr) -> AtomTable:
         dims, publics = self.columns.dimensions(node), self.columns.publics(node)
         if dims:
             self._refuse_missing(node)
@@ -149,7 +149,7 @@ class Atoms:
             return AtomTable(node, dims, truths(column).reshape(sizes))
         return self._read_mixed(node, dims)
 
-    def _refuse_missing(self, node: exp.Expression) -> None:
+    def _refuse_missing(self, node: exp.Expr) -> None:
         inner = node.this if isinstance(node, exp.Not) else node
         is_null = isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
         if is_null and isinstance(inner.this, exp.Column):
@@ -161,7 +161,7 @@ class Atoms:
                 "a device without a value reports one at random, or the schema's `other`",
             )
 
-    def _read_mixed(self, node: exp.Expression, dims: tuple[int, ...]) -> AtomTable:
+    def _read_mixed(self, node: exp.Expr, dims: tuple[int, ...]) -> AtomTable:
         """An atom of whispered and public columns: evaluated once groups of reports are known."""
         copy = node.copy()
         rows = []
@@ -172,7 +172,7 @@ class Atoms:
         self._mixed.append((atom, copy))
         return atom
 
-    def row_column(self, node: exp.Expression, expression: str) -> int:
+    def row_column(self, node: exp.Expr, expression: str) -> int:
         """The number of the row column that holds what a public expression is worth."""
         if expression not in self._known_rows:
             self._known_rows[expression] = len(self.row_columns)
@@ -193,7 +193,7 @@ class Atoms:
             check_size(sizes, MAX_ATOM_CELLS, atom.node, self.text)
             atom.table = self._evaluate_mixed(atom, node).reshape(sizes)
 
-    def _evaluate_mixed(self, atom: AtomTable, node: exp.Expression) -> Truths:
+    def _evaluate_mixed(self, atom: AtomTable, node: exp.Expr) -> Truths:
         pa = imported("pyarrow")
         table = {"pk": pa.array(range(len(atom.combinations)), pa.int64())}
         for number, part in enumerate(atom.parts):
@@ -220,7 +220,7 @@ class Atoms:
         return atom.table
 
 
-def _public_parts(node: exp.Expression, columns: Columns) -> Any:
+def _public_parts(node: exp.Expr, columns: Columns) -> Any:
     """The largest parts that are public alone."""
     if columns.publics(node) and not columns.dimensions(node):
         yield node

@@ -24,6 +24,7 @@ from sottovoce.questions.queries.sql.predicates import (
 )
 
 Mask = NDArray[np.bool_]
+SignedTerm = tuple[float, Term]  # how often a selection is counted
 TINY = 1e-12
 
 
@@ -61,7 +62,7 @@ class Selections:
         self.grid: ClassGrid = make_grid(sizes, tables)
         self.key_places = self._key_places()
         self.cut: set[int] = set()  # dimensions of which a bin was cut
-        self._terms: dict[tuple[Any, ...], list[Term]] = {}
+        self._terms: dict[tuple[Any, ...], list[SignedTerm]] = {}
         self._lifted: dict[tuple[Any, ...], Floats] = {}
 
     def _key_places(self) -> Integers:
@@ -98,8 +99,8 @@ class Selections:
         labels: tuple[int, ...],
         place: int | None,
         whispered: tuple[WhisperedFactor, ...],
-    ) -> list[Term]:
-        """Weighted selections whose sum is a condition's, times functions of whispered columns.
+    ) -> list[SignedTerm]:
+        """Selections whose sum is a condition, times functions of whispered columns.
 
         Args:
             formula: the condition.
@@ -109,13 +110,13 @@ class Selections:
             whispered: functions to multiply with.
         """
         packed = np.packbits(mask).tobytes()
-        key = (packed, place, tuple(id(table) for _, table in whispered))
+        key: tuple[Any, ...] = (packed, place, tuple(id(table) for _, table in whispered))
         if self.columns.source.boxes_only:
             key = (*key, formula, labels)
         if key not in self._terms:
             factors = self._factors(formula, mask, labels, place, whispered)
             singles = tuple((dims[0], table) for dims, table in whispered if len(dims) == 1)
-            self._terms[key] = [self._term(each, singles) for each in factors]
+            self._terms[key] = [(number, self._term(each, singles)) for number, each in factors]
         return self._terms[key]
 
     def _factors(
@@ -125,7 +126,7 @@ class Selections:
         labels: tuple[int, ...],
         place: int | None,
         whispered: tuple[WhisperedFactor, ...],
-    ) -> list[Factors]:
+    ) -> list[tuple[float, Factors]]:
         joint = [(dims, table) for dims, table in whispered if len(dims) > 1]
         single_keys = all(len(key.dims) == 1 for key in self.keys)
         if self.columns.source.boxes_only and not joint and single_keys:
@@ -136,9 +137,11 @@ class Selections:
         weights = mask if place is None else mask & (self.key_places == place)
         for dims, table in joint:
             weights = weights * self.grid.lay(table, dims)
-        return products(weights)
+        return [(1.0, each) for each in products(weights)]
 
-    def _within_keys(self, found: list[Factors], place: int | None) -> list[Factors]:
+    def _within_keys(
+        self, found: list[tuple[float, Factors]], place: int | None
+    ) -> list[tuple[float, Factors]]:
         """Products cut to the classes of one combination of whispered labels."""
         if place is None:
             return found
@@ -147,8 +150,11 @@ class Selections:
             rest, own = divmod(rest, len(key.labels))
             axis = self.grid.dims.index(key.dims[0])
             inside = key.places[self.grid.classes[axis].examples] == own  # (classes,)
-            found = [(*each[:axis], each[axis] * inside, *each[axis + 1 :]) for each in found]
-        return [each for each in found if all(factor.any() for factor in each)]
+            found = [
+                (number, (*each[:axis], each[axis] * inside, *each[axis + 1 :]))
+                for number, each in found
+            ]
+        return [each for each in found if all(factor.any() for factor in each[1])]
 
     def _term(self, factors: Factors, singles: tuple[tuple[int, Floats], ...]) -> Term:
         """A product over classes as weights of codes; whole dimensions are left out."""

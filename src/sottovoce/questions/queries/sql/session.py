@@ -180,7 +180,7 @@ class _Run:
                 whispered.append(self._whispered_key(key))
         return public, whispered
 
-    def _whispered_key(self, key: exp.Expression) -> WhisperedKey:
+    def _whispered_key(self, key: exp.Expr) -> WhisperedKey:
         dims = self.columns.dimensions(key)
         dimension = self.columns.dimension(dims[0])
         if isinstance(key, exp.Column) and dimension.is_binned:
@@ -247,8 +247,8 @@ class _Run:
                         wanted.formula, mask, group.labels, place, product.whispered
                     )
                     pieces += [
-                        Piece(quantity, group, product.number, product.weight, term)
-                        for term in terms
+                        Piece(quantity, group, product.number * number, product.weight, term)
+                        for number, term in terms
                     ]
         self._note_terms(wanted.call, pieces)
         return LinearSums(size, pieces, self.session.fits, self.batch)
@@ -269,13 +269,13 @@ class _Run:
                 "ask with a simpler condition",
             )
         pieces = []
-        for term in terms:
+        for times, term in terms:
             key = (number, id(term))
             if key not in self.prefixes:
                 order = value_order(dimension)
                 self.prefixes[key] = up_to_each_code(term, number, dimension.size, order)
             for quantity, cut in enumerate(self.prefixes[key]):
-                pieces.append(Piece(quantity, group, 1.0, None, cut))
+                pieces.append(Piece(quantity, group, times, None, cut))
         return pieces
 
     def _measured(self, call: Call, sums: LinearSums) -> Measured:
@@ -291,7 +291,7 @@ class _Run:
 
     # -- what is told of it
 
-    def _written(self, node: exp.Expression) -> str:
+    def _written(self, node: exp.Expr) -> str:
         start, end = span_of(node, self.text)
         return " ".join(self.text[start:end].split())
 
@@ -301,8 +301,11 @@ class _Run:
         if self.explanation.terms.get(name) or call.kind == QUANTILE:
             return
         dimensions = self.session.source.dimensions
-        found = {id(piece.term): piece.term for piece in pieces if piece.quantity == 0}
-        self.explanation.terms[name] = [term_text(term, dimensions) for term in found.values()]
+        found = {id(piece.term): piece for piece in pieces if piece.quantity == 0}
+        self.explanation.terms[name] = [
+            ("- " if piece.number < 0 else "") + term_text(piece.term, dimensions)
+            for piece in found.values()
+        ]
 
     def _explain(self, groups: Sequence[RowGroup], wanted: Sequence[_Wanted]) -> None:
         told = self.explanation

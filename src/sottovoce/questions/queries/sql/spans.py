@@ -10,10 +10,11 @@ from sqlglot import exp
 from sottovoce.questions.queries.sql.errors import SqlError
 
 _CALL = re.compile(r"\w+\s*\(\s*(DISTINCT\s*)?\Z", re.IGNORECASE)
+_TEST = re.compile(r"\s+IS\s+(NOT\s+)?(NULL|TRUE|FALSE)\b", re.IGNORECASE)
 Span = tuple[int, int]
 
 
-def span_of(node: exp.Expression, text: str) -> Span:
+def span_of(node: exp.Expr, text: str) -> Span:
     """(first character, one past the last) of a node; the whole text if it is not known.
 
     The parser keeps the places of names and literals only: brackets and the names of functions
@@ -33,6 +34,10 @@ def span_of(node: exp.Expression, text: str) -> Span:
         called = _CALL.search(text, 0, start)
         if called is not None:
             start = called.start()
+    if isinstance(node, exp.Is | exp.Not):
+        tested = _TEST.match(text, end)
+        if tested is not None:
+            end = tested.end()
     return _balanced(text, start, end)
 
 
@@ -56,6 +61,6 @@ def from_keyword(keyword: str, span: Span, text: str) -> Span:
     return span if found is None else (found, span[1])
 
 
-def refused(problem: str, node: exp.Expression, text: str, hint: str | None = None) -> SqlError:
+def refused(problem: str, node: exp.Expr, text: str, hint: str | None = None) -> SqlError:
     """A refusal of the clause that a node is."""
     return SqlError(problem, text, span_of(node, text), hint)
