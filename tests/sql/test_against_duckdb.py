@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sottovoce.questions.queries.sql.answer import Answer
+from sottovoce.questions.queries.sql.answer import QueryAnswer
 from sottovoce.questions.queries.sql.session import Session
 from tests.sql.shop import database, session, source
 
@@ -52,7 +52,7 @@ def boxes() -> Session:
     return session(boxes_only=True)
 
 
-def assert_same(answer: Answer, sql: str) -> None:
+def assert_same(answer: QueryAnswer, sql: str) -> None:
     """Every value is DuckDB's, with an error of 0."""
     expected = database().sql(sql).fetchall()
     assert len(answer.rows) == len(expected)

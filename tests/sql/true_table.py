@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
-from sottovoce.questions.queries.sql.source import Dimension, QuerySource
+from sottovoce.questions.queries.sql.source import QuerySource, WhisperedColumn
 from sottovoce.schema import Attribute
 
 
@@ -49,7 +49,7 @@ class TrueTable(QuerySource):
         public: Mapping[str, PublicColumn],
         boxes_only: bool = False,
     ) -> None:
-        self.dimensions = tuple(Dimension(name, each) for name, each in attributes.items())
+        self.dimensions = tuple(WhisperedColumn(name, each) for name, each in attributes.items())
         self.codes = [
             each.attribute.codes(np.asarray(table[each.name])).astype(np.int64)
             for each in self.dimensions

@@ -15,14 +15,14 @@ from sottovoce.questions.queries.sql.errors import SqlError
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
-    from sottovoce.questions.queries.sql.answer import Answer
+    from sottovoce.questions.queries.sql.answer import QueryAnswer
     from sottovoce.questions.queries.sql.plan_source import Heard
     from sottovoce.questions.queries.sql.session import Session
 
 __all__ = ["SqlError", "query", "session"]
 
 
-def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> Answer:
+def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> QueryAnswer:
     """The answer to one query, with standard errors and intervals.
 
     Args:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sottovoce.questions.queries.sql.columns import Columns, written
+from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.spans import refused, span_of
 
-COUNT, SUM, AVG, VARIANCE, STDDEV, QUANTILE = (
+COUNT_KIND, SUM_KIND, AVG_KIND, VARIANCE_KIND, STDDEV_KIND, QUANTILE_KIND = (
     "count",
     "sum",
     "avg",
@@ -19,13 +19,13 @@ COUNT, SUM, AVG, VARIANCE, STDDEV, QUANTILE = (
     "quantile",
 )
 _KINDS: tuple[tuple[type[exp.Expr], str, bool], ...] = (
-    (exp.Sum, SUM, False),
-    (exp.Avg, AVG, False),
-    (exp.StddevPop, STDDEV, True),
-    (exp.StddevSamp, STDDEV, False),
-    (exp.Stddev, STDDEV, False),
-    (exp.VariancePop, VARIANCE, True),
-    (exp.Variance, VARIANCE, False),
+    (exp.Sum, SUM_KIND, False),
+    (exp.Avg, AVG_KIND, False),
+    (exp.StddevPop, STDDEV_KIND, True),
+    (exp.StddevSamp, STDDEV_KIND, False),
+    (exp.Stddev, STDDEV_KIND, False),
+    (exp.VariancePop, VARIANCE_KIND, True),
+    (exp.Variance, VARIANCE_KIND, False),
 )
 ANSWERED = "COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN and QUANTILE"
 
@@ -66,7 +66,7 @@ def find_aggregates(node: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def read_call(node: exp.Expr, columns: Columns, text: str, tables: tuple[str, ...]) -> Call:
+def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[str, ...]) -> Call:
     """An aggregate, or a refusal of it."""
     condition = None
     function = node
@@ -82,14 +82,14 @@ def read_call(node: exp.Expr, columns: Columns, text: str, tables: tuple[str, ..
         argument = None
         if counted is not None and not isinstance(counted, exp.Star):
             argument = columns.resolve(counted, text, tables)
-        return Call(key, COUNT, node, argument, condition)
+        return Call(key, COUNT_KIND, node, argument, condition)
     if isinstance(function, exp.CountIf):
         where = columns.resolve(function.this, text, tables)
         both = where if condition is None else exp.and_(condition, where)
-        return Call(key, COUNT, node, None, both)
+        return Call(key, COUNT_KIND, node, None, both)
     if isinstance(function, exp.Anonymous) and len(function.expressions) == 1:
         argument = columns.resolve(function.expressions[0], text, tables)
-        return Call(key, VARIANCE, node, argument, condition)
+        return Call(key, VARIANCE_KIND, node, argument, condition)
     for known, kind, population in _KINDS:
         if type(function) is known:
             argument = columns.resolve(function.this, text, tables)
@@ -104,7 +104,7 @@ def _quantile(
     key: str,
     node: exp.Expr,
     condition: exp.Expr | None,
-    columns: Columns,
+    columns: QueryColumns,
     text: str,
     tables: tuple[str, ...],
 ) -> Call:
@@ -133,7 +133,7 @@ def _quantile(
     if not columns.dimension(dimensions[0]).is_number:
         name = columns.dimension(dimensions[0]).name
         raise refused(f"{name} has no order, and no quantiles", function, text, "use GROUP BY")
-    return Call(key, QUANTILE, node, None, condition, dimension=dimensions[0], share=share)
+    return Call(key, QUANTILE_KIND, node, None, condition, dimension=dimensions[0], share=share)
 
 
 def _refuse_distinct(function: exp.Expr, text: str) -> None:
@@ -148,7 +148,7 @@ def _refuse_distinct(function: exp.Expr, text: str) -> None:
         raise refused("ORDER BY inside of an aggregate is not answered", function, text)
 
 
-def _refusal(function: exp.Expr, columns: Columns, text: str) -> Exception:
+def _refusal(function: exp.Expr, columns: QueryColumns, text: str) -> Exception:
     start, _ = span_of(function, text)
     called = re.match(r"\w+", text[start:])  # as it was written
     name = called[0].upper() if called else "this"

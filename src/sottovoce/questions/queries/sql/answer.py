@@ -13,7 +13,7 @@ from typing import Any
 from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible, written
 from sottovoce.questions.queries.sql.explain import Explanation
-from sottovoce.questions.queries.sql.measures import Measured
+from sottovoce.questions.queries.sql.measures import EstimatedNumber
 
 MAX_PRINTED_ROWS = 64
 MAX_DRAWN_BARS = 64
@@ -24,11 +24,11 @@ class AnswerRow:
     """One group: its keys, and a number for each aggregate."""
 
     keys: tuple[Any, ...]
-    cells: tuple[Measured, ...]
+    cells: tuple[EstimatedNumber, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class QueryAnswer:
     """What a query was answered.
 
     ``columns``: the names of the keys. ``aggregates``: those of the numbers, as they were

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.questions.queries.sql.engine import Engine, EngineError
-from sottovoce.questions.queries.sql.source import Dimension, QuerySource
+from sottovoce.questions.queries.sql.source import QuerySource, WhisperedColumn
 from sottovoce.questions.queries.sql.spans import refused
 
 # by the number of a dimension or of a public column
@@ -35,7 +35,7 @@ _OPERATORS: tuple[type[exp.Expr], ...] = (
 )  # fmt: skip
 
 
-class Columns:
+class QueryColumns:
     """The columns of a source, as a query names them."""
 
     def __init__(self, source: QuerySource, engine: Engine) -> None:
@@ -125,7 +125,7 @@ class Columns:
         """The numbers of its public columns."""
         return _numbers(node, PUBLIC)
 
-    def dimension(self, number: int) -> Dimension:
+    def dimension(self, number: int) -> WhisperedColumn:
         """A whispered column by its number."""
         return self.source.dimensions[number]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.questions.queries.fitted import Term
-from sottovoce.questions.queries.sql.source import Dimension
+from sottovoce.questions.queries.sql.source import WhisperedColumn
 
 MAX_SHOWN_TERMS = 6
 MAX_SHOWN_RUNS = 4
@@ -56,11 +56,11 @@ class Explanation:
         return "\n".join(lines)
 
 
-def term_text(term: Term, dimensions: tuple[Dimension, ...]) -> str:
+def term_text(term: Term, dimensions: tuple[WhisperedColumn, ...]) -> str:
     """A selection in words.
 
     >>> from sottovoce.schema import Ordinal
-    >>> age = Dimension("age", Ordinal(18, 25))
+    >>> age = WhisperedColumn("age", Ordinal(18, 25))
     >>> term_text({0: np.array([0, 0, 1, 1, 1, 0, 0, 0.0])}, (age,))
     'age 20..22'
     """
@@ -70,7 +70,7 @@ def term_text(term: Term, dimensions: tuple[Dimension, ...]) -> str:
     return " and ".join(parts)
 
 
-def _weights_text(weights: Any, dimension: Dimension) -> str:
+def _weights_text(weights: Any, dimension: WhisperedColumn) -> str:
     inside = weights != 0
     if not inside.any():
         return f"{dimension.name} of nobody"

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sottovoce.ground.extras import imported
 from sottovoce.questions.queries.evidence import Floats
-from sottovoce.questions.queries.sql.columns import Columns, check_size, written
+from sottovoce.questions.queries.sql.columns import QueryColumns, check_size, written
 from sottovoce.questions.queries.sql.predicates import MAX_ATOM_CELLS
 from sottovoce.questions.queries.sql.spans import refused
 
@@ -65,7 +65,7 @@ def multiplied(left: Products, right: Products) -> Products:
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class ProductSum:
     """An expression as a sum of products, and which of its parts are NULL for somebody."""
 
     products: Products
@@ -80,7 +80,7 @@ class Sum:
         return only.weight if only.number == 1.0 and not only.whispered else None
 
 
-def read_sum(node: exp.Expr, columns: Columns, text: str) -> Sum:
+def read_sum(node: exp.Expr, columns: QueryColumns, text: str) -> ProductSum:
     """The products of a resolved expression, with the values that DuckDB gives to each factor."""
     found: list[Product] = []
     nullable: dict[str, exp.Expr] = {}
@@ -92,13 +92,13 @@ def read_sum(node: exp.Expr, columns: Columns, text: str) -> Sum:
         for factor in factors:
             product = product.times(_factor(factor, columns, text, nullable))
         found.append(product)
-    return Sum(tuple(found), tuple(nullable.values()))
+    return ProductSum(tuple(found), tuple(nullable.values()))
 
 
 _Split = list[tuple[float, tuple[exp.Expr, ...]]]
 
 
-def _split(node: exp.Expr, columns: Columns, text: str) -> _Split:
+def _split(node: exp.Expr, columns: QueryColumns, text: str) -> _Split:
     """Signed products of expressions, each of public columns or of whispered ones alone."""
     dims, publics = columns.dimensions(node), columns.publics(node)
     if not dims or (not publics and len(dims) == 1):
@@ -135,7 +135,9 @@ def _scaled(listed: _Split, sign: float) -> _Split:
     return [(number * sign, factors) for number, factors in listed]
 
 
-def _factor(node: exp.Expr, columns: Columns, text: str, nullable: dict[str, exp.Expr]) -> Product:
+def _factor(
+    node: exp.Expr, columns: QueryColumns, text: str, nullable: dict[str, exp.Expr]
+) -> Product:
     """One factor with its values; where it is NULL, nobody is counted."""
     dims = columns.dimensions(node)
     if columns.publics(node):

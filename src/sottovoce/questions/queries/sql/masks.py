@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.sql.errors import SqlError
 
-MAX_GRID_CELLS = 1 << 20  # combinations of classes
+MAX_CLASS_CELLS = 1 << 20  # combinations of classes
 MAX_TERMS = 4096  # products that one selection may become
 
 Factors = tuple[Floats, ...]  # for each axis of a grid a weight for each of its classes
@@ -77,10 +77,10 @@ class ClassGrid:
 
     def check(self) -> None:
         """Refuse a grid that is too large."""
-        if prod(self.shape) > MAX_GRID_CELLS:
+        if prod(self.shape) > MAX_CLASS_CELLS:
             raise SqlError(
                 f"the query tells {prod(self.shape):,} combinations of values apart; "
-                f"at most {MAX_GRID_CELLS:,}",
+                f"at most {MAX_CLASS_CELLS:,}",
                 hint="compare fewer columns, or group by fewer of them",
             )
 

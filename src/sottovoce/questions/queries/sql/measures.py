@@ -11,14 +11,14 @@ from sottovoce.questions.queries.evidence import Floats
 from sottovoce.questions.queries.sql.linear import Linear
 from sottovoce.results.cells import quantile
 
-EXACT, UNSTABLE, UNDEFINED = "exact", "unstable", "undefined"
+KNOWN_EXACTLY, UNSTABLE, UNDEFINED = "exact", "unstable", "undefined"
 STABLE_ERRORS = 3.0  # a count below so many standard errors makes a ratio unstable
 DEFINED_ERRORS = 1.0  # and below so many nothing is divided by it
-NEGLIGIBLE = 1e-9  # of a count: less is an error of rounding
+NEGLIGIBLE_COUNT = 1e-9  # of a count: less is an error of rounding
 
 
 @dataclass(frozen=True)
-class Measured:
+class EstimatedNumber:
     """An estimated number. ``mark``: exact, unstable, undefined, or nothing."""
 
     value: float
@@ -28,18 +28,18 @@ class Measured:
     mark: str = ""
 
 
-REFUSED = Measured(nan, nan, -inf, inf, UNDEFINED)
+REFUSED = EstimatedNumber(nan, nan, -inf, inf, UNDEFINED)
 
 
-def total(linear: Linear, level: float) -> Measured:
+def total(linear: Linear, level: float) -> EstimatedNumber:
     """The first of some sums."""
     value = float(linear.values[0])
     error = sqrt(max(0.0, float(linear.covariance[0, 0])))
     if linear.is_exact:
-        return Measured(value, 0.0, value, value, EXACT)
+        return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
     draws = None if linear.draws is None else linear.draws[:, 0]
     low, high = interval(value, error, level, draws)
-    return Measured(value, error, low, high)
+    return EstimatedNumber(value, error, low, high)
 
 
 def interval(
@@ -55,12 +55,12 @@ def interval(
 
 def doubt(count: float, error: float) -> str:
     """Whether one may divide by a count."""
-    if count <= NEGLIGIBLE or count < DEFINED_ERRORS * error:
+    if count <= NEGLIGIBLE_COUNT or count < DEFINED_ERRORS * error:
         return UNDEFINED
     return UNSTABLE if count < STABLE_ERRORS * error else ""
 
 
-def ratio(linear: Linear, level: float) -> Measured:
+def ratio(linear: Linear, level: float) -> EstimatedNumber:
     """The first of two sums over the second, which is a count.
 
     A stable one has the interval of the delta method, or of draws; an unstable one Fieller's set,
@@ -76,15 +76,15 @@ def ratio(linear: Linear, level: float) -> Measured:
     gradient = np.array([1.0, -value]) / count
     error = sqrt(max(0.0, float(gradient @ covariance @ gradient)))
     if linear.is_exact:
-        return Measured(value, 0.0, value, value, EXACT)
+        return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
     if mark == UNSTABLE:
         low, high = fieller(above, count, covariance, level)
-        return Measured(value, error, low, high, mark)
+        return EstimatedNumber(value, error, low, high, mark)
     draws = None
     if linear.draws is not None and (linear.draws[:, 1] > 0).all():
         draws = linear.draws[:, 0] / linear.draws[:, 1]
     low, high = interval(value, error, level, draws)
-    return Measured(value, error, low, high)
+    return EstimatedNumber(value, error, low, high)
 
 
 def fieller(above: float, count: float, covariance: Floats, level: float) -> tuple[float, float]:
@@ -106,7 +106,7 @@ def fieller(above: float, count: float, covariance: Floats, level: float) -> tup
     return (b - root) / a, (b + root) / a
 
 
-def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Measured:
+def spread(linear: Linear, level: float, *, population: bool, root: bool) -> EstimatedNumber:
     """A variance, or its root, of (sum of squares, sum, count).
 
     V = (Q - S^2 / C) / (C - 1), or over C for a population.
@@ -115,7 +115,7 @@ def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Mea
     error_of_count = sqrt(max(0.0, float(linear.covariance[2, 2])))
     mark = doubt(count, error_of_count)
     below = count if population else count - 1
-    if mark == UNDEFINED or below <= NEGLIGIBLE:
+    if mark == UNDEFINED or below <= NEGLIGIBLE_COUNT:
         return REFUSED
     value = (squares - added**2 / count) / below
     # the derivatives by Q, S and C; C - 1 and C differ by less than any error here
@@ -130,8 +130,8 @@ def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Mea
     if root:
         if value <= 0:
             # within noise of 0: only how large it may be is known
-            is_zero = linear.is_exact or value > -NEGLIGIBLE
-            return Measured(
+            is_zero = linear.is_exact or value > -NEGLIGIBLE_COUNT
+            return EstimatedNumber(
                 0.0 if is_zero else nan,
                 error,
                 0.0,
@@ -141,8 +141,8 @@ def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Mea
         value, error = sqrt(value), error / (2 * sqrt(value))
         low, high = sqrt(low), sqrt(max(high, 0.0))
     if linear.is_exact:
-        return Measured(value, 0.0, value, value, EXACT)
-    return Measured(value, error, low, high, mark)
+        return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
+    return EstimatedNumber(value, error, low, high, mark)
 
 
 def is_number(value: float) -> bool:

@@ -6,15 +6,15 @@ from difflib import get_close_matches
 
 from sqlglot import exp
 
-from sottovoce.questions.queries.sql.columns import Columns
-from sottovoce.questions.queries.sql.source import Dimension
+from sottovoce.questions.queries.sql.columns import QueryColumns
+from sottovoce.questions.queries.sql.source import WhisperedColumn
 from sottovoce.questions.queries.sql.spans import span_of
 from sottovoce.schema import Ordinal
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
-def domain_notes(node: exp.Expr, columns: Columns, text: str) -> list[str]:
+def domain_notes(node: exp.Expr, columns: QueryColumns, text: str) -> list[str]:
     """What an atom compares a whispered column with that is outside of its domain."""
     if isinstance(node, exp.Not):
         node = node.this
@@ -41,7 +41,7 @@ def domain_notes(node: exp.Expr, columns: Columns, text: str) -> list[str]:
     return found
 
 
-def _outside(literal: exp.Expr, dimension: Dimension) -> str | None:
+def _outside(literal: exp.Expr, dimension: WhisperedColumn) -> str | None:
     number = _number(literal)
     attribute = dimension.attribute
     if number is not None and isinstance(attribute, Ordinal):

@@ -10,14 +10,14 @@ from sqlglot import exp
 from sottovoce.ground.extras import imported
 from sottovoce.questions.queries.sql.aggregates import is_aggregate, read_call
 from sottovoce.questions.queries.sql.answer import AnswerRow
-from sottovoce.questions.queries.sql.columns import Columns, written
+from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.engine import EngineError
 from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.outline import Outline
 from sottovoce.questions.queries.sql.spans import refused
 
 
-def chosen(rows: Sequence[AnswerRow], asked: Outline, columns: Columns) -> list[int]:
+def chosen(rows: Sequence[AnswerRow], asked: Outline, columns: QueryColumns) -> list[int]:
     """The places of the rows that a query keeps, in its order.
 
     Args:
@@ -57,7 +57,7 @@ def chosen(rows: Sequence[AnswerRow], asked: Outline, columns: Columns) -> list[
     return places
 
 
-def estimates_choose(asked: Outline, columns: Columns) -> str:
+def estimates_choose(asked: Outline, columns: QueryColumns) -> str:
     """The clauses that keep some rows of several by what was estimated of them; "" if none do."""
     select = asked.select
     if not asked.keys:
@@ -71,12 +71,12 @@ def estimates_choose(asked: Outline, columns: Columns) -> str:
     return ", ".join(found)
 
 
-def _is_estimated(node: exp.Expr, asked: Outline, columns: Columns) -> bool:
+def _is_estimated(node: exp.Expr, asked: Outline, columns: QueryColumns) -> bool:
     rewritten = _rewritten(node, asked, columns)
     return any(column.name.startswith("a") for column in rewritten.find_all(exp.Column))
 
 
-def _rewritten(node: exp.Expr, asked: Outline, columns: Columns) -> exp.Expr:
+def _rewritten(node: exp.Expr, asked: Outline, columns: QueryColumns) -> exp.Expr:
     """A condition or an order over the columns of the answer."""
     copy = node.copy()
     if isinstance(copy, exp.Ordered) and isinstance(copy.this, exp.Literal):
@@ -107,7 +107,7 @@ def _shown_column(place: int, asked: Outline) -> exp.Expr:
     return exp.column(name, quoted=True)
 
 
-def _replaced(part: exp.Expr, asked: Outline, columns: Columns) -> exp.Expr:
+def _replaced(part: exp.Expr, asked: Outline, columns: QueryColumns) -> exp.Expr:
     text, tables = asked.select.text, asked.select.table
     if is_aggregate(part):
         call = read_call(part, columns, text, tables)

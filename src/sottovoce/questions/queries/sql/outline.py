@@ -12,7 +12,7 @@ from sottovoce.questions.queries.sql.aggregates import (
     is_aggregate,
     read_call,
 )
-from sottovoce.questions.queries.sql.columns import Columns, written
+from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.parse import Item, Select
 from sottovoce.questions.queries.sql.spans import refused
@@ -38,7 +38,7 @@ class Outline:
     shown: tuple[Shown, ...]
 
 
-def outline(select: Select, columns: Columns) -> Outline:
+def outline(select: Select, columns: QueryColumns) -> Outline:
     """Resolve all names of a query, or refuse it."""
     text, tables = select.text, select.table
     where = None
@@ -78,7 +78,7 @@ def _refuse_aggregates(node: exp.Expr, clause: str, text: str) -> None:
         raise refused(f"{clause} cannot hold an aggregate", found[0], text, hint)
 
 
-def _check_key(key: exp.Expr, columns: Columns, text: str) -> None:
+def _check_key(key: exp.Expr, columns: QueryColumns, text: str) -> None:
     if columns.dimensions(key) and columns.publics(key):
         raise refused(
             "a key of GROUP BY must be of public or of whispered columns, not of both",
@@ -94,7 +94,7 @@ def _shown(
     item: Item,
     keys: list[exp.Expr],
     calls: dict[str, Call],
-    columns: Columns,
+    columns: QueryColumns,
     select: Select,
 ) -> Shown:
     text = select.text
@@ -120,7 +120,7 @@ def _shown(
     raise _not_grouped(node, resolved, columns, text)
 
 
-def _not_grouped(node: exp.Expr, resolved: exp.Expr, columns: Columns, text: str) -> SqlError:
+def _not_grouped(node: exp.Expr, resolved: exp.Expr, columns: QueryColumns, text: str) -> SqlError:
     dims = columns.dimensions(resolved)
     if dims:
         name = columns.dimension(dims[0]).name

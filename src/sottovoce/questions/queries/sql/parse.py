@@ -13,7 +13,7 @@ from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.spans import from_keyword, refused, span_of
 
 MAX_TEXT = 100_000  # characters of a query
-MAX_DEPTH = 100  # brackets inside brackets
+MAX_BRACKET_DEPTH = 100  # brackets inside brackets
 EXAMPLE = "SELECT COUNT(*) FROM people WHERE age > 30"
 
 # parts of a SELECT that are not answered, and what to do instead
@@ -103,8 +103,10 @@ def _check_depth(text: str) -> None:
     depth = 0
     for place, character in enumerate(text):
         depth += (character == "(") - (character == ")")
-        if depth > MAX_DEPTH:
-            raise SqlError(f"brackets stand more than {MAX_DEPTH} deep", text, (place, place + 1))
+        if depth > MAX_BRACKET_DEPTH:
+            raise SqlError(
+                f"brackets stand more than {MAX_BRACKET_DEPTH} deep", text, (place, place + 1)
+            )
 
 
 def _statement(text: str) -> exp.Expr:

@@ -15,7 +15,7 @@ from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.evidence import Integers
 from sottovoce.questions.queries.fitted import FittedTable
 from sottovoce.questions.queries.question import Queries
-from sottovoce.questions.queries.sql.source import Dimension, QuerySource
+from sottovoce.questions.queries.sql.source import QuerySource, WhisperedColumn
 
 # the thesis's, which answer ranges and their products: conditions reach them in its normal form
 BOXES_ONLY = ("hi", "hio", "sc", "mg")
@@ -47,7 +47,8 @@ class PlanSource(QuerySource):
         self.estimate = cast(QueryEstimate, heard.estimate())
         self.people = heard.people
         self.dimensions = tuple(
-            Dimension(each.name, plan.schema[each.name]) for each in self.estimate.target.dimensions
+            WhisperedColumn(each.name, plan.schema[each.name])
+            for each in self.estimate.target.dimensions
         )
         self.method = self.estimate.method.name
         self.boxes_only = self.method in BOXES_ONLY

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from sottovoce.ground.extras import imported
-from sottovoce.questions.queries.sql.columns import Columns, check_size, written
+from sottovoce.questions.queries.sql.columns import QueryColumns, check_size, written
 from sottovoce.questions.queries.sql.rows import RowColumn
 from sottovoce.questions.queries.sql.spans import refused
 
@@ -100,7 +100,7 @@ class AtomTable:
 class Atoms:
     """All atoms of a query, and the public columns that tell reports apart."""
 
-    def __init__(self, columns: Columns, text: str) -> None:
+    def __init__(self, columns: QueryColumns, text: str) -> None:
         self.columns = columns
         self.text = text
         self.listed: list[AtomTable] = []
@@ -220,7 +220,7 @@ class Atoms:
         return atom.table
 
 
-def _public_parts(node: exp.Expr, columns: Columns) -> Any:
+def _public_parts(node: exp.Expr, columns: QueryColumns) -> Any:
     """The largest parts that are public alone."""
     if columns.publics(node) and not columns.dimensions(node):
         yield node

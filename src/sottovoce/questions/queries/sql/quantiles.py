@@ -10,13 +10,13 @@ from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.fitted import Term
 from sottovoce.questions.queries.sql.linear import Linear
 from sottovoce.questions.queries.sql.measures import (
-    EXACT,
+    KNOWN_EXACTLY,
     REFUSED,
     UNDEFINED,
-    Measured,
+    EstimatedNumber,
     doubt,
 )
-from sottovoce.questions.queries.sql.source import Dimension
+from sottovoce.questions.queries.sql.source import WhisperedColumn
 from sottovoce.results.cells import quantile as normal_quantile
 
 
@@ -39,7 +39,9 @@ def up_to_each_code(term: Term, number: int, size: int, order: Integers) -> list
     return [*found, dict(term)]
 
 
-def quantile(linear: Linear, dimension: Dimension, share: float, level: float) -> Measured:
+def quantile(
+    linear: Linear, dimension: WhisperedColumn, share: float, level: float
+) -> EstimatedNumber:
     """The smallest value that at least a share of the people do not exceed.
 
     Args:
@@ -63,22 +65,22 @@ def quantile(linear: Linear, dimension: Dimension, share: float, level: float) -
     place = (first + last) // 2
     value = _within(place, counts, share * people, firsts, lasts)
     if linear.is_exact or not linear.covariance.any():
-        return Measured(value, 0.0, value, value, EXACT if linear.is_exact else mark)
+        return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY if linear.is_exact else mark)
     if linear.draws is not None:
         low, high, error = _by_draws(linear.draws, share, level, firsts, lasts)
     else:
         low, high, error = _by_errors(linear.covariance, above, share, level, firsts, lasts)
-    return Measured(value, error, min(low, value), max(high, value), mark)
+    return EstimatedNumber(value, error, min(low, value), max(high, value), mark)
 
 
-def value_order(dimension: Dimension) -> Integers:
+def value_order(dimension: WhisperedColumn) -> Integers:
     """The codes of a dimension from the smallest value to the largest."""
     firsts = np.full(dimension.size, np.iinfo(np.int64).max)
     np.minimum.at(firsts, dimension.codes, dimension.values)
     return np.argsort(firsts, kind="stable")
 
 
-def _ends(dimension: Dimension) -> tuple[Floats, Floats]:
+def _ends(dimension: WhisperedColumn) -> tuple[Floats, Floats]:
     """(the smallest, the largest) value of each code, in the order of values."""
     order = value_order(dimension)
     firsts = np.full(dimension.size, np.inf)

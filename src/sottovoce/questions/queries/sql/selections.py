@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.fitted import Term
-from sottovoce.questions.queries.sql.columns import Columns
+from sottovoce.questions.queries.sql.columns import QueryColumns
 from sottovoce.questions.queries.sql.expressions import WhisperedFactor
 from sottovoce.questions.queries.sql.masks import ClassGrid, Factors, make_grid, products
 from sottovoce.questions.queries.sql.normal_form import inclusion_exclusion
@@ -25,7 +25,7 @@ from sottovoce.questions.queries.sql.predicates import (
 
 Mask = NDArray[np.bool_]
 SignedTerm = tuple[float, Term]  # how often a selection is counted
-TINY = 1e-12
+CUT_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Selections:
 
     def __init__(
         self,
-        columns: Columns,
+        columns: QueryColumns,
         atoms: Atoms,
         keys: Sequence[WhisperedKey],
         factors: Sequence[WhisperedFactor],
@@ -189,6 +189,6 @@ class Selections:
         if not self.columns.dimension(number).is_binned:
             return
         is_indicator = bool(np.isin(np.abs(factor), (0.0, 1.0)).all())
-        partly = (np.abs(averages) > TINY) & (np.abs(averages) < 1 - TINY)
+        partly = (np.abs(averages) > CUT_TOLERANCE) & (np.abs(averages) < 1 - CUT_TOLERANCE)
         if is_indicator and partly.any():
             self.cut.add(number)

@@ -10,16 +10,16 @@ from sqlglot import exp
 
 from sottovoce.questions.queries.evidence import Integers
 from sottovoce.questions.queries.sql.aggregates import (
-    AVG,
-    COUNT,
-    QUANTILE,
-    STDDEV,
-    SUM,
-    VARIANCE,
+    AVG_KIND,
+    COUNT_KIND,
+    QUANTILE_KIND,
+    STDDEV_KIND,
+    SUM_KIND,
+    VARIANCE_KIND,
     Call,
 )
-from sottovoce.questions.queries.sql.answer import Answer, AnswerRow
-from sottovoce.questions.queries.sql.columns import Columns, written
+from sottovoce.questions.queries.sql.answer import AnswerRow, QueryAnswer
+from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.engine import Engine
 from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.explain import Explanation, term_text
@@ -27,13 +27,13 @@ from sottovoce.questions.queries.sql.expressions import (
     ONE,
     Product,
     Products,
-    Sum,
+    ProductSum,
     multiplied,
     read_sum,
 )
 from sottovoce.questions.queries.sql.fits import Fits, JointBatch
 from sottovoce.questions.queries.sql.linear import LinearSums, Piece
-from sottovoce.questions.queries.sql.measures import Measured, ratio, spread, total
+from sottovoce.questions.queries.sql.measures import EstimatedNumber, ratio, spread, total
 from sottovoce.questions.queries.sql.notes import domain_notes
 from sottovoce.questions.queries.sql.ordering import chosen, estimates_choose
 from sottovoce.questions.queries.sql.outline import Outline, outline
@@ -56,10 +56,10 @@ class Session:
     def __init__(self, source: QuerySource) -> None:
         self.source = source
         self.engine = Engine()
-        self.columns = Columns(source, self.engine)
+        self.columns = QueryColumns(source, self.engine)
         self.fits = Fits(source)
 
-    def ask(self, sql: str, level: float = 0.95) -> Answer:
+    def ask(self, sql: str, level: float = 0.95) -> QueryAnswer:
         """The answer to a query."""
         normal_quantile(level)  # refuses what is no level
         asked = outline(parse(sql), self.columns)
@@ -73,7 +73,7 @@ class Session:
 class _Wanted:
     """An aggregate with its condition and what it adds up."""
 
-    def __init__(self, call: Call, formula: Formula, added: Sum) -> None:
+    def __init__(self, call: Call, formula: Formula, added: ProductSum) -> None:
         self.call = call
         self.formula = formula
         self.added = added
@@ -82,12 +82,12 @@ class _Wanted:
 
 def _quantities(call: Call, added: Products) -> tuple[Products, ...]:
     """The sums that an aggregate is made of."""
-    if call.kind == AVG:
+    if call.kind == AVG_KIND:
         return added, ONE
-    if call.kind in (VARIANCE, STDDEV):
+    if call.kind in (VARIANCE_KIND, STDDEV_KIND):
         moved = _moved(added)
         return multiplied(moved, moved), moved, ONE
-    return (ONE,) if call.kind == COUNT else (added,)
+    return (ONE,) if call.kind == COUNT_KIND else (added,)
 
 
 def _moved(added: Products) -> Products:
@@ -117,7 +117,7 @@ class _Run:
         self.explanation = Explanation(method=session.source.method)
         self.prefixes: dict[tuple[int, int], list[Any]] = {}  # of quantiles, by what they cut
 
-    def answer(self) -> Answer:
+    def answer(self) -> QueryAnswer:
         """All stages, one after the other."""
         where = ALWAYS if self.asked.where is None else self.atoms.formula(self.asked.where)
         wanted = [self._wanted(call, where) for call in self.asked.calls]
@@ -154,12 +154,12 @@ class _Run:
         parts = [where]
         if call.condition is not None:
             parts.append(self.atoms.formula(call.condition))
-        added = Sum(ONE, ())
+        added = ProductSum(ONE, ())
         if call.argument is not None:
-            if call.kind == COUNT:
+            if call.kind == COUNT_KIND:
                 is_column = isinstance(call.argument, exp.Column)
                 nullable = () if is_column else (call.argument,)
-                added = Sum(ONE, nullable)
+                added = ProductSum(ONE, nullable)
             else:
                 added = read_sum(call.argument, self.columns, self.text)
         for node in added.nullable:
@@ -232,13 +232,13 @@ class _Run:
         """The sums of an aggregate for one row of the answer."""
         pieces: list[Piece] = []
         size = len(wanted.quantities)
-        if wanted.call.kind == QUANTILE:
+        if wanted.call.kind == QUANTILE_KIND:
             size = self.columns.dimension(wanted.call.dimension).size
         for group in groups:
             if not group.people:
                 continue
             mask = self.selections.mask(wanted.formula, group.labels)
-            if wanted.call.kind == QUANTILE:
+            if wanted.call.kind == QUANTILE_KIND:
                 pieces += self._quantile_pieces(wanted, group, mask, place)
                 continue
             for quantity, products in enumerate(wanted.quantities):
@@ -278,16 +278,16 @@ class _Run:
                 pieces.append(Piece(quantity, group, times, None, cut))
         return pieces
 
-    def _measured(self, call: Call, sums: LinearSums) -> Measured:
+    def _measured(self, call: Call, sums: LinearSums) -> EstimatedNumber:
         linear = sums.result()
-        if call.kind in (COUNT, SUM):
+        if call.kind in (COUNT_KIND, SUM_KIND):
             return total(linear, self.level)
-        if call.kind == AVG:
+        if call.kind == AVG_KIND:
             return ratio(linear, self.level)
-        if call.kind == QUANTILE:
+        if call.kind == QUANTILE_KIND:
             dimension = self.columns.dimension(call.dimension)
             return quantile(linear, dimension, call.share, self.level)
-        return spread(linear, self.level, population=call.population, root=call.kind == STDDEV)
+        return spread(linear, self.level, population=call.population, root=call.kind == STDDEV_KIND)
 
     # -- what is told of it
 
@@ -298,7 +298,7 @@ class _Run:
     def _note_terms(self, call: Call, pieces: Sequence[Piece]) -> None:
         """Keep the selections of the first row in which an aggregate has any."""
         name = self._written(call.node)
-        if self.explanation.terms.get(name) or call.kind == QUANTILE:
+        if self.explanation.terms.get(name) or call.kind == QUANTILE_KIND:
             return
         dimensions = self.session.source.dimensions
         found = {id(piece.term): piece for piece in pieces if piece.quantity == 0}
@@ -340,9 +340,9 @@ class _Run:
     def _explain_argument(self, wanted: _Wanted) -> None:
         told = self.explanation
         argument = wanted.call.argument
-        if wanted.call.kind == QUANTILE:
+        if wanted.call.kind == QUANTILE_KIND:
             told.whispered.append(self._written(wanted.call.node))
-        if argument is None or wanted.call.kind == COUNT:
+        if argument is None or wanted.call.kind == COUNT_KIND:
             return
         if self.columns.publics(argument):
             told.clear.append(f"{self._written(argument)} of each report")
@@ -360,7 +360,7 @@ class _Run:
                 "smaller than they are, and intervals do not know it"
             )
 
-    def _shown(self, rows: list[AnswerRow]) -> Answer:
+    def _shown(self, rows: list[AnswerRow]) -> QueryAnswer:
         shown = self.asked.shown
         kept = [rows[place] for place in chosen(rows, self.asked, self.columns)]
         keys = [each for each in shown if each.key is not None]
@@ -387,7 +387,7 @@ class _Run:
             self.explanation.notes.append(
                 "undefined: the selection may be empty, and nothing is divided by noise"
             )
-        return Answer(
+        return QueryAnswer(
             self.text,
             tuple(each.name for each in keys),
             tuple(each.name for each in calls),

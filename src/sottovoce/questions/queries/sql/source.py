@@ -20,7 +20,7 @@ MAX_DOMAIN_VALUES = 1 << 22  # of one dimension, on which DuckDB evaluates a pre
 
 
 @dataclass(frozen=True)
-class Dimension:
+class WhisperedColumn:
     """A whispered column: what people may hold, and the code of each.
 
     A binned ordinal has more values than codes: predicates are evaluated on its integers.
@@ -100,7 +100,7 @@ class Dimension:
 class QuerySource(ABC):
     """People whose dimensions were whispered, with what is public of them."""
 
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[WhisperedColumn, ...]
     people: int
     method: str  # by which the table was fitted
     boxes_only: bool = False  # whether the method is meant for ranges and their products alone
