@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -123,14 +124,14 @@ def _answered(asked: Session, sql: str, level: float) -> QueryAnswer:
 def _session(plan_file: Path, plan_id: str | None, source: str, quiet: bool) -> Session:
     """What was heard, ready for queries."""
     from sottovoce.console.surveys import read_plan
-    from sottovoce.questions.queries.sql import session
+    from sottovoce.questions.queries.sql import open_session
 
     made = read_plan(plan_file, plan_id)
     if made.question.kind != "queries":
         raise InvalidInput(
             f"plan ({plan_file}): its question must be queries, not {made.question.kind}"
         )
-    return session(made, _reports(made, source, quiet))
+    return open_session(made, _reports(made, source, quiet))
 
 
 def _reports(made: Plan, source: str, quiet: bool) -> Reports:
@@ -231,15 +232,11 @@ def _remember(names: tuple[str, ...]) -> None:
     readline.set_completer_delims(" \t\n,()<>=")
     readline.parse_and_bind("tab: complete")
     readline.set_history_length(MAX_HISTORY)
-    try:
+    with suppress(OSError):  # the first time there is none
         readline.read_history_file(history)
-    except OSError:
-        pass  # the first time there is none
 
     def keep() -> None:
-        try:
+        with suppress(OSError):  # a home that cannot be written to
             readline.write_history_file(history)
-        except OSError:
-            pass  # a home that cannot be written to
 
     atexit.register(keep)

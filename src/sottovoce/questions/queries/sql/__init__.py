@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sottovoce.questions.queries.sql.plan_source import Heard
     from sottovoce.questions.queries.sql.session import Session
 
-__all__ = ["SqlError", "query", "session"]
+__all__ = ["SqlError", "open_session", "query"]
 
 
 def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> QueryAnswer:
@@ -40,15 +40,15 @@ def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> Query
     >>> bool(abs(answer.value - 2000) < 4 * answer.rows[0].cells[0].std_error)
     True
     """
-    asked = session(plan, reports)
+    asked = open_session(plan, reports)
     try:
         return asked.ask(sql, level)
     finally:
         asked.close()
 
 
-def session(plan: Plan, reports: Heard) -> Session:
-    """What was heard, ready for many queries: ``session(plan, reports).ask("SELECT ...")``.
+def open_session(plan: Plan, reports: Heard) -> Session:
+    """What was heard, ready for many queries: ``open_session(plan, reports).ask("SELECT ...")``.
 
     What one query fitted is kept for the next.
     """
