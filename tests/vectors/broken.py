@@ -16,6 +16,7 @@ import sottovoce as sv
 from sottovoce.protocol.encodings import Ask, Padded
 from tests.oracles import NAMES
 from tests.vectors.public import bad_public_plans
+from tests.vectors.queries import bad_grids
 
 Body = dict[str, Any]
 NAMES_OF_ATTRIBUTES = (
@@ -58,6 +59,9 @@ def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
     ):
         listed.append({"why": why, "id": plan.id, "plan": text, "error": "PlanMismatch"})
     for why, text in bad_public_plans(plans):
+        id = hashlib.sha256(text.encode()).hexdigest()
+        listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
+    for why, text in bad_grids(plans):
         id = hashlib.sha256(text.encode()).hexdigest()
         listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
     return listed

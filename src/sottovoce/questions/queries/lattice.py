@@ -182,7 +182,7 @@ class LatticeTable(FittedTable):
                 is_first = False
             # (terms, j of this axis, others...) -> (terms, others..., intervals)
             total = np.einsum("tj...,tji->t...i", total, summed)
-        return total.reshape(terms, -1) * self.precisions.by_level[level]
+        return np.asarray(total.reshape(terms, -1) * self.precisions.by_level[level])
 
 
 def even_variance(grid: GridEvidence, cells: int) -> float:

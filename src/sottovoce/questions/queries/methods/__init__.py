@@ -7,7 +7,7 @@ from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.methods.conjunction import SplitAndConjunction
 from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, LevelsByPeople
 from sottovoce.questions.queries.methods.marginals import ThroughMarginals
-from sottovoce.questions.queries.methods.tree import Tree
+from sottovoce.questions.queries.methods.tree import ConsistentTree
 
 # Every method there is. A new one is a class in a file of this folder and a line here.
 METHODS: tuple[QueryMethod, ...] = (
@@ -15,7 +15,7 @@ METHODS: tuple[QueryMethod, ...] = (
     LevelsByBudget(),
     LevelsByPeople(),
     SplitAndConjunction(),
-    Tree(),
+    ConsistentTree(),
 )
 
 
