@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,10 @@ from sottovoce.questions.queries.hierarchy import Hierarchies, Hierarchy, Level
 from sottovoce.questions.queries.lattice import LatticeTable
 from sottovoce.questions.queries.methods import METHODS, method
 from sottovoce.questions.queries.planner import ranking
-from sottovoce.questions.queries.target import Dimension, Target, Workload
+from sottovoce.questions.queries.target import Dimension, QueryWorkload, Target
 
 Floats = NDArray[np.float64]
+KEYS = ("Guarantee:", "Assumes:", "Source:", "Checked:")
 SHOP = sv.Schema(
     age=sv.Ordinal(18, 81),
     state=sv.Categorical(["NY", "WA", "TX"]),
@@ -65,7 +68,7 @@ def test_measures_travel_in_clear_and_need_not_be_named_twice() -> None:
 def test_a_survey_file_asks_the_same() -> None:
     options = {"dimensions": ["age"], "measures": ["amount"], "method": "hio", "fanout": 4}
     question = asked("queries", **options, workload={"volumes": ["0.25"], "dimensions": [1]})
-    workload = Workload(("0.25",), (1,))
+    workload = QueryWorkload(("0.25",), (1,))
     assert question == sv.Queries(["age"], ["amount"], "hio", workload, fanout=4)
     for broken in ({"dimensions": "age"}, {"dimensions": [5]}, {}, {"dimension": ["age"]}):
         with pytest.raises(sv.InvalidInput, match=r"question: |dimensions"):
@@ -344,7 +347,7 @@ def test_selections_are_ranges_values_lists_and_masks() -> None:
 
 def target_of(sizes: list[int], ordered: int, volumes: list[str], orders: list[int]) -> Target:
     dimensions = [Dimension(f"x{place}", size, place < ordered) for place, size in enumerate(sizes)]
-    return Target(tuple(dimensions), Workload(tuple(volumes), tuple(orders)))
+    return Target(tuple(dimensions), QueryWorkload(tuple(volumes), tuple(orders)))
 
 
 def predicted(name: str, target: Target, epsilon: Any) -> float:
@@ -401,3 +404,23 @@ def test_what_does_not_fit_is_refused_with_a_reason() -> None:
         sv.plan(wide, question, epsilon=1, people=1000)
     _, others = ranking(sv.Queries(list(wide)).target(wide), Terms.of(1, 1000))
     assert "hio" in [rank.method for rank in others]
+
+
+# -- in the documents
+
+
+@pytest.mark.parametrize("each", METHODS, ids=lambda each: each.name)
+def test_every_method_has_its_guarantee_and_a_row_of_the_documents(each: Any) -> None:
+    text = type(each).__doc__ or ""
+    lines = {key: re.search(rf"{key}\s+(.+)", text) for key in KEYS}
+    assert all(lines.values()), each.name
+    root = Path(__file__).parents[2]
+    path = lines["Checked:"].group(1).strip()  # type: ignore[union-attr]
+    assert (root / path).is_file()
+    guarantees = (root / "docs" / "guarantees.md").read_text().splitlines()
+    rows = [line for line in guarantees if f"`{type(each).__name__}` (`{each.name}`)" in line]
+    assert len(rows) == 1
+    source = lines["Source:"].group(1).strip().rstrip(".")  # type: ignore[union-attr]
+    assert source in rows[0]
+    assert path in rows[0]
+    assert f"| `{each.name}` |" in (root / "docs" / "sql.md").read_text()

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.protocol.plan import Plan
 
-__all__ = ["Answer", "QueryEstimate", "evidence_of"]
+__all__ = ["CountAnswer", "QueryEstimate", "evidence_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class CountAnswer:
     """An estimated number, its standard error, and intervals of any level.
 
-    >>> answer = Answer(120.0, 10.0)
+    >>> answer = CountAnswer(120.0, 10.0)
     >>> [round(end, 1) for end in answer.interval(0.95)]
     [100.4, 139.6]
     """
@@ -57,7 +57,7 @@ class Answer:
         return f"{self.value:,.1f} ± {self.std_error:,.1f} [{low:,.1f}, {high:,.1f}]"
 
 
-class _Singles(Mapping[tuple[str, ...], Table]):
+class _DimensionTables(Mapping[tuple[str, ...], Table]):
     """The tables that are shown when nobody asks: each dimension by itself, made when looked at."""
 
     def __init__(self, estimate: QueryEstimate) -> None:
@@ -115,7 +115,7 @@ class QueryEstimate(Estimate):
             plan=aggregate.plan,
             fitted=method.fit(target, aggregate, options),
         )
-        object.__setattr__(made, "tables", _Singles(made))
+        object.__setattr__(made, "tables", _DimensionTables(made))
         return made
 
     @property
@@ -124,7 +124,7 @@ class QueryEstimate(Estimate):
 
     # -- one answer
 
-    def count(self, **selection: Any) -> Answer:
+    def count(self, **selection: Any) -> CountAnswer:
         """How many of the people who answered are in a selection.
 
         Args:
@@ -144,12 +144,12 @@ class QueryEstimate(Estimate):
             found[axis] = selected(self.target.dimensions[axis], self.schema[name], part)
         return found
 
-    def answer(self, term: Term, scale: float | None = None) -> Answer:
+    def answer(self, term: Term, scale: float | None = None) -> CountAnswer:
         """How many people are in a weighted selection, or how much of what ``scale`` is all of."""
         times = self.people if scale is None else scale
         joint = self.fitted.joint([term])
         draws = None if joint.draws is None else joint.draws[:, 0] * times
-        return Answer(
+        return CountAnswer(
             float(joint.values[0]) * times, float(joint.std_errors[0]) * abs(times), draws
         )
 

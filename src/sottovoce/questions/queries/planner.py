@@ -16,7 +16,7 @@ from sottovoce.questions.queries.target import Target
 
 
 @dataclass(frozen=True)
-class Choice:
+class QueryChoice:
     """A method that fits, its settled options, and its predicted squared error of a share."""
 
     method: QueryMethod
@@ -25,7 +25,7 @@ class Choice:
     reason: str
 
 
-def ranking(target: Target, terms: Terms) -> tuple[list[Choice], list[Rank]]:
+def ranking(target: Target, terms: Terms) -> tuple[list[QueryChoice], list[Rank]]:
     """The methods that can be predicted, the best first; and those that cannot, with reasons."""
     choices, others = [], []
     for method in METHODS:
@@ -42,7 +42,9 @@ def ranking(target: Target, terms: Terms) -> tuple[list[Choice], list[Rank]]:
         if error is None:
             others.append(unfit(method, "its error is not known beforehand"))
         else:
-            choices.append(Choice(method, options, error, method.reason(target, terms, options)))
+            choices.append(
+                QueryChoice(method, options, error, method.reason(target, terms, options))
+            )
     return sorted(choices, key=lambda choice: choice.error), others
 
 
@@ -51,7 +53,7 @@ def unfit(method: QueryMethod, reason: str) -> Rank:
     return Rank(method.name, None, None, None, reason, False, None)
 
 
-def best_of(choices: Sequence[Choice]) -> Choice:
+def best_of(choices: Sequence[QueryChoice]) -> QueryChoice:
     """The method that ``auto`` takes."""
     chosen = [choice for choice in choices if not choice.method.is_baseline]
     if not chosen:
@@ -59,7 +61,9 @@ def best_of(choices: Sequence[Choice]) -> Choice:
     return chosen[0]
 
 
-def ranks_of(choices: Sequence[Choice], others: Sequence[Rank], chosen: str) -> tuple[Rank, ...]:
+def ranks_of(
+    choices: Sequence[QueryChoice], others: Sequence[Rank], chosen: str
+) -> tuple[Rank, ...]:
     """A ranking as it is shown."""
     found = []
     for choice in choices:

@@ -18,7 +18,7 @@ from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.methods import METHODS, method
 from sottovoce.questions.queries.planner import best_of, ranking, ranks_of
-from sottovoce.questions.queries.target import Target, Workload
+from sottovoce.questions.queries.target import QueryWorkload, Target
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Queries(Question):
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
     measures: tuple[str, ...]
-    workload: Workload | None
+    workload: QueryWorkload | None
     method: str
     options: Mapping[str, Any] = field(hash=False)
 
@@ -69,7 +69,7 @@ class Queries(Question):
         dimensions: Sequence[str],
         measures: Sequence[str] = (),
         method: str = AUTO,
-        workload: Workload | Mapping[str, Any] | None = None,
+        workload: QueryWorkload | Mapping[str, Any] | None = None,
         *,
         fanout: int | None = None,
         fine: int | None = None,
@@ -81,8 +81,8 @@ class Queries(Question):
                 raise InvalidInput(f'{part} must be a list of names, such as ["age"]')
         if not isinstance(method, str):
             raise InvalidInput(f"method ({method}) must be a name")
-        if workload is not None and not isinstance(workload, Workload):
-            workload = Workload.of(workload)
+        if workload is not None and not isinstance(workload, QueryWorkload):
+            workload = QueryWorkload.of(workload)
         parts: dict[str, Any] = {
             "dimensions": tuple(dimensions),
             "measures": tuple(measures),
@@ -202,7 +202,7 @@ class Queries(Question):
         dimensions = ", ".join(f"{one.name} ({one.size:,})" for one in target.dimensions)
         lines = [
             f"Question: queries over {dimensions}",
-            f"Workload: {target.workload}",
+            f"QueryWorkload: {target.workload}",
             f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} "
             f"cohort{'s' if len(plan.cohorts) > 1 else ''}, "

@@ -52,13 +52,13 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Workload:
+class QueryWorkload:
     """The selections that matter: ranges of these volumes, over so many dimensions at once.
 
     A volume is the share of all combinations of codes that a selection holds, or ``random`` for
     ranges whose ends are drawn. Of a dimension without an order one value is selected.
 
-    >>> Workload.of({"volumes": ["0.10", "random"], "dimensions": [1]}).to_json()
+    >>> QueryWorkload.of({"volumes": ["0.10", "random"], "dimensions": [1]}).to_json()
     {'volumes': ['0.1', 'random'], 'dimensions': [1]}
     """
 
@@ -66,7 +66,7 @@ class Workload:
     orders: tuple[int, ...] = (1, 2)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Workload:
+    def of(cls, given: Mapping[str, Any]) -> QueryWorkload:
         """As a person, a survey or a plan writes it."""
         if not isinstance(given, Mapping) or not set(given) <= {"volumes", "dimensions"}:
             raise InvalidInput("workload must hold volumes and dimensions, and nothing else")
@@ -108,10 +108,10 @@ class Target:
     """The dimensions of a question, and its workload."""
 
     dimensions: tuple[Dimension, ...]
-    workload: Workload = Workload()
+    workload: QueryWorkload = QueryWorkload()
 
     @classmethod
-    def of(cls, schema: Schema, names: Sequence[str], workload: Workload | None) -> Target:
+    def of(cls, schema: Schema, names: Sequence[str], workload: QueryWorkload | None) -> Target:
         """The target of these attributes of a schema."""
         if not names:
             raise InvalidInput("dimensions must name one attribute or more")
@@ -121,7 +121,7 @@ class Target:
             if name in names[:place]:
                 raise InvalidInput(f"dimensions: attribute {name!r} must be named once")
         dimensions = tuple(Dimension.of(name, schema[name]) for name in names)
-        return cls(dimensions, Workload() if workload is None else workload)
+        return cls(dimensions, QueryWorkload() if workload is None else workload)
 
     def __len__(self) -> int:
         return len(self.dimensions)

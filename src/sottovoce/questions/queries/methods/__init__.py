@@ -12,7 +12,7 @@ from sottovoce.questions.queries.methods.hierarchical import LevelsByBudget, Lev
 from sottovoce.questions.queries.methods.hybrid_grids import HybridGrids
 from sottovoce.questions.queries.methods.marginals import ThroughMarginals
 from sottovoce.questions.queries.methods.square_wave import SquareWaves
-from sottovoce.questions.queries.methods.tree import Tree
+from sottovoce.questions.queries.methods.tree import ConsistentTree
 
 # Every method there is. A new one is a class in a file of this folder and a line here.
 METHODS: tuple[QueryMethod, ...] = (
@@ -24,7 +24,7 @@ METHODS: tuple[QueryMethod, ...] = (
     HybridGrids(),
     AdaptiveTree(),
     SplitAndConjunction(),
-    Tree(),
+    ConsistentTree(),
     ShiftedGrids(),
     UnbiasedGrids(),
 )

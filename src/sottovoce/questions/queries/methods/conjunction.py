@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MAX_BITS = 1 << 14  # of a report
-ROWS_AT_ONCE = 1 << 13
+PEOPLE_AT_ONCE = 1 << 13
 
 
 class SplitAndConjunction(QueryMethod):
@@ -143,8 +143,8 @@ class ConjunctionTable(FittedTable):
 
         def moments(payloads: list[Payload], counts: Integers | None) -> Floats:
             total = np.zeros((len(terms) + 1, len(terms)))
-            for start in range(0, len(payloads[0]) if payloads else 0, ROWS_AT_ONCE):
-                rows = slice(start, start + ROWS_AT_ONCE)
+            for start in range(0, len(payloads[0]) if payloads else 0, PEOPLE_AT_ONCE):
+                rows = slice(start, start + PEOPLE_AT_ONCE)
                 own = [payload[rows] for payload in payloads]
                 weights = np.ones(len(own[0])) if counts is None else counts[rows].astype(float)
                 each = self._products(own, used, parts, coins)  # (people, terms)
