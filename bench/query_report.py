@@ -135,7 +135,8 @@ def _part(lines: Sequence[Line], errors: Errors, ours: str) -> list[str]:
     if ours != base and errors.ratios(ours, base):
         text += _size_table(errors, ours, base)
         text += _hindsight(errors, ours)
-    return text + _coverage(lines, errors.group, ours) + _seconds(lines, errors.group)
+    text += _coverage(lines, errors.group, ours) + _moments(lines, errors.group)
+    return text + _seconds(lines, errors.group)
 
 
 def _method_table(errors: Errors, held_out: Errors) -> list[str]:
@@ -242,6 +243,31 @@ def _coverage(lines: Sequence[Line], group: str, ours: str) -> list[str]:
         f"{(shares >= LEAST_COVERED).mean():.0%}, and {shares.min():.0%} at the worst.",
         "",
     ]
+
+
+def _moments(lines: Sequence[Line], group: str) -> list[str]:
+    """Deciles and the mean of the dimension itself, from the same reports."""
+    own = [line for line in lines if line["group"] == group and line.get("mean") is not None]
+    if not own:
+        return []
+    epsilons = sorted({line["epsilon"] for line in own}, key=float)
+    rows = [
+        "Deciles of the dimension, mean absolute error as a share of its length; in brackets the "
+        "squared error of the mean, over the variance of a hybrid mechanism that asks for nothing "
+        "else (wang2019multidimensional):",
+        "",
+        f"| method | {' | '.join(f'epsilon {each}' for each in epsilons)} |",
+        f"| --- |{' --- |' * len(epsilons)}",
+    ]
+    for name in dict.fromkeys(line["method"] for line in own):
+        cells = []
+        for epsilon in epsilons:
+            some = [line for line in own if (line["method"], line["epsilon"]) == (name, epsilon)]
+            deciles = float(np.mean([line["deciles"] for line in some])) if some else None
+            means = float(np.mean([line["mean"] for line in some])) if some else None
+            cells.append("" if deciles is None else f"{deciles:.2%} [{means:.2g}]")
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    return [*rows, ""]
 
 
 def _seconds(lines: Sequence[Line], group: str) -> list[str]:

@@ -31,6 +31,7 @@ from sottovoce.measure.query_crowds import (
 from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Reports
 from sottovoce.questions.method import AUTO
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.fitted import Joint, Term
@@ -271,16 +272,9 @@ def measured(
     coverage: bool = False,
 ) -> dict[str, Score]:
     """Simulate, aggregate, estimate and answer, and judge the answers of every volume."""
-    table = crowd.crowd.table(population.measured)
-    own_seed = whispers_seed(made, population, seed, run)
     start = perf_counter()
-    if crowd.crowd.measure is None:
-        estimate = cast(QueryEstimate, simulate_rounds(made, table, own_seed))
-        answers = {volume: estimate.fitted.joint(terms) for volume, terms in crowd.terms.items()}
-    else:
-        reports = simulate(made, table, own_seed)
-        estimate = cast(QueryEstimate, Aggregate(made).add(reports).estimate())
-        answers = _sums(estimate, reports, crowd)
+    estimate, reports = estimated(made, crowd, population, seed, run)
+    answers = answered(estimate, reports, crowd)
     seconds = planning + perf_counter() - start
     return {
         volume: judged(joint, crowd.truth[volume], seconds, coverage)
@@ -288,7 +282,28 @@ def measured(
     }
 
 
-def _sums(estimate: QueryEstimate, reports: Any, crowd: AskedCrowd) -> dict[str, Joint]:
+def estimated(
+    made: Plan, crowd: AskedCrowd, population: QueryPopulation, seed: int, run: int
+) -> tuple[QueryEstimate, Reports | None]:
+    """What a crowd's simulated devices say, by all rounds; and their reports if there is one."""
+    table = crowd.crowd.table(population.measured)
+    own_seed = whispers_seed(made, population, seed, run)
+    if len(made.series.shares) > 1:
+        return cast(QueryEstimate, simulate_rounds(made, table, own_seed)), None
+    reports = simulate(made, table, own_seed)
+    return cast(QueryEstimate, Aggregate(made).add(reports).estimate()), reports
+
+
+def answered(
+    estimate: QueryEstimate, reports: Reports | None, crowd: AskedCrowd
+) -> dict[str, Joint]:
+    """The answers to a crowd's queries, by volume."""
+    if crowd.crowd.measure is not None and reports is not None:
+        return _sums(estimate, reports, crowd)
+    return {volume: estimate.fitted.joint(terms) for volume, terms in crowd.terms.items()}
+
+
+def _sums(estimate: QueryEstimate, reports: Reports, crowd: AskedCrowd) -> dict[str, Joint]:
     """Shares of the measure's absolute total: what is above 0, less what is below."""
     steps = crowd.crowd.measure
     assert steps is not None
