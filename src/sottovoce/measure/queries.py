@@ -84,7 +84,7 @@ class AskedCrowd:
 
 
 @dataclass(frozen=True)
-class Score:
+class QueryScore:
     """How good the answers of one run and one volume are."""
 
     mse: float
@@ -143,7 +143,7 @@ def compare_queries(
     done = 0
     for epsilon in epsilons:
         for name in methods:
-            scores: dict[str, list[Score]] = {volume: [] for volume in volumes}
+            scores: dict[str, list[QueryScore]] = {volume: [] for volume in volumes}
             made, reason = None, None
             try:
                 start = perf_counter()
@@ -270,7 +270,7 @@ def measured(
     run: int,
     planning: float = 0.0,
     coverage: bool = False,
-) -> dict[str, Score]:
+) -> dict[str, QueryScore]:
     """Simulate, aggregate, estimate and answer, and judge the answers of every volume."""
     start = perf_counter()
     estimate, reports = estimated(made, crowd, population, seed, run)
@@ -334,7 +334,7 @@ def _added(one: Joint, other: Joint) -> Joint:
     return Joint(one.values + other.values, one.covariance + other.covariance, draws)
 
 
-def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> Score:
+def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> QueryScore:
     """Answers beside the truth.
 
     >>> joint = Joint(np.array([0.3, 0.1]), np.eye(2) * 0.01)
@@ -352,7 +352,7 @@ def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> Score
         low, high = _interval(joint)
         is_inside = (low - INTERVAL_ROUNDING <= truth) & (truth <= high + INTERVAL_ROUNDING)
         inside = float(is_inside.mean())
-    return Score(
+    return QueryScore(
         float(np.mean(errors**2)), float(np.mean(np.abs(errors))), relative, inside, seconds
     )
 
@@ -374,7 +374,7 @@ def _refused(name: str, epsilon: Any, volume: str, reason: str | None) -> Querie
     return QueriesComparison(name, float(parse_epsilon(epsilon)), _number(volume), reason=reason)
 
 
-def _summary(name: str, made: Plan, volume: str, scores: Sequence[Score]) -> QueriesComparison:
+def _summary(name: str, made: Plan, volume: str, scores: Sequence[QueryScore]) -> QueriesComparison:
     squared = [score.mse for score in scores]
     relative = [score.mre for score in scores if score.mre is not None]
     inside = [score.coverage for score in scores if score.coverage is not None]
