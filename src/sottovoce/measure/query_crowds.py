@@ -128,7 +128,8 @@ class QueryCrowd:
         total = float(np.abs(weights).sum()) or 1.0
         if prod(self.sizes) <= MAX_TRUTH_CELLS:
             cells = np.ravel_multi_index(tuple(codes), self.sizes)
-            table = np.bincount(cells, weights, prod(self.sizes)).reshape(self.sizes)
+            flat = np.asarray(np.bincount(cells, weights, prod(self.sizes)), np.float64)
+            table = flat.reshape(self.sizes)
             return np.array([_selected(table, term) for term in terms]) / total
         found = []
         for term in terms:
