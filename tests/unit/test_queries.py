@@ -328,6 +328,13 @@ def test_selections_are_ranges_values_lists_and_masks() -> None:
     assert high - answer.value == pytest.approx(1.96 * answer.std_error, rel=1e-3)
     assert [list(names) for names in estimate.tables] == [["age"], ["state"]]
     assert len(estimate.marginal("state")) == 3
+    both = estimate.marginal("state", "age")
+    cell = both["TX", 30]
+    own = estimate.fitted.joint([estimate.term(age=30, state="TX")])
+    assert (cell.value, cell.std_error) == (own.values[0], own.std_errors[0])
+    for names in (("state", "state"), ("amount",), ()):
+        with pytest.raises(sv.InvalidInput, match="marginal"):
+            estimate.marginal(*names)
     for bad, rule in (
         ({"amount": 5}, "dimension 'amount' must be one of age, state"),
         ({"age": 17}, "outside the schema's range"),

@@ -181,7 +181,9 @@ class LatticeTable(FittedTable):
                 summed = summed[:, :, rows]
                 is_first = False
             # (terms, j of this axis, others...) -> (terms, others..., intervals)
-            total = np.einsum("tj...,tji->t...i", total, summed)
+            others = total.shape[2:]
+            flat = total.reshape(terms, total.shape[1], -1).transpose(0, 2, 1)
+            total = (flat @ summed).reshape(terms, *others, -1)
         return np.asarray(total.reshape(terms, -1) * self.precisions.by_level[level])
 
 
