@@ -73,10 +73,11 @@ class _DimensionTables(Mapping[tuple[str, ...], Table]):
         return self._estimate.marginal(*names)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return iter((name,) for name in self._estimate.target.names)
+        dimensions = self._estimate.target.dimensions
+        return iter((each.name,) for each in dimensions if each.size <= MAX_LISTED_CELLS)
 
     def __len__(self) -> int:
-        return len(self._estimate.target)
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
