@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -42,6 +42,8 @@ class Queries(Question):
             ``random``, and ``dimensions``, over how many at once; by default random ranges of
             one and two dimensions.
         fanout: hi, hio, sc, tree: into how many intervals an interval is cut.
+        fine: hdg: how many cells the grid of one dimension has.
+        coarse: hdg: how many cells the grid of two dimensions has along each.
 
     >>> import sottovoce as sv
     >>> amount = sv.Number(0, 500, step="0.01", sensitive=False)
@@ -69,6 +71,8 @@ class Queries(Question):
         workload: QueryWorkload | Mapping[str, Any] | None = None,
         *,
         fanout: int | None = None,
+        fine: int | None = None,
+        coarse: int | None = None,
     ) -> None:
         for part, names in (("dimensions", dimensions), ("measures", measures)):
             is_list = isinstance(names, Sequence) and not isinstance(names, str)
@@ -83,7 +87,7 @@ class Queries(Question):
             "measures": tuple(measures),
             "workload": workload,
             "method": method,
-            "options": given(fanout=fanout),
+            "options": given(fanout=fanout, fine=fine, coarse=coarse),
         }
         for part, value in parts.items():
             object.__setattr__(self, part, value)
@@ -217,11 +221,17 @@ class Queries(Question):
     # -- what was learnt
 
     def estimate(self, aggregate: Aggregate) -> QueryEstimate:
-        """Answers to any selection."""
+        """Answers to any selection; ``next`` is the question of the round that follows, if there
+        is one.
+        """
         aggregate.require_people()
         target = self.target(aggregate.plan.schema)
         result = method(self.method).estimate(target, aggregate, self.options)
-        return cast(QueryEstimate, result.estimate)
+        found = cast(QueryEstimate, result.estimate)
+        if result.known is None:
+            return found
+        following = self._settled_as(self.method, {**self.options, "known": result.known})
+        return replace(found, next=following)
 
     # -- in a plan
 

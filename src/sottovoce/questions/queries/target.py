@@ -148,10 +148,10 @@ class Target:
                 for place in range(TERMS_EACH):
                     # every set of dimensions in turn
                     chosen = sets[place % len(sets)]
-                    found.append(self._selection(chosen, volume, draws))
+                    found.append(self.selection(chosen, volume, draws))
         return tuple(found)
 
-    def _selection(self, places: tuple[int, ...], volume: str, draws: np.random.Generator) -> Term:
+    def selection(self, places: tuple[int, ...], volume: str, draws: np.random.Generator) -> Term:
         """A drawn range along each of some dimensions, or a drawn value."""
         # each of k ordered dimensions is cut to volume^(1/k)
         ordered = [place for place in places if self.dimensions[place].is_ordered]
