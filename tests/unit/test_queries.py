@@ -47,7 +47,12 @@ def plan_of(*dimensions: str, public: tuple[str, ...] = (), **options: Any) -> s
 @pytest.mark.parametrize("name", [*(each.name for each in METHODS), "auto"])
 def test_a_plan_is_read_as_it_is_written(name: str) -> None:
     workload = {"volumes": ["0.10", "random"], "dimensions": [1, 2]}
-    plan = plan_of("age", "state", measures=["amount"], method=name, workload=workload)
+    names = ["age", "state"]
+    if name != "auto":
+        target = sv.Queries(names).target(SHOP)
+        if method(name).refuse(target, Terms.of(1, 10_000)) is not None:
+            names = ["age"]  # some are for one dimension
+    plan = plan_of(*names, measures=["amount"], method=name, workload=workload)
     again = sv.Plan.from_json(plan.to_json(), id=plan.id)
     assert again == plan
     assert again.question == plan.question

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.protocol.plan import Plan
 
-MAX_LISTED_CELLS = 1 << 12  # of a table that is shown, whose covariances are all computed
+MAX_SHOWN_CELLS = 1 << 12  # of a table that is shown, whose covariances are all computed
 
 __all__ = ["CountAnswer", "QueryEstimate", "evidence_of"]
 
@@ -74,7 +74,7 @@ class _DimensionTables(Mapping[tuple[str, ...], Table]):
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         dimensions = self._estimate.target.dimensions
-        return iter((each.name,) for each in dimensions if each.size <= MAX_LISTED_CELLS)
+        return iter((each.name,) for each in dimensions if each.size <= MAX_SHOWN_CELLS)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -194,10 +194,10 @@ class QueryEstimate(Estimate):
                     f"{', '.join(names)}"
                 )
         sizes = [self.target.sizes[names.index(name)] for name in attributes]
-        if not attributes or prod(sizes) > MAX_LISTED_CELLS:
+        if not attributes or prod(sizes) > MAX_SHOWN_CELLS:
             raise InvalidInput(
                 f"marginal ({', '.join(attributes)}) has {prod(sizes):,} cells, more than "
-                f"{MAX_LISTED_CELLS:,}: count(...) answers selections of them"
+                f"{MAX_SHOWN_CELLS:,}: count(...) answers selections of them"
             )
         units = [list(np.eye(size)) for size in sizes]
         axes = [names.index(name) for name in attributes]

@@ -27,7 +27,7 @@ from sottovoce.questions.queries.method import (
 from sottovoce.questions.queries.target import Target
 from sottovoce.schema import Schema
 
-FANOUT = 5  # wang2021thesis, section 7.3.2: it makes the error's bound least
+THESIS_FANOUT = 5  # wang2021thesis, section 7.3.2: it makes the error's bound least
 MAX_FANOUT = 64
 MAX_ASKS = 256  # of one person, who splits epsilon among them
 
@@ -40,11 +40,11 @@ class Hierarchical(GridMethod):
 
     def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         self.check_options(options)
-        return {"fanout": whole("fanout", options.get("fanout", FANOUT), 2, MAX_FANOUT)}
+        return {"fanout": whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)}
 
     def hierarchies(self, target: Target, options: Options) -> Hierarchies:
         """Those of the settled fan-out."""
-        fanout = whole("fanout", options.get("fanout", FANOUT), 2, MAX_FANOUT)
+        fanout = whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)
         return Hierarchies.of(target, fanout)
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
