@@ -55,7 +55,6 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
-    is_joint: ClassVar[bool] = True
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
