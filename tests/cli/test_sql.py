@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.store import open_store
-from  import ID_BYTES
+from sottovoce.store.base import ID_BYTES
 from tests.cli.helpers import Command, refused
 from tests.sql.plans import plan, reports
 
