@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from sottovoce.questions.heavyhitters import HeavyHitters
     from sottovoce.questions.itemsets import TopItems, TopItemsets, rules
     from sottovoce.questions.marginals import MarginalEstimate, Marginals
+    from sottovoce.questions.queries import Queries, QueryEstimate
+    from sottovoce.questions.queries.sql import query
     from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
     from sottovoce.schema import (
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         FixedPoint,
         Integer,
         Items,
+        Number,
         Ordinal,
         Schema,
         Text,
@@ -84,6 +87,8 @@ _HOMES = {
     "questions.heavyhitters": ("HeavyHitters",),
     "questions.itemsets": ("TopItems", "TopItemsets", "rules"),
     "questions.marginals": ("MarginalEstimate", "Marginals"),
+    "questions.queries": ("Queries", "QueryEstimate"),
+    "questions.queries.sql": ("query",),
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),
@@ -93,6 +98,7 @@ _HOMES = {
         "FixedPoint",
         "Integer",
         "Items",
+        "Number",
         "Ordinal",
         "Schema",
         "Text",
@@ -102,12 +108,13 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 
 __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Schema", "Boolean", "Categorical", "Ordinal", "Integer", "Text", "Items", "FixedPoint",
-    "Frequencies", "Marginals", "HeavyHitters", "TopItems", "TopItemsets",
+    "Number",
+    "Frequencies", "Marginals", "Queries", "HeavyHitters", "TopItems", "TopItemsets",
     "plan", "next_plan", "Plan", "Guarantee", "oracle",
     "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
     "CheckedReports",
-    "Aggregate", "Estimate", "MarginalEstimate", "Findings", "Table", "postprocess",
-    "choose_postprocess",
+    "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
+    "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",
     "NotInThisRound", "BadAssignment", "BudgetExceeded",

@@ -25,6 +25,7 @@ from sottovoce.protocol.encodings import (
     Cells,
     Drawn,
     Extensions,
+    Grid,
     Held,
     Padded,
     Parities,
@@ -165,6 +166,9 @@ def _asks() -> Iterator[tuple[str, Ask, list[Any]]]:
         yield f"cells, {name}", _asked(Cells.of(TABLE, "x", "yes"), name), pairs
     masks = Parities.from_json({"attributes": ["x", "yes"], "products": [[1, 1], [2, 0]]}, TABLE)
     yield "parities", _asked(masks, "hrr"), pairs
+    grid = Grid.of(TABLE, ["x", "yes"], [2, 1], [1, 0])
+    for name in ("olh", "ss"):
+        yield f"grid, {name}", _asked(grid, name), pairs
     words = [{"w": word} for word in range(16)]
     yield "window", _asked(Window("w", 4, 1, 2, 2, 4, scrambled=True), "olh-wide"), words
     yield "extensions", _asked(Extensions("w", 4, 1, ((2, 3), (3, 0))), "olh"), words

@@ -15,7 +15,9 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.protocol.encodings import Ask, Padded
 from tests.oracles import NAMES
+from tests.vectors.intervals import bad_intervals
 from tests.vectors.public import bad_public_plans
+from tests.vectors.queries import bad_grids
 
 Body = dict[str, Any]
 NAMES_OF_ATTRIBUTES = (
@@ -58,6 +60,9 @@ def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
     ):
         listed.append({"why": why, "id": plan.id, "plan": text, "error": "PlanMismatch"})
     for why, text in bad_public_plans(plans):
+        id = hashlib.sha256(text.encode()).hexdigest()
+        listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
+    for why, text in (*bad_grids(plans), *bad_intervals(plans)):
         id = hashlib.sha256(text.encode()).hexdigest()
         listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
     return listed

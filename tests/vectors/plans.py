@@ -11,7 +11,7 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.protocol.families.choices import elementary
 from tests.oracles import NAMES
-from tests.vectors import public
+from tests.vectors import intervals, public, queries
 from tests.vectors.case import Case, Record, each_coin, named
 from tests.vectors.popular import popular
 
@@ -94,7 +94,16 @@ OTHERS_RECORDS: tuple[Record, ...] = (
 def cases() -> list[Case]:
     """Every plan there is."""
     plain = [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
-    return [*plain, *_others(), *_characters(), *_questions(), *popular(), *public.cases()]
+    return [
+        *plain,
+        *_others(),
+        *_characters(),
+        *_questions(),
+        *popular(),
+        *public.cases(),
+        *queries.cases(),
+        *intervals.cases(),
+    ]
 
 
 def _frequencies(

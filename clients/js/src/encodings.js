@@ -22,6 +22,36 @@ function parities({ attributes, products }, schema) {
   return masked(attributes, masks);
 }
 
+/** The interval of a code is (code + shift) div width, the last attribute varying fastest. */
+function grid({ attributes, widths, shifts }, schema) {
+  need(new Set(attributes).size === attributes.length, "plan: a grid must name each attribute once");
+  const sizes = attributes.map((name) => schema.get(name).size);
+  for (const parts of [widths, shifts]) keys(parts, Object.keys(attributes));
+  const wide = sizes.map((_, place) => option(widths, place, 1n, LARGEST));
+  const moved = wide.map((width, place) => option(shifts, place, 0n, width - 1n));
+  const counts = sizes.map((size, place) => (size + moved[place] + wide[place] - 1n) / wide[place]);
+  need(counts.every((count) => count > 1n), "plan: a width must cut the values of its attribute");
+  const interval = (codes, place) => (codes.get(attributes[place]) + moved[place]) / wide[place];
+  return {
+    attributes,
+    size: counts.reduce((total, count) => total * count),
+    encode: (codes) => counts.reduce((cell, count, place) => cell * count + interval(codes, place), 0n),
+  };
+}
+
+/** The interval of a code; cuts are the codes at which all but the first begin. */
+function intervals({ attribute, cuts }, schema) {
+  const most = schema.get(attribute).size - 1n;
+  need(Array.isArray(cuts) && cuts.length, "plan: intervals must be two or more");
+  const begin = [];
+  for (const place of cuts.keys()) begin.push(option(cuts, place, (begin.at(-1) ?? 0n) + 1n, most < LARGEST ? most : LARGEST));
+  return {
+    attributes: [attribute],
+    size: BigInt(cuts.length) + 1n,
+    encode: (codes) => BigInt(begin.filter((cut) => cut <= codes.get(attribute)).length),
+  };
+}
+
 export function masked(attributes, masks) {
   const sign = (row, codes) => row.reduce((odd, mask, place) => odd ^ parity(mask & codes.get(attributes[place])), 0n);
   return {
@@ -162,6 +192,8 @@ const OF_SET = "attribute,candidates";
 const ENCODINGS = {
   cells: [cells, "attributes"],
   parities: [parities, "attributes,products"],
+  grid: [grid, "attributes,widths,shifts"],
+  intervals: [intervals, "attribute,cuts"],
   window: [window, "attribute,start,fresh,tag,tagged,scrambled"],
   extensions: [extensions, "attribute,fresh,prefixes"],
   padded: [padded, `${OF_SET},length,epsilon,delta`],

@@ -26,6 +26,7 @@ const QUESTIONS = {
   frequencies: "attributes,oracle,split,options",
   marginals: "up_to,attributes,workload,method,options",
   "heavy-hitters": "attribute,top,above,method,options",
+  queries: "dimensions,measures,workload,method,options",
   "top-items": OF_SETS,
   "top-itemsets": OF_SETS,
   asks: "name",

@@ -50,6 +50,11 @@ QUESTIONS: tuple[QuestionForm, ...] = (
         ("attribute", "top", "above", "method", "options"),
         "sottovoce.questions.heavyhitters:HeavyHitters",
     ),
+    QuestionForm(
+        "queries",
+        ("dimensions", "measures", "workload", "method", "options"),
+        "sottovoce.questions.queries:Queries",
+    ),
     QuestionForm("top-items", _ITEMS, "sottovoce.questions.itemsets:TopItems"),
     QuestionForm("top-itemsets", _ITEMS, "sottovoce.questions.itemsets:TopItemsets"),
 )

@@ -15,7 +15,7 @@ from sottovoce.schema.attribute import (
     Sets,
     Words,
 )
-from sottovoce.schema.fixed import FixedPoint
+from sottovoce.schema.fixed import FixedPoint, Number
 from sottovoce.schema.lists import Boolean, Categorical
 from sottovoce.schema.numbers import Integer, Ordinal
 from sottovoce.schema.schema import ATTRIBUTES, Schema
@@ -24,6 +24,6 @@ from sottovoce.schema.text import Text
 
 __all__ = [
     "ATTRIBUTES", "CODE", "FORMS", "MEMBERS", "MOST_SPELLED", "OPEN", "SPELLING", "Attribute",
-    "Boolean", "Categorical", "Codes", "FixedPoint", "Integer", "Items", "Label", "Ordinal",
-    "Schema", "Sets", "Text", "Words",
+    "Boolean", "Categorical", "Codes", "FixedPoint", "Integer", "Items", "Label", "Number",
+    "Ordinal", "Schema", "Sets", "Text", "Words",
 ]  # fmt: skip

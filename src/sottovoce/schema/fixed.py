@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar
 
-from sottovoce.ground.arguments import LARGEST_INTEGER
+from sottovoce.ground.arguments import LARGEST_INTEGER, number_in
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.schema.attribute import Attribute, plain
 
@@ -133,3 +134,21 @@ def scaled_decimal(value: Any, decimals: int) -> int:
         raise ValueError
     number = int(whole + part.ljust(decimals, "0"))
     return -number if sign == "-" else number
+
+
+def Number(low: Any, high: Any, step: Any = 1, *, sensitive: bool = True) -> FixedPoint:
+    """A public number from ``low`` to ``high`` in steps of a power of ten, such as money.
+
+    It is a :class:`FixedPoint` of as many decimals as the step has: ``sensitive`` must be False.
+
+    >>> Number(0, 5000, step="0.01", sensitive=False)
+    FixedPoint(sensitive=False, low='0.00', high='5000.00', decimals=2)
+    """
+    size = None if isinstance(step, bool) else number_in(str(plain(step)))
+    steps = [Fraction(1, 10**places) for places in range(MOST_DECIMALS + 1)]
+    if size is None or size not in steps:
+        raise InvalidInput(
+            f"step ({step}) must be 1 or a negative power of ten down to 1e-{MOST_DECIMALS}, such "
+            'as "0.01"'
+        )
+    return FixedPoint(low, high, steps.index(size), sensitive=sensitive)

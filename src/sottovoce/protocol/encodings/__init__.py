@@ -12,18 +12,28 @@ from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.protocol.encodings.base import Encoding, of_kind
 from sottovoce.protocol.encodings.sets import Drawn, Held, Padded
 from sottovoce.protocol.encodings.spellings import Extensions, Window
-from sottovoce.protocol.encodings.tables import Cells, Parities
+from sottovoce.protocol.encodings.tables import Cells, Grid, Intervals, Parities
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
 __all__ = [
-    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Held", "Padded", "Parities",
-    "Window", "of_kind",
+    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Grid", "Held", "Intervals",
+    "Padded", "Parities", "Window", "of_kind",
 ]  # fmt: skip
 
 # Every encoding there is.
 # A new one is a class in a file of this folder, a line here, and its kind in docs/wire.md.
-ENCODINGS: tuple[type[Encoding], ...] = (Cells, Parities, Window, Extensions, Padded, Held, Drawn)
+ENCODINGS: tuple[type[Encoding], ...] = (
+    Cells,
+    Parities,
+    Grid,
+    Intervals,
+    Window,
+    Extensions,
+    Padded,
+    Held,
+    Drawn,
+)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import Oracle
+from sottovoce.protocol.encodings import Grid
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -22,10 +31,84 @@ class GridEvidence:
     """
 
     axes: tuple[int, ...]  # which dimensions it is about
-    edges: tuple[
-        Integers, ...
-    ]  # for each axis where its intervals begin, and the end: (cells + 1,)
+    # for each axis where its intervals begin, and the end: (cells + 1,)
+    edges: tuple[Integers, ...]
     values: Floats  # (cells of the first axis, ...)
     floor: float
     slope: float
     people: float  # of this grid, or as many as its weights are worth: W^2 / sum w^2
+    cross: float = 0.0  # the covariance of the errors of two cells that nobody holds
+    part: float = 1.0  # of all people, or of all weight, those who answered this grid
+    cohort: int = 0  # whose answers they are
+    ask: int = 0
+
+
+def evidence_of(
+    aggregate: Aggregate, names: Sequence[str], squares: Floats | None = None
+) -> list[GridEvidence]:
+    """What an aggregate says of each grid of its plan, as far as anybody was heard.
+
+    Args:
+        aggregate: of reports, with weights or without.
+        names: the dimensions, in order.
+        squares: of weighted reports the sums of squared weights, one for each cohort; without
+            them every report counts once.
+
+    Returns:
+        One for each grid whose people, or their weights, add up to more than 0.
+    """
+    found = []
+    total = aggregate.people
+    for index, cohort in enumerate(aggregate.plan.cohorts):
+        people = aggregate.cohort_people(index)
+        if people < 0:
+            raise InvalidInput("weights of a cohort's reports must not add up to less than 0")
+        if people == 0:
+            continue
+        square = float(people if squares is None else squares[index])
+        # as many equal reports would err as much:  n = W^2 / sum w^2
+        worth = people**2 / square
+        for place, ask in enumerate(cohort.asks):
+            grid = ask.encoding
+            if not isinstance(grid, Grid):
+                raise InvalidInput(f"plan: an ask ({grid.kind}) must be about a grid")
+            shares, _ = aggregate.frequencies(index, place)
+            floor, slope, cross = error_law(ask.oracle, worth)
+            found.append(
+                GridEvidence(
+                    axes=tuple(names.index(name) for name in grid.attributes),
+                    edges=tuple(np.array(each, np.int64) for each in grid.edges),
+                    values=shares.reshape(grid.shape),
+                    floor=floor,
+                    slope=slope,
+                    people=worth,
+                    cross=cross,
+                    part=people / total,
+                    cohort=index,
+                    ask=place,
+                )
+            )
+    return found
+
+
+def evidence_worth(evidence: Sequence[GridEvidence]) -> float:
+    """How many equal reports all cohorts' reports are worth: W^2 / sum w^2."""
+    by_cohort = {grid.cohort: grid.part**2 / grid.people for grid in evidence}
+    return 1 / sum(by_cohort.values())
+
+
+def error_law(oracle: Oracle, people: float) -> tuple[float, float, float]:
+    """How the shares of an oracle's values err: (floor, slope, cross) as of GridEvidence.
+
+    The error of two values' sum tells how two of them go together.
+    """
+    one, two = oracle.noise(1), oracle.sum_noise(1, 2)
+    # Var[a + b] = 2 floor + 2 cross, of two values that nobody holds
+    cross = (two.floor - 2 * one.floor) / 2
+    return one.floor / people, one.slope / people, cross / people
+
+
+def cohort_squares(cohorts: NDArray[np.uint32], weights: Integers, count: int) -> Floats:
+    """Sums of squared weights, one for each of ``count`` cohorts: (count,)."""
+    squares = np.asarray(weights, float) ** 2
+    return np.bincount(cohorts, squares, minlength=count).astype(float)

@@ -1,0 +1,1 @@
+"""Models behind the methods: what the shares of many grids say of all codes."""

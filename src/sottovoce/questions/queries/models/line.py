@@ -1,0 +1,125 @@
+"""The fitted table of one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from sottovoce.questions.queries.evidence import Floats, GridEvidence
+from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
+from sottovoce.questions.queries.models.cascade import fit_cascade
+from sottovoce.questions.queries.models.cells import cells_of
+from sottovoce.questions.queries.models.posterior import covariance_root, tail_weights
+
+DRAWS = 400
+SEED = 7  # of the draws: an answer is the same whenever it is asked for
+LEAST_DRAWN = 0.1  # of a frequency, where a draw must be positive
+
+
+class LineTable(FittedTable):
+    """Frequencies of one dimension's codes, with errors that are normal together.
+
+    Args:
+        frequencies: The share of each code, (size,).
+        root: Gives a matrix R, (rank, size), with R' R the covariance of the frequencies' errors;
+            it is asked for once, when somebody wants an error.
+        is_unbiased: Whether the frequencies are right on average.
+        number: Of the dimension; dimensions are drawn apart.
+        evidence: What the frequencies were fitted to, for fits of weights.
+        around: Of a weight the table of the count, from which it deviates; what the count is off,
+            the weight is off too, also in draws of the same number.
+    """
+
+    def __init__(
+        self,
+        frequencies: Floats,
+        root: Callable[[], Floats],
+        *,
+        is_unbiased: bool,
+        number: int = 0,
+        evidence: Sequence[GridEvidence] = (),
+        around: LineTable | None = None,
+    ) -> None:
+        self.sizes = (frequencies.size,)
+        self.frequencies = frequencies
+        self.is_unbiased = is_unbiased
+        self.number = number
+        self.evidence = tuple(evidence)
+        self.around = around
+        self._make_root = root
+
+    @cached_property
+    def own_root(self) -> Floats:
+        """The same as :attr:`root`, without what the count is off."""
+        return self._make_root()
+
+    @cached_property
+    def root(self) -> Floats:
+        """The matrix R, (rank, size), with R' R the covariance of the frequencies' errors."""
+        if self.around is None:
+            return self.own_root
+        return np.vstack([self.own_root, self.around.root])
+
+    @cached_property
+    def draws(self) -> Floats:
+        """Frequencies as they might be, (draws, size); they add up to 1, and may be below 0."""
+        coins = np.random.default_rng([SEED, self.number, self.depth])
+        noise = coins.standard_normal((DRAWS, len(self.own_root)))
+        own: Floats = self.frequencies + noise @ self.own_root
+        return own if self.around is None else own + self.around.draws - self.around.frequencies
+
+    @property
+    def depth(self) -> int:
+        """How many counts a weight deviates from, one after the other."""
+        return 0 if self.around is None else self.around.depth + 1
+
+    @cached_property
+    def positive_draws(self) -> Floats:
+        """The same, none below a tenth of what was fitted, for what needs logarithms of them."""
+        positive = np.maximum(self.draws, LEAST_DRAWN * np.maximum(self.frequencies, 0.0))
+        scaled: Floats = positive / positive.sum(axis=1, keepdims=True)
+        return scaled
+
+    def cell_shares(self, grid: GridEvidence) -> Floats:
+        """What the cells of a grid hold as fitted, in the shape of its values."""
+        shares: Floats = np.add.reduceat(self.frequencies, grid.edges[0][:-1])
+        return shares
+
+    def joint(self, terms: Sequence[Term]) -> Joint:
+        """The shares of some weighted selections, with their covariances."""
+        whole = np.ones(self.sizes[0])
+        weights = np.array([term.get(0, whole) for term in terms]).reshape(len(terms), -1)
+        spread = self.root @ weights.T  # (rank, terms)
+        return Joint(weights @ self.frequencies, spread.T @ spread, self.draws @ weights.T)
+
+
+def fit_line(
+    evidence: Sequence[GridEvidence],
+    size: int,
+    *,
+    is_ordered: bool = True,
+    axis: int = 0,
+    around: LineTable | None = None,
+) -> LineTable:
+    """Fit one dimension by a cascade of splits.
+
+    Args:
+        evidence: What the people of each grid said.
+        size: The number of codes.
+        is_ordered: Whether neighbouring codes are alike; not for categories.
+        axis: The number of the dimension; what grids say of others is summed over.
+        around: Of a weight the table of the count, from which it deviates.
+    """
+    cells = cells_of(evidence, axis)
+    people = sum(grid.people for grid in evidence if axis in grid.axes)
+    base = None if around is None else around.frequencies
+    fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
+
+    def root() -> Floats:
+        return covariance_root(fit, cells, people, tail_weights(fit))
+
+    return LineTable(
+        fit.frequencies, root, is_unbiased=False, number=axis, evidence=evidence, around=around
+    )

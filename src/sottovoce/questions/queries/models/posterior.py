@@ -1,0 +1,96 @@
+"""How far a fitted cascade may be off: its posterior's covariance, to first order at its mode."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sottovoce.ground.extras import imported
+from sottovoce.kernels import cascade as kernel
+from sottovoce.kernels import curvature
+from sottovoce.questions.queries.evidence import Floats
+from sottovoce.questions.queries.models.cascade import FREEDOM, Cascade, node_masses
+from sottovoce.questions.queries.models.cells import Cells
+from sottovoce.questions.queries.models.tails import normal_weights
+
+SMALLEST_LEFT = 1e-6  # of a posterior's variance that the crowd's own may leave
+
+
+def tail_weights(fit: Cascade) -> Floats:
+    """The precision of a normal prior with which each logit spreads as it does, (leaves,)."""
+    splits = fit.splits
+    centres = np.zeros(splits.leaves)
+    kernel.fill_centres(node_masses(fit), fit.centre, splits.log_sizes, fit.rho, centres)
+    nodes = np.flatnonzero(splits.is_split)
+    depths = np.log2(nodes).astype(np.int64)
+    weights = fit.weights.copy()
+    weights[nodes] = normal_weights(
+        fit.logits[nodes] - centres[nodes],
+        fit.information[nodes],
+        fit.weights[nodes],
+        fit.scales[depths],
+        FREEDOM,
+    )
+    return weights
+
+
+def data_curvature(fit: Cascade, cells: Cells) -> Floats:
+    """How sharply the cells' log likelihood bends in all logits together, (leaves, leaves)."""
+    splits = fit.splits
+    lows = splits.places[cells.lows]
+    highs = splits.places[cells.highs]
+    precisions = cells.precisions(cells.shares(fit.frequencies))
+    products = curvature.cell_products(lows, highs, precisions, splits.leaves)
+    bends: Floats = curvature.logit_products(products, node_masses(fit))
+    return bends
+
+
+def prior_curvature(fit: Cascade, weights: Floats) -> Floats:
+    """The same of the prior, with the precisions ``weights`` (leaves,) of each logit."""
+    splits = fit.splits
+    bends = np.zeros((splits.leaves, splits.leaves))
+    masses = node_masses(fit)
+    curvature.add_prior(weights, masses, splits.log_sizes, splits.is_split, fit.rho, bends)
+    return bends
+
+
+def crowd_variances(fit: Cascade, people: float) -> Floats:
+    """The variance of each logit in a crowd drawn from frequencies as fitted, (leaves,)."""
+    masses = node_masses(fit)
+    left, right = masses[2::2], masses[3::2]  # (leaves - 1,), of the nodes from the root on
+    products = np.maximum(people * left * right, kernel.TINY)
+    return np.append(0.0, (left + right) / products)  # 1 / (people m S (1 - S))
+
+
+def covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) -> Floats:
+    """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies.
+
+    Errors are towards the crowd's own frequencies. All people are asked by one grid or another, so
+    that what one grid's people have too much of, the others' have too little of. The posterior,
+    which takes each grid's people for a fresh sample, therefore counts the crowd's own variance
+    M too much, as far as the estimate follows the data: H^-1 - H^-1 J M J H^-1, H the curvature
+    of the posterior and J that of the data.
+
+    Args:
+        fit: What was fitted.
+        cells: To what.
+        people: How many were asked, in all grids.
+        weights: The prior's precision of each logit, (leaves,).
+    """
+    linalg = imported("scipy.linalg")
+    splits = fit.splits
+    nodes = np.flatnonzero(splits.is_split)
+    if nodes.size == 0:
+        return np.zeros((1, splits.size))
+    inner = np.ix_(nodes, nodes)
+    data = data_curvature(fit, cells)[inner]
+    prior = prior_curvature(fit, weights)[inner]
+    slopes = curvature.leaf_slopes(node_masses(fit))  # (leaves, leaves)
+    slopes = slopes[np.ix_(nodes, splits.places[:-1])]  # (rank, size)
+    root = np.linalg.cholesky(data + prior)
+    spread = linalg.solve_triangular(root, slopes, lower=True, check_finite=False)
+    follow = linalg.solve_triangular(root, data, lower=True, check_finite=False)
+    follow *= np.sqrt(crowd_variances(fit, people)[nodes])
+    left = np.eye(nodes.size) - follow @ follow.T  # of the spread's variance
+    factor = np.linalg.cholesky(left + SMALLEST_LEFT * np.eye(nodes.size))
+    result: Floats = factor.T @ spread
+    return result

@@ -1,0 +1,292 @@
+"""The fitted table of two and more dimensions: axes, pairs, and maximum entropy above them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from sottovoce.kernels.fitting import fit_proportions
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
+from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
+from sottovoce.questions.queries.models import planes
+from sottovoce.questions.queries.models.line import SEED, LineTable, fit_line
+from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
+from sottovoce.questions.queries.models.tails import normal_weights
+
+PAIR_BLOCKS = 32  # parts of each axis, of two dimensions
+FINE_BLOCKS = 64  # of two dimensions that are known so well:
+FINE_PRECISION = 1e6  # the sum over grids of 1 / floor
+MANY_BLOCKS = 16  # of more
+PAIR_STEPS = 80
+MANY_STEPS = 50
+DRAWS = 200
+MAX_LEVELS = 4  # different weights of an axis that are told apart; with more its parts are
+ROUNDS = 60  # of proportional fitting
+TOLERANCE = 1e-9
+SMALLEST_MASS = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two dimensions of several."""
+
+    plane: Plane
+    x: LineTable
+    y: LineTable
+
+    def rows(self) -> Floats:
+        """The masses of all blocks, as fitted and as they might be, (1 + draws, parts, parts)."""
+        deviations = np.vstack([np.zeros(self.plane.logits.size), self._noise(self.plane)])
+        deviations += self.plane.total_logits
+        return self.plane.blocks(line_rows(self.x), line_rows(self.y), deviations)
+
+    def _noise(self, plane: Plane) -> Floats:
+        """How far deviations may be off, those of the count included, (draws, blocks)."""
+        depth = self.x.depth if plane is self.plane else 0
+        coins = np.random.default_rng([SEED, self.x.number, self.y.number, depth])
+        spread = np.sqrt(deviation_variances(plane))
+        noise = spread * coins.standard_normal((DRAWS, plane.logits.size))
+        return noise if plane.around is None else noise + self._noise(plane.around)
+
+
+def line_rows(line: LineTable) -> Floats:
+    """One dimension's frequencies, as fitted and as they might be, (1 + draws, size)."""
+    return np.vstack([line.frequencies, line.positive_draws[:DRAWS]])
+
+
+def deviation_variances(plane: Plane) -> Floats:
+    """Of the logits of a plane, (blocks,)."""
+    nodes = np.flatnonzero(plane.tree.is_split)
+    depths = np.log2(nodes).astype(np.int64)
+    information = plane.information[nodes]
+    weights = normal_weights(
+        plane.logits[nodes],
+        information,
+        plane.weights[nodes],
+        plane.scales[depths],
+        planes.FREEDOM,
+    )
+    variances = np.zeros(plane.logits.size)
+    variances[nodes] = 1.0 / (information + weights)
+    return variances
+
+
+class SeveralTable(FittedTable):
+    """People by two or more dimensions.
+
+    Each axis is what its pairs say of it on average; with more than two dimensions pairs are raked
+    to their axes. Of a term with three or more, each axis becomes inside and outside, or as many
+    states as it has different weights, and these are fitted to all their pairs by maximum entropy.
+    """
+
+    is_unbiased = False
+
+    def __init__(
+        self,
+        lines: Sequence[LineTable],
+        pairs: Mapping[tuple[int, int], Pair],
+        evidence: Sequence[GridEvidence],
+        blocks: int,
+    ) -> None:
+        self.blocks = blocks
+        self.sizes = tuple(line.sizes[0] for line in lines)
+        self.pairs = dict(pairs)
+        self.lines = tuple(lines)
+        self.evidence = tuple(evidence)
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[int, int], Floats]:
+        """By pair the masses of its blocks, (1 + draws, parts, parts)."""
+        return {axes: pair.rows() for axes, pair in self.pairs.items()}
+
+    def _halving(self, axis: int) -> Halving:
+        """How this axis is cut into parts, in all its pairs."""
+        for (x, y), pair in self.pairs.items():
+            if axis == x:
+                return pair.plane.x
+            if axis == y:
+                return pair.plane.y
+        raise KeyError(axis)
+
+    @cached_property
+    def _margins(self) -> list[Floats]:
+        """For each axis the masses of its parts: the mean of its pairs', (1 + draws, parts)."""
+        margins = []
+        for axis in range(len(self.sizes)):
+            sums = [
+                blocks.sum(axis=2 - axes.index(axis))
+                for axes, blocks in self._blocks.items()
+                if axis in axes
+            ]
+            margins.append(np.mean(sums, axis=0))
+        return margins
+
+    @cached_property
+    def rows(self) -> list[Floats]:
+        """For each axis its frequencies, as fitted and as they might be, (1 + draws, size)."""
+        rows = []
+        for axis, line in enumerate(self.lines):
+            halving = self._halving(axis)
+            frequencies = line_rows(line)
+            scale = ratio(self._margins[axis], part_sums(frequencies, halving))
+            lengths = np.diff(halving.starts(halving.depths))
+            rows.append(frequencies * np.repeat(scale, lengths, axis=1))
+        return rows
+
+    @cached_property
+    def tables(self) -> dict[tuple[int, int], Floats]:
+        """By pair the masses of its blocks, raked to their axes, (1 + draws, parts, parts)."""
+        if len(self.sizes) == 2:
+            return self._blocks
+        return {
+            (x, y): rake(blocks, self._margins[x], self._margins[y])
+            for (x, y), blocks in self._blocks.items()
+        }
+
+    def cell_shares(self, grid: GridEvidence) -> Floats:
+        """What the cells of a grid hold as fitted, in the shape of its values."""
+        if len(grid.axes) == 1:
+            return np.add.reduceat(self.rows[grid.axes[0]][0], grid.edges[0][:-1])
+        x, y = grid.axes
+        held = [
+            self._held_parts(axis, edges) for axis, edges in zip(grid.axes, grid.edges, strict=True)
+        ]
+        table = self.tables[x, y] if x < y else self.tables[y, x].transpose(0, 2, 1)
+        shares: Floats = held[0] @ table[0] @ held[1].T
+        return shares
+
+    def _held_parts(self, axis: int, edges: Integers) -> Floats:
+        """How much of each part of an axis each interval holds, (intervals, parts)."""
+        halving = self._halving(axis)
+        starts = halving.starts(halving.depths)
+        frequencies = self.rows[axis][0]
+        places = np.arange(frequencies.size)
+        intervals = np.searchsorted(edges, places, side="right") - 1
+        parts = np.searchsorted(starts, places, side="right") - 1
+        held = np.zeros((edges.size - 1, starts.size - 1))
+        np.add.at(held, (intervals, parts), frequencies)
+        whole = np.broadcast_to(held.sum(axis=0), held.shape)
+        return ratio(held, whole)
+
+    def joint(self, terms: Sequence[Term]) -> Joint:
+        """The shares of some weighted selections, with their covariances."""
+        answers = np.stack([self._answer(term) for term in terms], axis=1)  # (1 + draws, terms)
+        values = answers[0]
+        off = answers[1:] - answers[1:].mean(axis=0)
+        covariance = off.T @ off / (DRAWS - 1)
+        return Joint(values, covariance, values + off)
+
+    def _answer(self, term: Term) -> Floats:
+        """A term's value, as fitted and as it might be, (1 + draws,)."""
+        axes = [axis for axis in sorted(term) if not np.all(term[axis] == 1.0)]
+        if not axes:
+            return np.ones(1 + DRAWS)
+        if len(axes) == 1:
+            single: Floats = self.rows[axes[0]] @ term[axes[0]]
+            return single
+        if len(axes) == 2:
+            x = self._part_means(axes[0], term[axes[0]])
+            y = self._part_means(axes[1], term[axes[1]])
+            table = self.tables[axes[0], axes[1]]
+            inside = (x[:, None, :] @ table)[:, 0, :]  # (1 + draws, parts of y)
+            double: Floats = (inside * y).sum(axis=1)
+            return double
+        return self._answer_many(axes, term)
+
+    def _part_means(self, axis: int, weights: Floats) -> Floats:
+        """The mean weight in each part of an axis, (1 + draws, parts)."""
+        halving = self._halving(axis)
+        frequencies = self.rows[axis]
+        return ratio(part_sums(frequencies * weights, halving), part_sums(frequencies, halving))
+
+    def _answer_many(self, axes: Sequence[int], term: Term) -> Floats:
+        """By maximum entropy over the states of the term's axes."""
+        levels = {}  # by axis the weight of each state
+        holds = {}  # by axis how much of each part is in each state, (1 + draws, states, parts)
+        for axis in axes:
+            levels[axis], holds[axis] = self._states(axis, term[axis])
+        shape = [levels[axis].size for axis in axes]
+        places = np.indices(shape).reshape(len(axes), -1)  # of each cell its state on each axis
+        maps = []
+        targets = []
+        for i, j in combinations(range(len(axes)), 2):
+            table = self.tables[axes[i], axes[j]]
+            both = holds[axes[i]] @ table @ holds[axes[j]].transpose(0, 2, 1)
+            targets.append(np.maximum(both.reshape(len(both), -1), SMALLEST_MASS))
+            maps.append(places[i] * shape[j] + places[j])
+        ends = np.cumsum([target.shape[1] for target in targets])
+        fitted = np.full((1 + DRAWS, places.shape[1]), 1.0 / places.shape[1])
+        fit_proportions(
+            fitted,
+            np.array(maps, np.int64),
+            np.append(0, ends).astype(np.int64),
+            np.concatenate(targets, axis=1),
+            ROUNDS,
+            TOLERANCE,
+        )
+        fitted /= fitted.sum(axis=1, keepdims=True)
+        weights = np.ones(places.shape[1])
+        for place, axis in zip(places, axes, strict=True):
+            weights *= levels[axis][place]
+        answer: Floats = fitted @ weights
+        return answer
+
+    def _states(self, axis: int, weights: Floats) -> tuple[Floats, Floats]:
+        """The weight of each state of an axis, and how much of each part is in it."""
+        levels = np.unique(weights)
+        if levels.size > MAX_LEVELS:
+            means = self._part_means(axis, weights)
+            parts = means.shape[1]
+            return means[0], np.broadcast_to(np.eye(parts), (len(means), parts, parts))
+        holds = [self._part_means(axis, (weights == level).astype(float)) for level in levels]
+        return levels, np.stack(holds, axis=1)
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """Above / below, and 0 where there is nothing below."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+
+
+def fit_several(
+    evidence: Sequence[GridEvidence],
+    sizes: Sequence[int],
+    is_ordered: Sequence[bool],
+    around: SeveralTable | None = None,
+) -> SeveralTable:
+    """Fit two or more dimensions.
+
+    Args:
+        evidence: What the people of each grid said, of one dimension or of two.
+        sizes: The number of codes of each dimension.
+        is_ordered: Of each whether neighbouring codes are alike; not for categories.
+        around: Of a weight the table of the count, from which it deviates.
+    """
+    counts = [None] * len(sizes) if around is None else around.lines
+    lines = [
+        fit_line(evidence, size, is_ordered=ordered, axis=axis, around=counts[axis])
+        for axis, (size, ordered) in enumerate(zip(sizes, is_ordered, strict=True))
+    ]
+    precision = sum(1.0 / grid.floor for grid in evidence if len(grid.axes) == 2)
+    is_pair = len(sizes) == 2
+    blocks = MANY_BLOCKS
+    if is_pair:
+        blocks = FINE_BLOCKS if precision > FINE_PRECISION else PAIR_BLOCKS
+    if around is not None:
+        blocks = around.blocks
+    pairs = {}
+    for i, j in combinations(range(len(sizes)), 2):
+        plane = planes.fit_plane(
+            evidence,
+            (i, j),
+            lines[i].frequencies,
+            lines[j].frequencies,
+            blocks=blocks,
+            steps=PAIR_STEPS if is_pair else MANY_STEPS,
+            around=None if around is None else around.pairs[i, j].plane,
+        )
+        pairs[i, j] = Pair(plane, lines[i], lines[j])
+    return SeveralTable(lines, pairs, evidence, blocks)
