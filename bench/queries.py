@@ -68,6 +68,14 @@ GROUPS: dict[str, Group] = {
             ("2", "5"),
             predicates=(1, 2),
         ),
+        Group(
+            "thesis",
+            (0,),  # sources have their own
+            ("0.05", "0.1", "0.25", "0.5"),
+            ("mg", "hi", "hio", "sc", "auto"),
+            (100_000, 1_000_000),
+            queries=30,
+        ),
         Group("sums", (256,), ("0.1", "0.25", "random"), ("hio", "auto"), (1_000_000,)),
     )
 }

@@ -138,6 +138,14 @@ def test_the_report_says_what_the_lines_say(tmp_path: Path) -> None:
     assert set(pictures(lines)) == {"queries-one.svg"}
 
 
+def test_figures_of_the_thesis_are_told_by_volume_and_epsilon() -> None:
+    changes = {"group": "thesis", "size": 0, "epsilon": "2", "mnae": {"0.25": 0.01, "0.5": 0.02}}
+    lines = [line("hio", "census 1024", 1.0) | changes, line("mg", "census 1024", 2.0) | changes]
+    text = "\n".join(sentences(lines, "auto"))
+    assert "| epsilon, volume | `mg` | `hio` |" in text
+    assert "| 2, 0.5 | 0.02 | 0.02 |" in text
+
+
 def test_means_and_deciles_of_the_truth_are_without_error() -> None:
     draws = np.random.default_rng(3)
     codes = draws.integers(0, 16, 1000)

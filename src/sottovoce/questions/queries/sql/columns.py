@@ -11,12 +11,15 @@ from sqlglot import exp
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.questions.queries.sql.engine import Engine, EngineError
+from sottovoce.questions.queries.sql.recent import RecentCache
+from sottovoce.questions.queries.sql.rows import RowColumn, RowGroup
 from sottovoce.questions.queries.sql.source import QuerySource, WhisperedColumn
 from sottovoce.questions.queries.sql.spans import refused
 
 # by the number of a dimension or of a public column
 WHISPERED, PUBLIC = "w", "u"
 PUBLIC_TABLE = "public_columns"
+MAX_KEPT_COLUMNS = 8  # of public expressions, one value for each report
 
 # functions of one row that give the same for the same values, whoever asks and whenever
 ALLOWED_FUNCTIONS: tuple[type[exp.Expr], ...] = (
@@ -42,6 +45,9 @@ class QueryColumns:
         self.source = source
         self.engine = engine
         self._arrow: dict[str, Any] = {}
+        self.row_columns = RecentCache[RowColumn](MAX_KEPT_COLUMNS)
+        self.weights = RecentCache[tuple[Any, bool]](MAX_KEPT_COLUMNS)
+        self.row_groups = RecentCache[list[RowGroup]](MAX_KEPT_COLUMNS)
 
     # -- names
 

@@ -141,9 +141,10 @@ def _factor(
     """One factor with its values; where it is NULL, nobody is counted."""
     dims = columns.dimensions(node)
     if columns.publics(node):
-        column = columns.over_rows(node, f"({written(node)})", text)
-        values = _numbers(column, node, text)
-        if column.null_count:
+        values, has_null = columns.weights.get(
+            written(node), lambda: _public_numbers(node, columns, text)
+        )
+        if has_null:
             nullable[written(node)] = node
         return Product(weight=Weight(written(node), values))
     sizes = [len(columns.dimension(number).values) for number in dims]
@@ -156,6 +157,12 @@ def _factor(
     if not dims:
         return Product(number=float(values[0]))
     return Product(whispered=((dims, values.reshape(sizes)),))
+
+
+def _public_numbers(node: exp.Expr, columns: QueryColumns, text: str) -> tuple[Floats, bool]:
+    """(a public expression's number for each report, whether it is NULL for somebody)."""
+    column = columns.over_rows(node, f"({written(node)})", text)
+    return _numbers(column, node, text), column.null_count > 0
 
 
 def _numbers(column: Any, node: exp.Expr, text: str) -> Floats:

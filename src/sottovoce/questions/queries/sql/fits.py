@@ -11,10 +11,11 @@ import numpy as np
 from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.sql.expressions import Weight
+from sottovoce.questions.queries.sql.recent import RecentCache
 from sottovoce.questions.queries.sql.rows import RowGroup
 from sottovoce.questions.queries.sql.source import QuerySource
 
-MAX_KEPT_FITS = 256
+MAX_KEPT_FITS = 64
 MAX_EXACT_TOTAL = 1 << 49  # of weights in fixed point, whose sums stay within 64 bits
 MAX_ROUNDED_BITS = 45
 MAX_DECIMALS = 9
@@ -56,7 +57,7 @@ class Fits:
 
     def __init__(self, source: QuerySource) -> None:
         self.source = source
-        self._kept: dict[tuple[str, str | None], FittedTable] = {}
+        self._kept = RecentCache[FittedTable](MAX_KEPT_FITS)
 
     def weights(self, group: RowGroup, weight: Weight | None) -> list[tuple[float, GroupWeight]]:
         """A weight as numbers times weights that are not negative.
@@ -95,12 +96,11 @@ class Fits:
         if "digest" not in group.known:
             group.known["digest"] = _digest(group.rows)
         key = (group.known["digest"], weight.key)
-        if key not in self._kept:
-            if len(self._kept) >= MAX_KEPT_FITS:
-                self._kept.pop(next(iter(self._kept)))
-            fixed = None if weight.values is None else fixed_point(weight.values)
-            self._kept[key] = self.source.fit(group.rows, fixed)
-        return self._kept[key]
+        return self._kept.get(key, lambda: self._fitted(group, weight))
+
+    def _fitted(self, group: RowGroup, weight: GroupWeight) -> FittedTable:
+        fixed = None if weight.values is None else fixed_point(weight.values)
+        return self.source.fit(group.rows, fixed)
 
 
 def _digest(rows: Integers | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -43,7 +44,9 @@ class PlanSource(QuerySource):
         self.reports: Reports | None = None
         if isinstance(heard, Reports):
             self.reports = heard.checked(plan)
-            heard = fold(plan, self.reports)
+            # what is folded needs no public columns: groups of rows are copied without them
+            self.whispers = replace(self.reports, public={})
+            heard = fold(plan, self.whispers)
         self.estimate = cast(QueryEstimate, heard.estimate())
         self.people = heard.people
         self.dimensions = tuple(
@@ -69,7 +72,7 @@ class PlanSource(QuerySource):
             return self.estimate.fitted
         if self.reports is None:
             raise InvalidInput("reports: groups and weights need reports, not an aggregate")
-        chosen = self.reports if rows is None else self.reports[rows]
+        chosen = self.whispers if rows is None else self.whispers[rows]
         if weights is None:
             return self.estimate.fit_weights(fold(self.plan, chosen), None)
         return self.estimate.weighted(chosen, weights)

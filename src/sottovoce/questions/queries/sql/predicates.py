@@ -176,7 +176,10 @@ class Atoms:
         """The number of the row column that holds what a public expression is worth."""
         if expression not in self._known_rows:
             self._known_rows[expression] = len(self.row_columns)
-            column = RowColumn.of(self.columns.over_rows(node, expression, self.text))
+            column = self.columns.row_columns.get(
+                expression,
+                lambda: RowColumn.of(self.columns.over_rows(node, expression, self.text)),
+            )
             self.row_columns.append(column)
             self.row_texts.append(expression)
         return self._known_rows[expression]

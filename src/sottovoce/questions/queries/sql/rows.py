@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.ground.extras import imported
 from sottovoce.questions.queries.evidence import Integers
@@ -24,7 +25,7 @@ class RowColumn:
     """
 
     labels: list[Any]
-    codes: Integers
+    codes: NDArray[Any]
 
     @classmethod
     def of(cls, column: Any) -> RowColumn:
@@ -32,7 +33,7 @@ class RowColumn:
         encoded = imported("pyarrow.compute").dictionary_encode(column, null_encoding="encode")
         if not isinstance(encoded, imported("pyarrow").DictionaryArray):
             encoded = encoded.combine_chunks()
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = encoded.indices.to_numpy(zero_copy_only=False)  # 32-bit integers
         return cls(encoded.dictionary.to_pylist(), codes)
 
 
