@@ -100,6 +100,12 @@ SUMS = {
 }
 # four in order and four without, for queries of a few of many dimensions
 MIXED_ORDERED = ("census-age", "census-weeks", "census-wage", "census-gains")
+# another census in place of the thesis's, with its figures' numbers of values
+THESIS = {
+    "census 1024": (("census-age", 1024),),
+    "census 256 x 256": (("census-age", 256), ("census-weeks", 256)),
+    "census 1024 x 64": (("census-age", 1024), ("census-weeks", 64)),
+}
 MIXED_CATEGORIES = ("education", "marital_stat", "race", "sex")
 
 
@@ -192,6 +198,19 @@ def _mixed(data: Path, size: int) -> QueryPopulation:
     return QueryPopulation("census-mixed", columns)
 
 
+def _as_in_thesis(name: str) -> Callable[[Path, int], QueryPopulation]:
+    """Dimensions of their own sizes."""
+
+    def load(data: Path, _: int) -> QueryPopulation:
+        columns = {}
+        for place, (number, size) in enumerate(THESIS[name]):
+            codes, _inside = _codes(data, number, size)
+            columns[f"x{place}"] = _ordered(codes, size)
+        return QueryPopulation(name, columns)
+
+    return load
+
+
 def _source(name: str, load: Callable[[Path, int], QueryPopulation]) -> QuerySource:
     return QuerySource(load, name not in LOOKED_AT)
 
@@ -217,6 +236,7 @@ SOURCES: dict[str, dict[str, QuerySource]] = {
     },
     "three": {name: _source(name, _joined(name, each)) for name, each in TRIPLES.items()},
     "mixed": {"census-mixed": QuerySource(_mixed, True)},
+    "thesis": {name: QuerySource(_as_in_thesis(name), True) for name in THESIS},
     "sums": {
         name: _source(name, _joined(name, [axis], measure))
         for name, (axis, measure) in SUMS.items()

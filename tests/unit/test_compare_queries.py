@@ -19,6 +19,7 @@ from sottovoce.measure import (
     QueriesComparison,
     QueryPopulation,
     compare_queries,
+    query_crowds,
     read_query_population,
 )
 from sottovoce.measure.queries import asked_crowd, judged, measured, planned, whispers_seed
@@ -119,7 +120,10 @@ def test_rows_that_stand_for_many_are_sampled_by_their_counts() -> None:
     assert (drawn[1] - 3000) ** 2 / (10_000 * 0.3 * 0.7) < chi2.isf(ALPHA, 1)
 
 
-def test_truth_is_brute_force() -> None:
+@pytest.mark.parametrize("most", [1 << 22, 1])
+def test_truth_is_brute_force(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read from a table of all cells, or person by person."""
+    monkeypatch.setattr(query_crowds, "MAX_TRUTH_CELLS", most)
     population = people(with_measure=True)
     target = Target.of(population.schema, population.names, None)
     crowd = asked_crowd(population, target, 500, 2, ["0.3", "random"], 4, 1, 0)

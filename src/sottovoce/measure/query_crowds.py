@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 MAX_PLAIN_RANGE = 1 << 12  # values of a column of whole numbers that is taken as it is
+MAX_TRUTH_CELLS = 1 << 22  # of a table from which the truth is read, if all fit into it
 MEASURE_STEPS = 1 << 20  # a measure is rounded to so many steps of its largest absolute value
 PEOPLE_DRAWS, QUERY_DRAWS, WHISPER_DRAWS = range(3)  # what a seed is for
 
@@ -102,7 +104,8 @@ class QueryPopulation:
             largest = float(np.abs(self.measure).max())
             scale = MEASURE_STEPS / largest if largest else 1.0
             steps = np.rint(self.measure[rows] * scale).astype(np.int64)
-        return QueryCrowd(columns, steps)
+        sizes = tuple(column.attribute.size for column in self.columns.values())
+        return QueryCrowd(columns, steps, sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +114,7 @@ class QueryCrowd:
 
     columns: Mapping[str, Whole]
     measure: Whole | None
+    sizes: tuple[int, ...]  # how many codes each dimension has
 
     def table(self, measured: str) -> dict[str, Any]:
         """As a simulation reads it."""
@@ -120,16 +124,29 @@ class QueryCrowd:
     def truth(self, terms: Sequence[Term]) -> Floats:
         """The true share of each selection: of people, or of the measure's absolute total."""
         codes = list(self.columns.values())
-        people = len(codes[0])
-        weights = np.ones(people) if self.measure is None else self.measure.astype(float)
-        total = float(np.abs(weights).sum())
+        weights = np.ones(len(codes[0])) if self.measure is None else self.measure.astype(float)
+        total = float(np.abs(weights).sum()) or 1.0
+        if prod(self.sizes) <= MAX_TRUTH_CELLS:
+            cells = np.ravel_multi_index(tuple(codes), self.sizes)
+            flat = np.asarray(np.bincount(cells, weights, prod(self.sizes)), np.float64)
+            table = flat.reshape(self.sizes)
+            return np.array([_selected(table, term) for term in terms]) / total
         found = []
         for term in terms:
             inside = weights
             for axis, chosen in term.items():
                 inside = inside * chosen[codes[axis]]
-            found.append(float(inside.sum()) / total if total else 0.0)
-        return np.array(found)
+            found.append(float(inside.sum()))
+        return np.array(found) / total
+
+
+def _selected(table: Floats, term: Term) -> float:
+    """What a weighted selection holds of a table over all dimensions."""
+    left = table
+    for axis in reversed(range(table.ndim)):  # the last one first, so that others keep their place
+        chosen = term.get(axis)
+        left = left.sum(axis=axis) if chosen is None else left @ chosen
+    return float(left)
 
 
 def random_terms(

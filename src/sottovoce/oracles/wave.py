@@ -37,7 +37,7 @@ class SquareWave(SummedOracle):
 
     names: ClassVar[tuple[str, ...]] = ("square-wave",)
     about: ClassVar[str] = "square wave, for values in order"
-    largest: ClassVar[int] = 1 << 12  # least squares takes a matrix of them
+    largest: ClassVar[int] = 1 << 11  # least squares takes a matrix of them
     uses_state: ClassVar[bool] = True  # the support of every value
 
     truth: int = field(metadata={"coin": True})
@@ -153,9 +153,10 @@ class SquareWave(SummedOracle):
         """A with E[A (counts/n - q)] = (p - q) f: least squares, (values, places)."""
         # with W the near places of each value,  E[counts/n] = q + (p - q) W'f,
         # and least squares is A = (W W')^-1 W, where (W W')_uv = max(0, m - |u - v|)
-        offset = np.arange(self.places) - np.arange(self.size)[:, None]  # (values, places)
-        near = ((offset >= 0) & (offset < self.near)).astype(float)
-        return np.asarray(np.linalg.solve(self._overlap, near))
+        inverse = np.linalg.inv(self._overlap)
+        # column o of W has the values near place o: sums over up to m columns of the inverse
+        margin = ((0, 0), (self.near - 1, self.near - 1))
+        return windowed(np.pad(inverse, margin), self.near)
 
     @cached_property
     def _overlap(self) -> Floats:
@@ -218,7 +219,7 @@ class SquareWave(SummedOracle):
         # spread_vx: the variance of v's estimate in a report of a person who holds x
         solver, q, gap = self._solver, self.q, self.gap
         squares = solver**2
-        near = np.apply_along_axis(windowed, 1, squares, self.near)  # (values, values)
+        near = windowed(squares, self.near)  # (values, values)
         base = q * solver.sum(axis=1)
         spread = q * squares.sum(axis=1)[:, None] + gap * near - (base**2)[:, None]
         own = np.diag(spread) - (2 * base * gap + gap**2)
@@ -245,13 +246,15 @@ class SquareWave(SummedOracle):
 
 
 def windowed(cells: NDArray[Any], width: int) -> NDArray[Any]:
-    """Sums over ``width`` neighbours, (cells - width + 1,).
+    """Sums over ``width`` neighbours of the last axis, (..., cells - width + 1).
 
     >>> windowed(np.array([1, 2, 3, 4]), 2).tolist()
     [3, 5, 7]
     """
-    sums = np.concatenate([np.zeros(1, cells.dtype), np.cumsum(cells)])
-    return np.asarray(sums[width:] - sums[:-width])
+    sums = np.cumsum(cells, axis=-1)
+    later = sums[..., width - 1 :].copy()
+    later[..., 1:] -= sums[..., :-width]
+    return np.asarray(later)
 
 
 def best_half_width(size: int, epsilon: Fraction, odds: Fraction) -> int:

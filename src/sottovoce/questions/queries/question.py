@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
@@ -17,7 +18,7 @@ from sottovoce.questions.method import AUTO, Options, given
 from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.methods import METHODS, method
-from sottovoce.questions.queries.planner import best_of, ranking, ranks_of
+from sottovoce.questions.queries.planner import best_of, ranking, ranks_of, squared_error
 from sottovoce.questions.queries.target import QueryWorkload, Target
 from sottovoce.schema import Schema
 
@@ -55,7 +56,6 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
-    is_joint: ClassVar[bool] = True
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
@@ -177,7 +177,7 @@ class Queries(Question):
         """The root mean squared error of a share, over the workload."""
         target = self.target(schema)
         own = round_terms(self, schema, terms, series)
-        squared = method(self.method).predict(target, own, self.options)
+        squared = squared_error(self.method, target, own, json.dumps(dict(self.options)))
         if squared is None:
             why = f"method ({self.method}): its error is not known beforehand"
             return Prediction(nan, self.method, unknown=why)
@@ -188,11 +188,11 @@ class Queries(Question):
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         choices, others = ranking(self.target(plan.schema), plan.round_terms)
         if not baselines:
-            choices = [
+            choices = tuple(
                 each
                 for each in choices
                 if not each.method.is_baseline or each.method.name == self.method
-            ]
+            )
         return ranks_of(choices, others, self.method)
 
     def explain(self, plan: Plan) -> list[str]:
@@ -202,7 +202,7 @@ class Queries(Question):
         dimensions = ", ".join(f"{one.name} ({one.size:,})" for one in target.dimensions)
         lines = [
             f"Question: queries over {dimensions}",
-            f"QueryWorkload: {target.workload}",
+            f"Workload: {target.workload}",
             f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} "
             f"cohort{'s' if len(plan.cohorts) > 1 else ''}, "
