@@ -23,6 +23,7 @@ from bench import (
     planning,
     popular_speed,
     processes,
+    query_speed,
     speed,
     store,
 )
@@ -41,6 +42,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "planning": planning.planning,
     "marginals": marginal_speed.marginals,
     "popular": popular_speed.popular,
+    "queries": query_speed.queries,
     "store": store.store,
     "collector": collector.collector,
     "pages": pages.pages,

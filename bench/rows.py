@@ -22,6 +22,7 @@ GROUPS = {
     "planning": "Planning marginals with auto: 2^18 people, epsilon = 1, empty caches",
     "marginals": "Marginals, epsilon = 1",
     "popular": "What is popular: top 32 values at epsilon = 1, top 64 items at epsilon = 2",
+    "queries": "Queries over whispered dimensions, epsilon = 1",
     "store": "The store by itself: SQLite",
     "collector": "The collector: reports over HTTP, durable before they are acknowledged, SQLite",
     "pages": "The studio's pages",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sottovoce.questions.itemsets import TopItems, TopItemsets, rules
     from sottovoce.questions.marginals import MarginalEstimate, Marginals
     from sottovoce.questions.queries import Queries, QueryEstimate
+    from sottovoce.questions.queries.sql import query
     from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
     from sottovoce.schema import (
@@ -87,6 +88,7 @@ _HOMES = {
     "questions.itemsets": ("TopItems", "TopItemsets", "rules"),
     "questions.marginals": ("MarginalEstimate", "Marginals"),
     "questions.queries": ("Queries", "QueryEstimate"),
+    "questions.queries.sql": ("query",),
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),
@@ -112,7 +114,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
     "CheckedReports",
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
-    "postprocess", "choose_postprocess",
+    "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",
     "NotInThisRound", "BadAssignment", "BudgetExceeded",

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bench import marginal_speed, plain, planning, popular, popular_speed, processes, speed
+from bench import (
+    marginal_speed,
+    plain,
+    planning,
+    popular,
+    popular_speed,
+    processes,
+    query_speed,
+    speed,
+)
 from bench.__main__ import RUNNERS, main
 from bench.published import IMPORTS, PUBLISHED
 from bench.resident import Above
@@ -145,6 +154,21 @@ def test_marginals_are_timed_down_to_the_last_table() -> None:
     assert {found.group for found in rows} == {"marginals"}
     assert [found.unit for found in rows[-2:]] == ["s", "MiB"]
     # they hold for the default shape; here a start counts most
+    assert all(found.limit is not None for found in rows)
+
+
+def test_queries_are_timed_from_reports_to_the_next_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        query_speed,
+        "child",
+        lambda _, *shape: query_speed.case(*map(int, shape)),  # no process of its own
+    )
+    shape = query_speed.Shape(people=3000, size=32, many=3000, square=8)
+    rows = list(query_speed.queries(None, {}, shape))
+    assert [(found.group, found.unit) for found in rows] == [
+        *[("queries", "s")] * 4,
+        ("queries", "MiB"),
+    ]
     assert all(found.limit is not None for found in rows)
 
 

@@ -11,7 +11,7 @@ import sottovoce as sv
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals import planner
 from sottovoce.questions.marginals.methods import METHODS, method
-from sottovoce.questions.marginals.methods.joint import Joint
+from sottovoce.questions.marginals.methods.joint import JointViews
 from sottovoce.questions.marginals.planner import CHOOSABLE, best, best_of, ranking
 from sottovoce.questions.marginals.workload import Places, Workload
 
@@ -83,7 +83,7 @@ def test_views_are_not_chosen_if_they_cannot_win(
 
     work, terms = workload(sizes, order), Terms.of("1", 65_536)
     expected = best(work, terms)
-    monkeypatch.setattr(Joint, "choose", choose)
+    monkeypatch.setattr(JointViews, "choose", choose)
     assert best(work, terms) == expected
     with pytest.raises(AssertionError, match="it chose views"):
         ranking(work, terms)
@@ -94,13 +94,13 @@ def test_a_method_that_is_not_sure_leaves_room_for_one_that_is(
 ) -> None:
     work, terms = workload(BINARY, 2), Terms.of("1", 65_536)
     asked: list[float] = []
-    right = Joint.offer
+    right = JointViews.offer
 
-    def offer(self: Joint, work: Workload, terms: Terms, most: float) -> Any:
+    def offer(self: JointViews, work: Workload, terms: Terms, most: float) -> Any:
         asked.append(most)
         return right(self, work, terms, most)
 
-    monkeypatch.setattr(Joint, "offer", offer)
+    monkeypatch.setattr(JointViews, "offer", offer)
     latent = method("latent").predict(work, terms, method("latent").settle(work, terms))
     best(work, terms)
     monkeypatch.setattr(planner, "MOST_UNHEARD", -1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.protocol.families.choices import elementary
 from tests.oracles import NAMES
-from tests.vectors import public, queries
+from tests.vectors import intervals, public, queries
 from tests.vectors.case import Case, Record, each_coin, named
 from tests.vectors.popular import popular
 
@@ -102,6 +102,7 @@ def cases() -> list[Case]:
         *popular(),
         *public.cases(),
         *queries.cases(),
+        *intervals.cases(),
     ]
 
 

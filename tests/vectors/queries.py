@@ -1,4 +1,4 @@
-"""Plans for queries: grids with and without shifts, measures in clear; grids that must be refused."""
+"""Plans for queries: grids with and without shifts, measures in clear; and what must be refused."""
 
 from __future__ import annotations
 

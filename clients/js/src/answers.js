@@ -26,6 +26,14 @@ function response(truth, buckets, drawn, hash, order = inOrder) {
 /** rr, grr */
 export const direct = (size, _, { truth }) => response(truth, size, [], (value) => value);
 
+/** square-wave */
+export function near(size, options, { truth }) {
+  const reach = 2n * option(options, "half_width", 0n, size - 1n);
+  const places = size + reach;
+  const ratio = 1 + (Number(places) / Number(reach + 1n)) * odds(truth);
+  return { ...response(truth, places, [], (value, entropy) => value + entropy.below(reach + 1n)), ratio };
+}
+
 /** A bit for each row: the parity of what it selects. */
 function linear(count, selected) {
   let answer = 0n;

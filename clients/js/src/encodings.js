@@ -39,6 +39,19 @@ function grid({ attributes, widths, shifts }, schema) {
   };
 }
 
+/** The interval of a code; cuts are the codes at which all but the first begin. */
+function intervals({ attribute, cuts }, schema) {
+  const most = schema.get(attribute).size - 1n;
+  need(Array.isArray(cuts) && cuts.length, "plan: intervals must be two or more");
+  const begin = [];
+  for (const place of cuts.keys()) begin.push(option(cuts, place, (begin.at(-1) ?? 0n) + 1n, most < LARGEST ? most : LARGEST));
+  return {
+    attributes: [attribute],
+    size: BigInt(cuts.length) + 1n,
+    encode: (codes) => BigInt(begin.filter((cut) => cut <= codes.get(attribute)).length),
+  };
+}
+
 export function masked(attributes, masks) {
   const sign = (row, codes) => row.reduce((odd, mask, place) => odd ^ parity(mask & codes.get(attributes[place])), 0n);
   return {
@@ -180,6 +193,7 @@ const ENCODINGS = {
   cells: [cells, "attributes"],
   parities: [parities, "attributes,products"],
   grid: [grid, "attributes,widths,shifts"],
+  intervals: [intervals, "attribute,cuts"],
   window: [window, "attribute,start,fresh,tag,tagged,scrambled"],
   extensions: [extensions, "attribute,fresh,prefixes"],
   padded: [padded, `${OF_SET},length,epsilon,delta`],

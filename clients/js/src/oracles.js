@@ -32,6 +32,7 @@ const ORACLES = {
   rappor: [vectors.rappor, 64, "zero,loud,quiet", `${HASHED},instantaneous`],
   "o-rr": [answers.openAnswers, 64, "truth", HASHED],
   "o-rappor": [vectors.bloom, 64, "zero", HASHED],
+  "square-wave": [answers.near, 11, "truth", "half_width"],
 };
 
 const DECIMAL = /^((?!0\.0{6})(0|[1-9]\d*)(\.\d*[1-9])?|[1-9](\.\d*[1-9])?E-([7-9]|[1-5]\d))$/;

@@ -85,6 +85,8 @@ def _print_version(wanted: bool) -> None:
       sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
       sottovoce associate plan.json reports.parquet --pair smoker,age
       sottovoce tree plan.json reports.parquet --plot tree.svg
+      sottovoce query plan.json reports.parquet "SELECT COUNT(*) FROM people WHERE age > 30"
+      sottovoce sql plan.json reports.parquet
       sottovoce synthesize plan.json reports.parquet --people 10000 --seed 1 -o synthetic.csv
       sottovoce serve plan.json --store sqlite:///survey.db
       sottovoce send plan.json people.csv --to http://127.0.0.1:8700

@@ -9,7 +9,7 @@ from rich.table import Table
 from sottovoce.ground.labels import visible
 
 
-class Grid(Table):
+class PrintedGrid(Table):
     """A table whose heads and cells hold only characters that can be seen."""
 
     def add_column(self, header: Any = "", *more: Any, **options: Any) -> None:

@@ -303,10 +303,10 @@ def grid(
     from rich import box
     from rich.markup import escape
 
-    from sottovoce.console.grids import Grid
+    from sottovoce.console.grids import PrintedGrid
 
     shown = escape(visible(title))
-    made = Grid(
+    made = PrintedGrid(
         title=shown,
         box=box.SIMPLE_HEAD,
         padding=(0, padding),

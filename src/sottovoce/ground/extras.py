@@ -24,6 +24,8 @@ EXTRAS = {
     "starlette": "collector",
     "uvicorn": "collector",
     "psycopg": "postgres",
+    "duckdb": "queries",
+    "sqlglot": "queries",
     "jinja2": "studio",
 }
 

@@ -19,6 +19,16 @@ def whisper_direct(values, answers, size, truth, state):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
+def whisper_near(values, answers, near, places, truth, state):  # type: ignore[no-untyped-def]
+    """Square wave: a uniform place of the ``near`` ones from the value on, or one of all."""
+    for row in range(values.size):
+        if next_word(state) < np.uint64(truth):
+            answers[row] = values[row] + below(state, np.uint64(near))
+        else:
+            answers[row] = below(state, np.uint64(places))
+
+
+@njit(cache=True, nogil=True)
 def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[no-untyped-def]
     """Bit vectors: coins of threshold ``zero`` everywhere, redrawn with threshold ``one`` at the
     positions set (a position named twice is drawn twice, and the last draw counts).

@@ -18,6 +18,8 @@ from sottovoce.measure.oracles import (
 )
 from sottovoce.measure.popular import PopularComparison
 from sottovoce.measure.populations import Population, read_population
+from sottovoce.measure.queries import QueriesComparison, compare_queries
+from sottovoce.measure.query_crowds import QueryPopulation, read_query_population
 
 __all__ = [
     "Advice",
@@ -28,17 +30,21 @@ __all__ = [
     "MarginalsComparison",
     "PopularComparison",
     "Population",
+    "QueriesComparison",
+    "QueryPopulation",
     "advise",
     "compare_heavyhitters",
     "compare_itemsets",
     "compare_marginals",
     "compare_oracles",
+    "compare_queries",
     "figures",
     "fitting",
     "ratio_spread",
     "read_baskets",
     "read_holdings",
     "read_population",
+    "read_query_population",
     "thesis_variance",
     "top_itemsets",
     "zipf_counts",

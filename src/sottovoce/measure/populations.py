@@ -276,7 +276,7 @@ def _is_list(field: Any) -> bool:
     return bool(pa.types.is_list(field.type) or pa.types.is_large_list(field.type))
 
 
-def _plain(table: Any, name: str) -> NDArray[Any]:
+def plain_column(table: Any, name: str) -> NDArray[Any]:
     """A column as numpy has it; a category is its value, a date its text."""
     pa = imported("pyarrow")
 
@@ -299,11 +299,11 @@ def _plain(table: Any, name: str) -> NDArray[Any]:
 
 def _found(table: Any, attributes: Sequence[str] | None, bins: int | None) -> Population:
     names = table.column_names if attributes is None else list(attributes)
-    return Population({name: found(name, _plain(table, name), bins) for name in names})
+    return Population({name: found(name, plain_column(table, name), bins) for name in names})
 
 
 def _encoded(table: Any, schema: Schema) -> Population:
-    return Population.of({name: _plain(table, name) for name in schema}, schema)
+    return Population.of({name: plain_column(table, name) for name in schema}, schema)
 
 
 def _chosen(crowd: Population, attributes: Sequence[str] | None) -> Population:

@@ -28,6 +28,7 @@ from sottovoce.oracles.sketch import CountMeanSketch, HadamardCountMeanSketch
 from sottovoce.oracles.subset import SubsetSelection
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
+from sottovoce.oracles.wave import SquareWave
 from sottovoce.schema import MOST_SPELLED
 
 __all__ = [
@@ -66,6 +67,7 @@ ORACLES: tuple[type[Oracle], ...] = (
     Rappor,
     OpenRandomizedResponse,
     OpenRappor,
+    SquareWave,
 )
 
 ADAPTIVE = "adaptive"
@@ -111,6 +113,7 @@ def oracle(
     alphabet: str | None = None,
     people: int | None = None,
     instantaneous: Sequence[Any] | None = None,
+    half_width: int | None = None,
 ) -> Oracle:
     """The oracle called ``name`` for ``range(size)`` at ``epsilon``.
 
@@ -136,6 +139,7 @@ def oracle(
         alphabet: rappor, o-rr, o-rappor: ``open``, or ``closed`` if all values are known.
         people: rappor, o-rr, o-rappor: how many the cohorts are chosen for, 100,000 by default.
         instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
+        half_width: square-wave: how many places to either side of a value are near.
 
     >>> grr = oracle("grr", size=8, epsilon=1.0)
     >>> round(grr.p, 4), round(grr.q, 4), grr.bits
@@ -159,6 +163,7 @@ def oracle(
         "alphabet": alphabet,
         "people": people,
         "instantaneous": instantaneous,
+        "half_width": half_width,
     }
     given = {key: option for key, option in options.items() if option is not None}
     return oracle_with(name, size, epsilon, given)

@@ -75,6 +75,7 @@ class Frequencies(Question):
         alphabet: rappor, o-rr, o-rappor: ``open``, or ``closed`` if all values are known.
         people: rappor, o-rr, o-rappor: how many the cohorts are chosen for, if not the plan's.
         instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
+        half_width: square-wave: how many places to either side of a value are near.
 
     >>> Frequencies("age", oracle="ss").attributes
     ('age',)
@@ -106,6 +107,7 @@ class Frequencies(Question):
         alphabet: str | None = None,
         people: int | None = None,
         instantaneous: Sequence[Any] | None = None,
+        half_width: int | None = None,
     ) -> None:
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
@@ -127,6 +129,7 @@ class Frequencies(Question):
             alphabet=alphabet,
             people=people,
             instantaneous=instantaneous,
+            half_width=half_width,
         )
         for name, value in (
             ("attributes", attributes),
@@ -343,12 +346,10 @@ def _table(
                 f"{option} ({value}) is for rappor, o-rr and o-rappor, not for {source.names[0]}"
             )
     support = aggregate.support(cohort, ask, codes)
-    values, variances = source.estimate_support(support, people)
+    values, variances = aggregate.frequencies(cohort, ask, codes)
     noise = source.noise(people)
     if isinstance(source, SummedOracle) and source.uses_state:
-        state = aggregate.state(cohort, ask)
-        variances = source.error_variances(state, people, values)
-        noise = source.observed_noise(state, people)
+        noise = source.observed_noise(aggregate.state(cohort, ask), people)
     law = (
         PureLaw(support, source.p, source.q, _encoding(source))
         if isinstance(source, PureOracle)

@@ -12,13 +12,13 @@ from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.protocol.encodings.base import Encoding, of_kind
 from sottovoce.protocol.encodings.sets import Drawn, Held, Padded
 from sottovoce.protocol.encodings.spellings import Extensions, Window
-from sottovoce.protocol.encodings.tables import Cells, Grid, Parities
+from sottovoce.protocol.encodings.tables import Cells, Grid, Intervals, Parities
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
 
 __all__ = [
-    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Grid", "Held", "Padded",
-    "Parities", "Window", "of_kind",
+    "ENCODINGS", "Ask", "Cells", "Drawn", "Encoding", "Extensions", "Grid", "Held", "Intervals",
+    "Padded", "Parities", "Window", "of_kind",
 ]  # fmt: skip
 
 # Every encoding there is.
@@ -27,6 +27,7 @@ ENCODINGS: tuple[type[Encoding], ...] = (
     Cells,
     Parities,
     Grid,
+    Intervals,
     Window,
     Extensions,
     Padded,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -204,3 +205,53 @@ class Grid(Encoding):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Grid:
         return cls.of(schema, data["attributes"], data["widths"], data["shifts"])
+
+
+@dataclass(frozen=True)
+class Intervals(Encoding):
+    """The interval of one attribute's code: ``cuts`` are the codes at which all intervals but the
+    first begin, so that they may be of any widths.
+
+    >>> from sottovoce.ground.entropy import Seeded
+    >>> Intervals(("age",), (10,), (3, 7)).encode({"age": 3}, Seeded(1))
+    1
+    """
+
+    attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    cuts: tuple[int, ...]
+    kind: ClassVar[str] = "intervals"
+
+    def __post_init__(self) -> None:
+        if len(self.attributes) != 1 or not self.cuts:
+            raise InvalidInput("plan: intervals must be of one attribute, and two or more")
+        if not all(isinstance(cut, int) for cut in self.cuts):
+            raise InvalidInput("plan: cuts must be whole numbers")
+        before = 0
+        most = min(self.sizes[0] - 1, LARGEST_INTEGER)
+        for cut in self.cuts:
+            before = whole("plan: cut", cut, before + 1, most)
+
+    @classmethod
+    def of(cls, schema: Schema, attribute: str, cuts: Sequence[int]) -> Intervals:
+        """Intervals of an attribute of a schema."""
+        return cls((attribute,), (schema[attribute].size,), tuple(cuts))
+
+    @property
+    def size(self) -> int:
+        return len(self.cuts) + 1
+
+    def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
+        return bisect_right(self.cuts, codes[self.attributes[0]])
+
+    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+        cuts = np.array(self.cuts, np.uint64)
+        found = np.searchsorted(cuts, codes[self.attributes[0]], side="right")
+        return np.asarray(found, np.uint64)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "attribute": self.attributes[0], "cuts": list(self.cuts)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Intervals:
+        return cls.of(schema, data["attribute"], data["cuts"])

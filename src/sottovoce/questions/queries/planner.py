@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -11,12 +13,14 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.prediction import Rank
 from sottovoce.questions.queries.method import QueryMethod
-from sottovoce.questions.queries.methods import METHODS
+from sottovoce.questions.queries.methods import METHODS, method
 from sottovoce.questions.queries.target import Target
+
+MAX_KEPT_ERRORS = 256
 
 
 @dataclass(frozen=True)
-class Choice:
+class QueryChoice:
     """A method that fits, its settled options, and its predicted squared error of a share."""
 
     method: QueryMethod
@@ -25,25 +29,31 @@ class Choice:
     reason: str
 
 
-def ranking(target: Target, terms: Terms) -> tuple[list[Choice], list[Rank]]:
+@lru_cache(maxsize=MAX_KEPT_ERRORS)
+def squared_error(name: str, target: Target, terms: Terms, options: str) -> float | None:
+    """What a method predicts, with its settled options as JSON; predictions may take a second."""
+    return method(name).predict(target, terms, json.loads(options))
+
+
+def ranking(target: Target, terms: Terms) -> tuple[tuple[QueryChoice, ...], tuple[Rank, ...]]:
     """The methods that can be predicted, the best first; and those that cannot, with reasons."""
     choices, others = [], []
-    for method in METHODS:
-        reason = method.refuse(target, terms)
+    for each in METHODS:
+        reason = each.refuse(target, terms)
         if reason is not None:
-            others.append(unfit(method, reason))
+            others.append(unfit(each, reason))
             continue
         try:
-            options = method.settle(target, terms)
+            options = each.settle(target, terms)
         except InvalidInput as wrong:
-            others.append(unfit(method, str(wrong)))
+            others.append(unfit(each, str(wrong)))
             continue
-        error = method.predict(target, terms, options)
+        error = squared_error(each.name, target, terms, json.dumps(options))
         if error is None:
-            others.append(unfit(method, "its error is not known beforehand"))
+            others.append(unfit(each, "its error is not known beforehand"))
         else:
-            choices.append(Choice(method, options, error, method.reason(target, terms, options)))
-    return sorted(choices, key=lambda choice: choice.error), others
+            choices.append(QueryChoice(each, options, error, each.reason(target, terms, options)))
+    return tuple(sorted(choices, key=lambda choice: choice.error)), tuple(others)
 
 
 def unfit(method: QueryMethod, reason: str) -> Rank:
@@ -51,7 +61,7 @@ def unfit(method: QueryMethod, reason: str) -> Rank:
     return Rank(method.name, None, None, None, reason, False, None)
 
 
-def best_of(choices: Sequence[Choice]) -> Choice:
+def best_of(choices: Sequence[QueryChoice]) -> QueryChoice:
     """The method that ``auto`` takes."""
     chosen = [choice for choice in choices if not choice.method.is_baseline]
     if not chosen:
@@ -59,7 +69,9 @@ def best_of(choices: Sequence[Choice]) -> Choice:
     return chosen[0]
 
 
-def ranks_of(choices: Sequence[Choice], others: Sequence[Rank], chosen: str) -> tuple[Rank, ...]:
+def ranks_of(
+    choices: Sequence[QueryChoice], others: Sequence[Rank], chosen: str
+) -> tuple[Rank, ...]:
     """A ranking as it is shown."""
     found = []
     for choice in choices:

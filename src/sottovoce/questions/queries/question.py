@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -17,8 +18,8 @@ from sottovoce.questions.method import AUTO, Options, given
 from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.methods import METHODS, method
-from sottovoce.questions.queries.planner import best_of, ranking, ranks_of
-from sottovoce.questions.queries.target import Target, Workload
+from sottovoce.questions.queries.planner import best_of, ranking, ranks_of, squared_error
+from sottovoce.questions.queries.target import QueryWorkload, Target
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Queries(Question):
             ``random``, and ``dimensions``, over how many at once; by default random ranges of
             one and two dimensions.
         fanout: hi, hio, sc, tree: into how many intervals an interval is cut.
+        fine: hdg: how many cells the grid of one dimension has.
+        coarse: hdg: how many cells the grid of two dimensions has along each.
 
     >>> import sottovoce as sv
     >>> amount = sv.Number(0, 500, step="0.01", sensitive=False)
@@ -53,12 +56,11 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
-    is_joint: ClassVar[bool] = True
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
     measures: tuple[str, ...]
-    workload: Workload | None
+    workload: QueryWorkload | None
     method: str
     options: Mapping[str, Any] = field(hash=False)
 
@@ -67,9 +69,11 @@ class Queries(Question):
         dimensions: Sequence[str],
         measures: Sequence[str] = (),
         method: str = AUTO,
-        workload: Workload | Mapping[str, Any] | None = None,
+        workload: QueryWorkload | Mapping[str, Any] | None = None,
         *,
         fanout: int | None = None,
+        fine: int | None = None,
+        coarse: int | None = None,
     ) -> None:
         for part, names in (("dimensions", dimensions), ("measures", measures)):
             is_list = isinstance(names, Sequence) and not isinstance(names, str)
@@ -77,14 +81,14 @@ class Queries(Question):
                 raise InvalidInput(f'{part} must be a list of names, such as ["age"]')
         if not isinstance(method, str):
             raise InvalidInput(f"method ({method}) must be a name")
-        if workload is not None and not isinstance(workload, Workload):
-            workload = Workload.of(workload)
+        if workload is not None and not isinstance(workload, QueryWorkload):
+            workload = QueryWorkload.of(workload)
         parts: dict[str, Any] = {
             "dimensions": tuple(dimensions),
             "measures": tuple(measures),
             "workload": workload,
             "method": method,
-            "options": given(fanout=fanout),
+            "options": given(fanout=fanout, fine=fine, coarse=coarse),
         }
         for part, value in parts.items():
             object.__setattr__(self, part, value)
@@ -173,7 +177,7 @@ class Queries(Question):
         """The root mean squared error of a share, over the workload."""
         target = self.target(schema)
         own = round_terms(self, schema, terms, series)
-        squared = method(self.method).predict(target, own, self.options)
+        squared = squared_error(self.method, target, own, json.dumps(dict(self.options)))
         if squared is None:
             why = f"method ({self.method}): its error is not known beforehand"
             return Prediction(nan, self.method, unknown=why)
@@ -184,11 +188,11 @@ class Queries(Question):
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         choices, others = ranking(self.target(plan.schema), plan.round_terms)
         if not baselines:
-            choices = [
+            choices = tuple(
                 each
                 for each in choices
                 if not each.method.is_baseline or each.method.name == self.method
-            ]
+            )
         return ranks_of(choices, others, self.method)
 
     def explain(self, plan: Plan) -> list[str]:
@@ -218,11 +222,17 @@ class Queries(Question):
     # -- what was learnt
 
     def estimate(self, aggregate: Aggregate) -> QueryEstimate:
-        """Answers to any selection."""
+        """Answers to any selection; ``next`` is the question of the round that follows, if there
+        is one.
+        """
         aggregate.require_people()
         target = self.target(aggregate.plan.schema)
         result = method(self.method).estimate(target, aggregate, self.options)
-        return cast(QueryEstimate, result.estimate)
+        found = cast(QueryEstimate, result.estimate)
+        if result.known is None:
+            return found
+        following = self._settled_as(self.method, {**self.options, "known": result.known})
+        return replace(found, next=following)
 
     # -- in a plan
 

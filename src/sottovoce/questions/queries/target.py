@@ -17,7 +17,7 @@ from sottovoce.schema import Attribute, Boolean, Categorical, Integer, Ordinal, 
 
 RANDOM = "random"  # a volume: both ends of a range are drawn
 MAX_DIMENSION = 1 << 20  # values of one dimension
-MAX_DIMENSIONS = 16
+MAX_QUERY_DIMENSIONS = 16
 TERMS_EACH = 48  # selections that stand for all of one volume and one number of dimensions
 WORKLOAD_SEED = 7_13  # so that one workload is the same list for everybody
 
@@ -52,13 +52,13 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Workload:
+class QueryWorkload:
     """The selections that matter: ranges of these volumes, over so many dimensions at once.
 
     A volume is the share of all combinations of codes that a selection holds, or ``random`` for
     ranges whose ends are drawn. Of a dimension without an order one value is selected.
 
-    >>> Workload.of({"volumes": ["0.10", "random"], "dimensions": [1]}).to_json()
+    >>> QueryWorkload.of({"volumes": ["0.10", "random"], "dimensions": [1]}).to_json()
     {'volumes': ['0.1', 'random'], 'dimensions': [1]}
     """
 
@@ -66,7 +66,7 @@ class Workload:
     orders: tuple[int, ...] = (1, 2)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Workload:
+    def of(cls, given: Mapping[str, Any]) -> QueryWorkload:
         """As a person, a survey or a plan writes it."""
         if not isinstance(given, Mapping) or not set(given) <= {"volumes", "dimensions"}:
             raise InvalidInput("workload must hold volumes and dimensions, and nothing else")
@@ -77,7 +77,7 @@ class Workload:
                 raise InvalidInput(f"workload: {part} must be a list that is not empty")
         return cls(
             tuple(_volume(each) for each in volumes),
-            tuple(whole("workload: dimensions", each, 1, MAX_DIMENSIONS) for each in orders),
+            tuple(whole("workload: dimensions", each, 1, MAX_QUERY_DIMENSIONS) for each in orders),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -108,20 +108,20 @@ class Target:
     """The dimensions of a question, and its workload."""
 
     dimensions: tuple[Dimension, ...]
-    workload: Workload = Workload()
+    workload: QueryWorkload = QueryWorkload()
 
     @classmethod
-    def of(cls, schema: Schema, names: Sequence[str], workload: Workload | None) -> Target:
+    def of(cls, schema: Schema, names: Sequence[str], workload: QueryWorkload | None) -> Target:
         """The target of these attributes of a schema."""
         if not names:
             raise InvalidInput("dimensions must name one attribute or more")
-        if len(names) > MAX_DIMENSIONS:
-            raise InvalidInput(f"dimensions ({len(names)}) must be at most {MAX_DIMENSIONS}")
+        if len(names) > MAX_QUERY_DIMENSIONS:
+            raise InvalidInput(f"dimensions ({len(names)}) must be at most {MAX_QUERY_DIMENSIONS}")
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise InvalidInput(f"dimensions: attribute {name!r} must be named once")
         dimensions = tuple(Dimension.of(name, schema[name]) for name in names)
-        return cls(dimensions, Workload() if workload is None else workload)
+        return cls(dimensions, QueryWorkload() if workload is None else workload)
 
     def __len__(self) -> int:
         return len(self.dimensions)
@@ -148,10 +148,10 @@ class Target:
                 for place in range(TERMS_EACH):
                     # every set of dimensions in turn
                     chosen = sets[place % len(sets)]
-                    found.append(self._selection(chosen, volume, draws))
+                    found.append(self.selection(chosen, volume, draws))
         return tuple(found)
 
-    def _selection(self, places: tuple[int, ...], volume: str, draws: np.random.Generator) -> Term:
+    def selection(self, places: tuple[int, ...], volume: str, draws: np.random.Generator) -> Term:
         """A drawn range along each of some dimensions, or a drawn value."""
         # each of k ordered dimensions is cut to volume^(1/k)
         ordered = [place for place in places if self.dimensions[place].is_ordered]

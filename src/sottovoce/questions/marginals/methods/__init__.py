@@ -11,7 +11,7 @@ from sottovoce.questions.marginals.methods.efron_stein import EfronStein
 from sottovoce.questions.marginals.methods.em import InputEM, SplitEM
 from sottovoce.questions.marginals.methods.fourier import Fourier
 from sottovoce.questions.marginals.methods.full import FULL
-from sottovoce.questions.marginals.methods.joint import Joint
+from sottovoce.questions.marginals.methods.joint import JointViews
 from sottovoce.questions.marginals.methods.latent import Latent
 from sottovoce.questions.marginals.methods.subsets import PER_TABLE
 from sottovoce.questions.marginals.methods.uniform import Uniform
@@ -32,7 +32,7 @@ METHODS: tuple[MarginalMethod, ...] = (
     Calm(),
     CalmPlus(),
     CalmBinary(),
-    Joint(),
+    JointViews(),
 )
 
 

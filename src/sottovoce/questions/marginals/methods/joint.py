@@ -375,7 +375,7 @@ def _sizes(domain: Domain) -> list[int]:
     return [size for size in sizes if domain.largest_view(size) <= MAX_VIEW_CELLS]
 
 
-class Joint(Calm):
+class JointViews(Calm):
     """Views as CALM's, of the size that predicts the least error, explained by one table.
 
     Guarantee: that of its cohorts' oracles, one report each.

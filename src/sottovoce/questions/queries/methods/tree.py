@@ -23,7 +23,7 @@ from sottovoce.questions.queries.target import Target
 FANOUTS = (2, 3, 4, 5, 6, 8, 10, 16, 32)
 
 
-class Tree(Hierarchical):
+class ConsistentTree(Hierarchical):
     """Everybody answers one level; least squares over all levels, whose total is known.
 
     Guarantee: epsilon-LDP for one report.

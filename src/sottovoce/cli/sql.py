@@ -1,0 +1,242 @@
+"""The commands that ask SQL of what was whispered: one query, or a prompt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, print_json
+from sottovoce.ground.errors import InvalidInput, SottovoceError
+from sottovoce.ground.labels import visible_lines
+
+if TYPE_CHECKING:
+    from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.questions.queries.sql.answer import QueryAnswer
+    from sottovoce.questions.queries.sql.session import Session
+
+REFUSED_QUERY = 2
+HISTORY = ".sottovoce_history"
+MAX_HISTORY = 1000  # lines
+PROMPT, CONTINUED = "sql> ", "...> "
+SQL_WORDS = (
+    "SELECT", "FROM people", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "BETWEEN", "AND",
+    "OR", "NOT", "IN", "COUNT(*)", "SUM(", "AVG(", "STDDEV(", "VARIANCE(", "MEDIAN(", "QUANTILE(",
+)  # fmt: skip
+Level = Annotated[float, typer.Option(help="Of the intervals.")]
+
+
+@app.command()
+def query(
+    plan_file: PlanFile,
+    reports: ReportsSource,
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help="One SELECT; the table may have any name.")
+    ],
+    as_json: Json = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say what ran in clear and what was whispered.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
+    ] = None,
+    level: Level = 0.95,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Answer SQL over whispered dimensions, each number with its standard error.
+
+    With --json the answer is a list of rows: columns, aggregate, value, std_error, low, high.
+
+    Example:  sottovoce query plan.json reports.parquet "SELECT COUNT(*) FROM people WHERE age > 30"
+
+    Example:  sottovoce query plan.json sqlite:///shop.db "SELECT state, SUM(amount) FROM people
+              WHERE age BETWEEN 30 AND 40 GROUP BY state" --explain --plot states.svg
+    """
+    asked = _session(plan_file, plan_id, reports, quiet)
+    answer = _answered(asked, sql, level)
+    if plot is not None:
+        answer.plot(str(plot))
+    if as_json:
+        print_json(answer.to_rows())
+        if explain:
+            typer.echo(visible_lines(answer.explain()), err=True)
+        return
+    typer.echo(visible_lines(str(answer)))
+    if explain:
+        typer.echo(f"\n{visible_lines(answer.explain())}")
+    if plot is not None:
+        typer.echo(f"Drawn: {plot}")
+
+
+@app.command("sql")
+def sql_prompt(
+    plan_file: PlanFile,
+    reports: ReportsSource,
+    level: Level = 0.95,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Ask SQL at a prompt, with history and completion.
+
+    A query ends with a semicolon or an empty line. .columns lists what may be asked about,
+    .explain says how the last query was answered, .plot FILE draws it, .quit leaves.
+
+    Example:  sottovoce sql plan.json reports.parquet
+
+    Example:  sottovoce sql plan.json sqlite:///shop.db
+    """
+    asked = _session(plan_file, plan_id, reports, quiet)
+    names = asked.columns.names
+    if sys.stdin.isatty():
+        _remember(names)
+        typer.echo("Columns: " + ", ".join(names) + ".  .help says what else there is.")
+    last = None
+    for text in _statements():
+        if text.startswith("."):
+            if text.split()[0] in (".quit", ".exit"):
+                break
+            _command(text, asked, last)
+            continue
+        try:
+            last = asked.ask(text, level)
+            typer.echo(visible_lines(str(last)))
+        except SottovoceError as wrong:
+            typer.echo(f"error: {visible_lines(str(wrong))}", err=True)
+
+
+def _answered(asked: Session, sql: str, level: float) -> QueryAnswer:
+    """The answer, or the refusal as it was drawn: over several lines."""
+    from sottovoce.questions.queries.sql import SqlError
+
+    try:
+        return asked.ask(sql, level)
+    except SqlError as wrong:
+        typer.echo(f"error: {visible_lines(str(wrong))}", err=True)
+        raise typer.Exit(REFUSED_QUERY) from None
+
+
+def _session(plan_file: Path, plan_id: str | None, source: str, quiet: bool) -> Session:
+    """What was heard, ready for queries."""
+    from sottovoce.console.surveys import read_plan
+    from sottovoce.questions.queries.sql import open_session
+
+    made = read_plan(plan_file, plan_id)
+    if made.question.kind != "queries":
+        raise InvalidInput(
+            f"plan ({plan_file}): its question must be queries, not {made.question.kind}"
+        )
+    return open_session(made, _reports(made, source, quiet))
+
+
+def _reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file, a folder or a store."""
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import stream
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.sending.people import row_count
+
+    parts: list[Reports] = []
+    if "://" not in source:
+        with progress("listening", row_count(Path(source)), quiet) as advance:
+            for batch in stream(source, plan_id=made.id):
+                parts.append(batch.checked(made))
+                advance(sum(map(len, parts)))
+        return Reports.concat(parts)
+    from sottovoce.store import open_store
+
+    store = open_store(source, create=False)
+    try:
+        kept = store.entry(made.id).plan
+        with progress("listening", store.count(kept), quiet) as advance:
+            for _, _, batch in store.read(kept):
+                parts.append(batch)
+                advance(sum(map(len, parts)))
+    finally:
+        store.close()
+    return Reports.concat(parts) if parts else Reports.empty(made)
+
+
+def _statements() -> Iterator[str]:
+    """Queries and commands as they are typed, or piped in."""
+    lines: list[str] = []
+    while True:
+        try:
+            line = input((CONTINUED if lines else PROMPT) if sys.stdin.isatty() else "")
+        except EOFError:
+            break
+        except KeyboardInterrupt:
+            typer.echo("")
+            lines = []
+            continue
+        if not lines and line.strip().startswith("."):
+            yield line.strip()
+            continue
+        lines.append(line)
+        text = "\n".join(lines).strip()
+        if text and (text.endswith(";") or not line.strip()):
+            yield text
+            lines = []
+        elif not text:
+            lines = []
+    rest = "\n".join(lines).strip()
+    if rest:
+        yield rest
+
+
+def _command(text: str, asked: Session, last: object) -> None:
+    """One of the prompt's own commands."""
+    from sottovoce.questions.queries.sql.answer import QueryAnswer
+
+    name, _, argument = text.partition(" ")
+    if name == ".columns":
+        for each in asked.source.dimensions:
+            typer.echo(f"{each.name}: whispered, {each.domain_text()}")
+        for public in asked.source.public_names:
+            typer.echo(f"{public}: public")
+    elif name in (".explain", ".plot") and not isinstance(last, QueryAnswer):
+        typer.echo("error: ask a query first", err=True)
+    elif name == ".explain" and isinstance(last, QueryAnswer):
+        typer.echo(visible_lines(last.explain()))
+    elif name == ".plot" and isinstance(last, QueryAnswer):
+        try:
+            last.plot(argument.strip() or "query.svg")
+            typer.echo(f"Drawn: {argument.strip() or 'query.svg'}")
+        except (SottovoceError, OSError) as wrong:
+            typer.echo(f"error: {wrong}", err=True)
+    else:
+        typer.echo("A query ends with ; or an empty line.  .columns  .explain  .plot FILE  .quit")
+
+
+def _remember(names: tuple[str, ...]) -> None:
+    """History over sessions, and completion of columns and of SQL's words with the tab key."""
+    import atexit
+
+    try:
+        import readline
+    except ImportError:  # not on every system
+        return
+    history = Path.home() / HISTORY
+    words = [*names, *SQL_WORDS]
+
+    def complete(text: str, state: int) -> str | None:
+        fitting = [word for word in words if word.lower().startswith(text.lower())]
+        return fitting[state] if state < len(fitting) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t\n,()<>=")
+    readline.parse_and_bind("tab: complete")
+    readline.set_history_length(MAX_HISTORY)
+    with suppress(OSError):  # the first time there is none
+        readline.read_history_file(history)
+
+    def keep() -> None:
+        with suppress(OSError):  # a home that cannot be written to
+            readline.write_history_file(history)
+
+    atexit.register(keep)

@@ -1,0 +1,60 @@
+"""SQL over a fitted table: an analyst's text in, a table with standard errors out.
+
+The stages are files: ``parse`` (text to parts of a SELECT), ``columns`` and ``outline`` (names),
+``predicates`` (conditions), ``rows`` (what runs in clear), ``masks`` or ``normal_form`` (conditions
+to selections), ``fits`` and ``linear`` (selections to estimates), ``measures`` and ``quantiles``
+(estimates to aggregates), ``ordering`` and ``answer``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sottovoce.ground.extras import imported
+from sottovoce.questions.queries.sql.errors import SqlError
+
+if TYPE_CHECKING:
+    from sottovoce.protocol.plan import Plan
+    from sottovoce.questions.queries.sql.answer import QueryAnswer
+    from sottovoce.questions.queries.sql.plan_source import Heard
+    from sottovoce.questions.queries.sql.session import Session
+
+__all__ = ["SqlError", "open_session", "query"]
+
+
+def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> QueryAnswer:
+    """The answer to one query, with standard errors and intervals.
+
+    Args:
+        plan: of :class:`~sottovoce.Queries`.
+        reports: what was heard: reports, the path of a file or a folder of them, or an aggregate
+            where no public column is needed.
+        sql: a SELECT; the table may have any name. See docs/sql-language.md.
+        level: of the intervals.
+
+    >>> import sottovoce as sv
+    >>> schema = sv.Schema(age=sv.Ordinal(18, 81))
+    >>> plan = sv.plan(schema, sv.Queries(["age"], method="tree"), epsilon=4.0, people=4000)
+    >>> reports = sv.simulate(plan, {"age": [20, 40, 60, 41] * 1000}, seed=1)
+    >>> answer = query(plan, reports, "SELECT COUNT(*) FROM people WHERE age BETWEEN 30 AND 50")
+    >>> bool(abs(answer.value - 2000) < 4 * answer.rows[0].cells[0].std_error)
+    True
+    """
+    asked = open_session(plan, reports)
+    try:
+        return asked.ask(sql, level)
+    finally:
+        asked.close()
+
+
+def open_session(plan: Plan, reports: Heard) -> Session:
+    """What was heard, ready for many queries: ``open_session(plan, reports).ask("SELECT ...")``.
+
+    What one query fitted is kept for the next.
+    """
+    for library in ("sqlglot", "duckdb", "pyarrow"):
+        imported(library)
+    from sottovoce.questions.queries.sql.plan_source import PlanSource
+    from sottovoce.questions.queries.sql.session import Session
+
+    return Session(PlanSource(plan, reports))

@@ -1,0 +1,200 @@
+"""Fitted tables of groups of reports, with weights or without, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+
+from sottovoce.questions.queries.evidence import Floats, Integers
+from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
+from sottovoce.questions.queries.sql.expressions import Weight
+from sottovoce.questions.queries.sql.recent import RecentCache
+from sottovoce.questions.queries.sql.rows import RowGroup
+from sottovoce.questions.queries.sql.source import QuerySource
+
+MAX_KEPT_FITS = 64
+MAX_EXACT_TOTAL = 1 << 49  # of weights in fixed point, whose sums stay within 64 bits
+MAX_ROUNDED_BITS = 45
+MAX_DECIMALS = 9
+JOINT_TERMS = 256  # that are asked of a table at once, so that covariances stay small
+
+
+@dataclass(frozen=True, eq=False)
+class GroupWeight:
+    """A weight of the reports of a group, none negative; ``values`` None for 1 each."""
+
+    key: str | None
+    values: Floats | None  # (rows,)
+    total: float
+    known: dict[str | None, float] = field(default_factory=dict)
+
+    def alike(self, other: GroupWeight) -> float:
+        """How the errors of two sums go together: the cosine of their weights.
+
+        Of unbiased sums of independent reports, Cov[S, S'] = sum w w' Var[s], and the variance of a
+        report's part hardly depends on its weight.
+        """
+        if self.key == other.key:
+            return 1.0
+        if other.key not in self.known:
+            self.known[other.key] = self._cosine(other)
+        return self.known[other.key]
+
+    def _cosine(self, other: GroupWeight) -> float:
+        ones = self.values if self.values is not None else other.values
+        assert ones is not None
+        first = np.ones(len(ones)) if self.values is None else self.values
+        second = np.ones(len(ones)) if other.values is None else other.values
+        norm = float(np.sqrt((first @ first) * (second @ second)))
+        return float(first @ second) / norm
+
+
+class Fits:
+    """All tables that were fitted for one source."""
+
+    def __init__(self, source: QuerySource) -> None:
+        self.source = source
+        self._kept = RecentCache[FittedTable](MAX_KEPT_FITS)
+
+    def weights(self, group: RowGroup, weight: Weight | None) -> list[tuple[float, GroupWeight]]:
+        """A weight as numbers times weights that are not negative.
+
+        A constant is a multiple of the count, so that sums of it agree with the count; a weight
+        with negative values is moved up, and the count is taken off again.
+        """
+        key = ("weights", None if weight is None else weight.key)
+        if key not in group.known:
+            group.known[key] = self._weights(group, weight)
+        found: list[tuple[float, GroupWeight]] = group.known[key]
+        return found
+
+    def _weights(self, group: RowGroup, weight: Weight | None) -> list[tuple[float, GroupWeight]]:
+        everybody = GroupWeight(None, None, float(group.people))
+        if weight is None:
+            return [(1.0, everybody)]
+        values = weight.values if group.rows is None else weight.values[group.rows]
+        if not len(values):
+            return []
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            return [(low, everybody)] if low else []
+        moved = min(low, 0.0)
+        shifted = values - moved
+        found = [(1.0, GroupWeight(f"{weight.key} - {moved!r}", shifted, float(shifted.sum())))]
+        return [*found, (moved, everybody)] if moved else found
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Whether all answers are right on average."""
+        return all(table.is_unbiased for table in self._kept.values())
+
+    def table(self, group: RowGroup, weight: GroupWeight) -> FittedTable:
+        """The fitted table of a group's weight."""
+        if "digest" not in group.known:
+            group.known["digest"] = _digest(group.rows)
+        key = (group.known["digest"], weight.key)
+        return self._kept.get(key, lambda: self._fitted(group, weight))
+
+    def _fitted(self, group: RowGroup, weight: GroupWeight) -> FittedTable:
+        fixed = None if weight.values is None else fixed_point(weight.values)
+        return self.source.fit(group.rows, fixed)
+
+
+def _digest(rows: Integers | None) -> str:
+    return "all" if rows is None else blake2b(rows.tobytes(), digest_size=16).hexdigest()
+
+
+def fixed_point(values: Floats) -> Integers:
+    """Weights as whole numbers, exact if they are decimals of a few digits, else rounded.
+
+    >>> fixed_point(np.array([0.25, 1.5])).tolist()
+    [25, 150]
+    """
+    total = float(np.abs(values).sum())
+    for decimals in range(MAX_DECIMALS + 1):
+        scaled = values * 10.0**decimals
+        if total * 10.0**decimals > MAX_EXACT_TOTAL:
+            break
+        whole = np.round(scaled)
+        # decimals are not exact in binary: they are off by some units in the last place
+        if (np.abs(scaled - whole) <= 1e-15 * (np.abs(scaled) + 1) * 4).all():
+            return whole.astype(np.int64)
+    bits = MAX_ROUNDED_BITS - int(np.ceil(np.log2(total)))
+    rounded: Integers = np.round(np.ldexp(values, bits)).astype(np.int64)
+    return rounded
+
+
+@dataclass(eq=False)
+class Request:
+    """Selections whose joint estimate is wanted; it is there once the batch has run."""
+
+    terms: Sequence[Term]
+    joint: Joint | None = None
+
+
+class JointBatch:
+    """Requests to fitted tables, answered many at a time."""
+
+    def __init__(self, fits: Fits) -> None:
+        self.fits = fits
+        self._waiting: dict[tuple[int, str | None], list[Request]] = {}
+        self._tables: dict[tuple[int, str | None], tuple[RowGroup, GroupWeight]] = {}
+        self._groups: dict[int, int] = {}
+
+    def add(self, group: RowGroup, weight: GroupWeight, terms: Sequence[Term]) -> Request:
+        """Ask for the joint estimate of some selections of a group's weight."""
+        key = (id(group), weight.key)
+        self._tables[key] = (group, weight)
+        self._groups.setdefault(id(group), len(self._groups))
+        request = Request(terms)
+        self._waiting.setdefault(key, []).append(request)
+        return request
+
+    @property
+    def tables(self) -> int:
+        """How many fitted tables are asked."""
+        return len(self._tables)
+
+    def run(self) -> None:
+        """Answer all requests."""
+        for key, requests in self._waiting.items():
+            group, weight = self._tables[key]
+            table = self.fits.table(group, weight)
+            number = self._groups[id(group)]
+            chunk: list[Request] = []
+            for request in requests:
+                chunk.append(request)
+                if sum(len(each.terms) for each in chunk) >= JOINT_TERMS:
+                    _answer(table, chunk, number)
+                    chunk = []
+            _answer(table, chunk, number)
+        self._waiting = {}
+
+
+def _answer(table: FittedTable, requests: Sequence[Request], number: int) -> None:
+    """Ask a table once for all selections of some requests; the same one is asked once."""
+    places: dict[int, int] = {}
+    terms: list[Term] = []
+    for request in requests:
+        for term in request.terms:
+            if id(term) not in places:
+                places[id(term)] = len(terms)
+                terms.append(term)
+    if not terms:
+        return
+    joint = table.joint(terms)
+    draws = joint.draws
+    if draws is not None and number:
+        # draws of different groups are independent, whatever coins they were made with
+        order = np.random.default_rng(number).permutation(len(draws))
+        draws = draws[order]
+    for request in requests:
+        own = [places[id(term)] for term in request.terms]
+        request.joint = Joint(
+            joint.values[own],
+            joint.covariance[np.ix_(own, own)],
+            None if draws is None else draws[:, own],
+        )

@@ -1,0 +1,244 @@
+"""Conditions: AND, OR and NOT of atoms, each with DuckDB's own meaning over its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from sottovoce.ground.extras import imported
+from sottovoce.questions.queries.sql.columns import QueryColumns, check_size, written
+from sottovoce.questions.queries.sql.rows import RowColumn
+from sottovoce.questions.queries.sql.spans import refused
+
+MAX_ATOM_CELLS = 1 << 20  # combinations of values on which one atom is evaluated
+FALSE, TRUE, NULL = 0, 1, 2
+Truths = NDArray[np.int8]  # FALSE, TRUE or NULL
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A condition without AND, OR or NOT: the place of it among the query's atoms."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Not:
+    """True where its part is false; NULL stays NULL."""
+
+    part: Formula
+
+
+@dataclass(frozen=True)
+class And:
+    """True where all parts are; false where one is."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """True where one part is; false where all are."""
+
+    parts: tuple[Formula, ...]
+
+
+Formula = Atom | Not | And | Or
+ALWAYS = And(())
+
+# where a condition is true, and where it is false; it is NULL elsewhere
+Outcome = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+
+
+def evaluate(formula: Formula, look: Callable[[int], Outcome]) -> Outcome:
+    """The logic of SQL, with three truth values, over arrays that broadcast.
+
+    Args:
+        formula: what is asked.
+        look: where the atom of a number is true, and where false.
+    """
+    if isinstance(formula, Atom):
+        return look(formula.number)
+    if isinstance(formula, Not):
+        true, false = evaluate(formula.part, look)
+        return false, true
+    true, false = np.array(True), np.array(False)
+    if isinstance(formula, Or):
+        true, false = false, true
+    for part in formula.parts:
+        part_true, part_false = evaluate(part, look)
+        if isinstance(formula, And):
+            true, false = true & part_true, false | part_false
+        else:
+            true, false = true | part_true, false & part_false
+    return true, false
+
+
+@dataclass(eq=False)
+class AtomTable:
+    """What is known of one atom.
+
+    ``dims``: its whispered columns. ``table``: the truth over all combinations of their values; of
+    an atom that also has public parts, by the place of their values first.
+    ``parts``: for those the numbers of row columns that hold them. ``row``: of a public atom the
+    number of the row column that holds its truth.
+    """
+
+    node: exp.Expr
+    dims: tuple[int, ...]
+    table: Truths | None = None
+    row: int | None = None
+    parts: tuple[int, ...] = ()
+    combinations: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+
+class Atoms:
+    """All atoms of a query, and the public columns that tell reports apart."""
+
+    def __init__(self, columns: QueryColumns, text: str) -> None:
+        self.columns = columns
+        self.text = text
+        self.listed: list[AtomTable] = []
+        self.row_columns: list[RowColumn] = []
+        self.row_texts: list[str] = []
+        self._known: dict[str, Atom] = {}
+        self._known_rows: dict[str, int] = {}
+        self._mixed: list[tuple[AtomTable, exp.Expr]] = []
+
+    # -- reading
+
+    def formula(self, node: exp.Expr) -> Formula:
+        """The formula of a resolved condition."""
+        if isinstance(node, exp.Paren):
+            return self.formula(node.this)
+        if isinstance(node, exp.Not):
+            if isinstance(node.this, exp.Is):
+                return self._atom(node)  # x IS NOT NULL
+            return Not(self.formula(node.this))
+        if isinstance(node, exp.And):
+            return And((self.formula(node.this), self.formula(node.expression)))
+        if isinstance(node, exp.Or):
+            return Or((self.formula(node.this), self.formula(node.expression)))
+        return self._atom(node)
+
+    def _atom(self, node: exp.Expr) -> Atom:
+        key = written(node)
+        if key not in self._known:
+            self._known[key] = Atom(len(self.listed))
+            self.listed.append(self._read(node))
+        return self._known[key]
+
+    def _read(self, node: exp.Expr) -> AtomTable:
+        dims, publics = self.columns.dimensions(node), self.columns.publics(node)
+        if dims:
+            self._refuse_missing(node)
+        expression = f"CAST(({written(node)}) AS BOOLEAN)"
+        if publics and not dims:
+            row = self.row_column(node, expression)
+            return AtomTable(node, (), row=row)
+        sizes = [len(self.columns.dimension(number).values) for number in dims]
+        if len(dims) > 1:
+            check_size(sizes, MAX_ATOM_CELLS, node, self.text)
+        if not publics:
+            _, column = self.columns.over_domain(node, expression, self.text)
+            return AtomTable(node, dims, truths(column).reshape(sizes))
+        return self._read_mixed(node, dims)
+
+    def _refuse_missing(self, node: exp.Expr) -> None:
+        inner = node.this if isinstance(node, exp.Not) else node
+        is_null = isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
+        if is_null and isinstance(inner.this, exp.Column):
+            name = self.columns.dimension(int(inner.this.name[1:])).name
+            raise refused(
+                f"{name} is whispered, and nobody's is NULL",
+                node,
+                self.text,
+                "a device without a value reports one at random, or the schema's `other`",
+            )
+
+    def _read_mixed(self, node: exp.Expr, dims: tuple[int, ...]) -> AtomTable:
+        """An atom of whispered and public columns: evaluated once groups of reports are known."""
+        copy = node.copy()
+        rows = []
+        for number, part in enumerate(list(_public_parts(copy, self.columns))):
+            rows.append(self.row_column(part, written(part)))
+            part.replace(exp.column(f"k{number}", quoted=True))
+        atom = AtomTable(node, dims, parts=tuple(rows))
+        self._mixed.append((atom, copy))
+        return atom
+
+    def row_column(self, node: exp.Expr, expression: str) -> int:
+        """The number of the row column that holds what a public expression is worth."""
+        if expression not in self._known_rows:
+            self._known_rows[expression] = len(self.row_columns)
+            column = self.columns.row_columns.get(
+                expression,
+                lambda: RowColumn.of(self.columns.over_rows(node, expression, self.text)),
+            )
+            self.row_columns.append(column)
+            self.row_texts.append(expression)
+        return self._known_rows[expression]
+
+    # -- once groups of reports are known
+
+    def settle(self, groups: Sequence[tuple[int, ...]]) -> None:
+        """Evaluate the atoms that have public parts, for the values that occur together."""
+        for atom, node in self._mixed:
+            found = {tuple(labels[part] for part in atom.parts) for labels in groups}
+            atom.combinations = {labels: place for place, labels in enumerate(sorted(found))}
+            sizes = [len(self.columns.dimension(number).values) for number in atom.dims]
+            sizes = [len(atom.combinations), *sizes]
+            check_size(sizes, MAX_ATOM_CELLS, atom.node, self.text)
+            atom.table = self._evaluate_mixed(atom, node).reshape(sizes)
+
+    def _evaluate_mixed(self, atom: AtomTable, node: exp.Expr) -> Truths:
+        pa = imported("pyarrow")
+        table = {"pk": pa.array(range(len(atom.combinations)), pa.int64())}
+        for number, part in enumerate(atom.parts):
+            labels = self.row_columns[part].labels
+            table[f"k{number}"] = pa.array([labels[each[number]] for each in atom.combinations])
+        self.columns.engine.add("combinations", pa.table(table))
+        column = self.columns.over_domain_and(
+            node, f"CAST(({written(node)}) AS BOOLEAN)", self.text, "combinations", "pk"
+        )
+        return truths(column)
+
+    def truth(self, number: int, labels: tuple[int, ...]) -> Truths:
+        """The truth of an atom in a group of reports: over its dimensions' values, or one."""
+        atom = self.listed[number]
+        if atom.row is not None:
+            label = self.row_columns[atom.row].labels[labels[atom.row]]
+            return np.array(NULL if label is None else int(label), np.int8)
+        assert atom.table is not None
+        if atom.parts:
+            found: Truths = atom.table[
+                atom.combinations[tuple(labels[part] for part in atom.parts)]
+            ]
+            return found
+        return atom.table
+
+
+def _public_parts(node: exp.Expr, columns: QueryColumns) -> Any:
+    """The largest parts that are public alone."""
+    if columns.publics(node) and not columns.dimensions(node):
+        yield node
+        return
+    for child in list(node.iter_expressions()):
+        yield from _public_parts(child, columns)
+
+
+def truths(column: Any) -> Truths:
+    """An Arrow column of truth values as FALSE, TRUE and NULL."""
+    filled = imported("pyarrow.compute").fill_null(column.cast("int8"), NULL)
+    found: Truths = np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int8)
+    return found
+
+
+def outcome(truth: Truths) -> Outcome:
+    """Where it is true, and where false."""
+    return truth == TRUE, truth == FALSE

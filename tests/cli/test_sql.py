@@ -1,0 +1,101 @@
+"""`sottovoce query` and `sottovoce sql`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.store import open_store
+from sottovoce.store.base import ID_BYTES
+from tests.cli.helpers import Command, refused
+from tests.sql.plans import plan, reports
+
+COUNT_OLD = "SELECT state, COUNT(*) FROM people WHERE age > 50 GROUP BY state"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = tmp_path_factory.mktemp("shop")
+    made = plan("tree", 2.0)
+    (here / "plan.json").write_bytes(made.to_json().encode())
+    reports("tree", 2.0).write(here / "reports.parquet")
+    return here
+
+
+def test_a_query_is_answered_as_a_table_or_as_json(
+    sottovoce: Command, folder: Path, tmp_path: Path
+) -> None:
+    files = (folder / "plan.json", folder / "reports.parquet")
+    table = sottovoce("query", *files, COUNT_OLD, "-q", "--explain")
+    assert table.code == 0
+    assert table.out.split()[:2] == ["state", "COUNT(*)"]
+    assert "Whispered: age > 50: 31 of 64 values" in table.out
+    plot = tmp_path / "old.svg"
+    found = sottovoce("query", *files, COUNT_OLD, "-q", "--json", "--plot", plot)
+    rows = json.loads(found.out)
+    assert [row["columns"]["state"] for row in rows] == ["CA", "NY", "TX"]
+    assert rows[0]["low"] < rows[0]["value"] < rows[0]["high"]
+    assert plot.exists()
+
+
+def test_a_refused_query_shows_where(sottovoce: Command, folder: Path) -> None:
+    files = (folder / "plan.json", folder / "reports.parquet")
+    found = sottovoce("query", *files, "SELECT COUNT(*) FROM people WHERE agee > 3", "-q")
+    assert found.code == 2
+    assert found.out == ""
+    assert found.err.splitlines() == [
+        "error: the plan has no column 'agee'",
+        "  SELECT COUNT(*) FROM people WHERE agee > 3",
+        "                                    ^^^^",
+        "  did you mean age? columns: age, state, amount, channel",
+    ]
+
+
+def test_other_plans_and_missing_files_are_refused(
+    sottovoce: Command, folder: Path, tmp_path: Path
+) -> None:
+    other = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=100)
+    (tmp_path / "other.json").write_bytes(other.to_json().encode())
+    found = sottovoce("query", tmp_path / "other.json", folder / "reports.parquet", "SELECT 1")
+    refused(found, "its question must be queries, not frequencies")
+    found = sottovoce("query", folder / "plan.json", tmp_path / "none.parquet", COUNT_OLD)
+    refused(found, "none.parquet")
+
+
+def test_the_prompt_answers_what_is_piped_in(
+    sottovoce: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = f"sqlite:///{tmp_path}/shop.db"
+    made, heard = plan("tree", 2.0), reports("tree", 2.0)[:2000]
+    with open_store(store) as kept:
+        kept.add_plan(made)
+        ids = np.random.default_rng(1).integers(0, 256, (2000, ID_BYTES), np.uint8)
+        kept.append(made, ids, heard)
+    lines = [
+        ".explain",
+        ".columns",
+        "SELECT COUNT(*)",
+        "FROM people;",
+        "SELECT agee FROM people;",
+        "SELECT channel, COUNT(*) FROM people WHERE age > 30 GROUP BY channel",
+        "",
+        ".explain",
+        f".plot {tmp_path}/last.svg",
+        ".quit",
+        "SELECT never;",
+    ]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines) + "\n"))
+    found = sottovoce("sql", folder / "plan.json", store, "-q")
+    assert found.code == 0
+    assert "age: whispered, 18 to 81" in found.out
+    assert "2,000.0 exact" in found.out
+    assert "In clear: GROUP BY channel" in found.out
+    assert (tmp_path / "last.svg").exists()
+    assert found.err.startswith("error: ask a query first\nerror: the plan has no column 'agee'")
+    assert "never" not in found.err

@@ -1,0 +1,161 @@
+"""SQL over the reports of real plans."""
+
+from __future__ import annotations
+
+import json
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.questions.queries.sql import SqlError, open_session
+from sottovoce.questions.queries.sql.plan_source import PlanSource
+from sottovoce.questions.queries.sql.session import Session
+from tests.sql.plans import PEOPLE, database, plan, reports
+
+LARGE = (
+    "SELECT COUNT(*), SUM(amount), AVG(amount), STDDEV(amount) FROM people "
+    "WHERE age BETWEEN 30 AND 60",
+    "SELECT channel, COUNT(*), SUM(amount), AVG(age), VARIANCE(age), QUANTILE(age, 0.5) "
+    "FROM people WHERE state IN ('CA', 'NY') OR age < 40 GROUP BY channel ORDER BY channel",
+    "SELECT state, age // 20 AS part, COUNT(*), SUM(amount * age) FROM people WHERE age >= 20 "
+    "AND age < 60 GROUP BY state, part ORDER BY state, part",
+    "SELECT COUNT(*) FROM people WHERE NOT (state = 'CA' AND channel = 'web') AND amount > 20",
+)
+
+
+@pytest.mark.parametrize("sql", LARGE)
+def test_at_a_large_epsilon_answers_are_within_a_percent_of_duckdb(sql: str) -> None:
+    answer = sv.query(plan("auto", 50.0), reports("auto", 50.0), sql)
+    expected = database().sql(sql).fetchall()
+    assert len(answer.rows) == len(expected)
+    for row, wanted in zip(answer.rows, expected, strict=True):
+        keys = len(row.keys)
+        assert row.keys == wanted[:keys]
+        for cell, true in zip(row.cells, wanted[keys:], strict=True):
+            assert cell.value == pytest.approx(float(true), rel=0.01)
+
+
+# 2 x 24 figures of one set of reports; each within 4.5 standard errors, but for 1 in 3,000 sets
+@pytest.mark.parametrize("method", ["tree", "hio"])
+def test_errors_are_those_that_are_told(method: str) -> None:
+    sql = (
+        "SELECT channel, COUNT(*), SUM(amount), AVG(amount), STDDEV(amount), AVG(age), "
+        "AVG(age * amount) FROM people WHERE age > 40 OR state = 'CA' GROUP BY channel "
+        "ORDER BY channel"
+    )
+    expected = database().sql(sql).fetchall()
+    answer = sv.query(plan(method, 4.0), reports(method, 4.0), sql)
+    scores = []
+    for row, wanted in zip(answer.rows, expected, strict=True):
+        for cell, true in zip(row.cells, wanted[1:], strict=True):
+            assert cell.low < cell.value < cell.high
+            scores.append((cell.value - float(true)) / cell.std_error)
+    assert max(np.abs(scores)) < 4.5
+    # errors told ten times too small would be found out
+    assert max(np.abs(scores)) * 10 > 4.5
+
+
+def test_sums_of_a_constant_agree_with_the_count() -> None:
+    sql = "SELECT COUNT(*), SUM(3), AVG(3), SUM(3 * 1.0) FROM people WHERE age > 50"
+    (row,) = sv.query(plan("tree", 2.0), reports("tree", 2.0), sql).rows
+    count, thrice, average, _ = row.cells
+    assert thrice.value == pytest.approx(3 * count.value, rel=1e-12)
+    assert thrice.std_error == pytest.approx(3 * count.std_error, rel=1e-9)
+    assert average.value == pytest.approx(3.0)
+    assert average.std_error == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_is_public_is_exact() -> None:
+    sql = "SELECT channel, COUNT(*), SUM(amount) FROM people GROUP BY channel ORDER BY channel"
+    answer = sv.query(plan("tree", 2.0), reports("tree", 2.0), sql)
+    for row, wanted in zip(answer.rows, database().sql(sql).fetchall(), strict=True):
+        assert [cell.mark for cell in row.cells] == ["exact", "exact"]
+        assert [cell.value for cell in row.cells] == pytest.approx(list(wanted[1:]))
+    assert answer.explanation.tables == 0
+
+
+def test_empty_selections_count_nobody_and_have_no_average() -> None:
+    asked = open_session(plan("tree", 2.0), reports("tree", 2.0))
+    (row,) = asked.ask("SELECT COUNT(*), SUM(amount), AVG(amount) FROM people WHERE age > 90").rows
+    assert [cell.value for cell in row.cells[:2]] == [0.0, 0.0]
+    assert isnan(row.cells[2].value)
+    assert row.cells[2].mark == "undefined"
+    # nobody is 18 in TX but noise: a count with its error
+    few = asked.ask("SELECT COUNT(*) FROM people WHERE age = 81 AND state = 'TX'")
+    assert few.rows[0].cells[0].std_error > 0
+
+
+def test_groups_fold_every_report_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = PlanSource(plan("tree", 2.0), reports("tree", 2.0))
+    fitted: list[int] = []
+    fit = heard.fit
+
+    def counted(rows: np.ndarray | None, weights: np.ndarray | None) -> object:
+        fitted.append(PEOPLE if rows is None else len(rows))
+        return fit(rows, weights)
+
+    monkeypatch.setattr(heard, "fit", counted)
+    sql = "SELECT floor(amount / 10), COUNT(*) FROM people WHERE age > 30 GROUP BY 1"
+    answer = Session(heard).ask(sql)
+    assert len(fitted) == len(answer.rows) > 10
+    assert sum(fitted) == PEOPLE
+
+
+def test_an_aggregate_answers_what_needs_no_public_column() -> None:
+    made, heard = plan("tree", 2.0), reports("tree", 2.0)
+    aggregate = sv.Aggregate(made).add(heard)
+    sql = "SELECT state, COUNT(*) FROM people WHERE age > 50 GROUP BY state"
+    assert sv.query(made, aggregate, sql).to_rows() == sv.query(made, heard, sql).to_rows()
+    with pytest.raises(sv.InvalidInput, match="the public column 'amount' is only in reports"):
+        sv.query(made, aggregate, "SELECT SUM(amount) FROM people WHERE age > 50")
+
+
+def test_reports_may_be_a_file_and_must_be_of_the_plan(tmp_path: Path) -> None:
+    made, heard = plan("tree", 2.0), reports("tree", 2.0)
+    heard.write(tmp_path / "reports.parquet")
+    sql = "SELECT COUNT(*) FROM people WHERE age > 50"
+    assert sv.query(made, tmp_path / "reports.parquet", sql).value == pytest.approx(
+        sv.query(made, heard, sql).value
+    )
+    with pytest.raises(sv.PlanMismatch):
+        sv.query(made, reports("hio", 4.0), sql)
+    with pytest.raises(sv.InvalidInput, match="reports must be reports"):
+        sv.query(made, 7, sql)  # type: ignore[arg-type]
+    other = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=100)
+    with pytest.raises(sv.InvalidInput, match="question is queries, not frequencies"):
+        sv.query(other, heard, sql)
+    with pytest.raises(sv.InvalidInput, match="level"):
+        sv.query(made, heard, sql, level=1.5)
+    with pytest.raises(SqlError):
+        sv.query(made, heard, "SELECT ages FROM people")
+
+
+def test_an_answer_has_many_forms(tmp_path: Path) -> None:
+    sql = "SELECT state, COUNT(*) AS n, AVG(amount) FROM people WHERE age > 50 GROUP BY state"
+    answer = sv.query(plan("tree", 2.0), reports("tree", 2.0), sql)
+    rows = json.loads(answer.to_json())
+    assert len(rows) == 6
+    assert set(rows[0]) == {"columns", "aggregate", "value", "std_error", "low", "high"}
+    assert rows[0]["columns"] == {"state": "CA"}
+    assert [row["aggregate"] for row in rows[:2]] == ["COUNT(*)", "AVG(amount)"]
+    frame = answer.to_pandas()
+    assert list(frame.columns)[:5] == ["state", "n", "n_std_error", "n_low", "n_high"]
+    assert answer.to_arrow().num_rows == len(answer) == 3
+    assert str(answer).splitlines()[0].split()[:4] == ["state", "n", "std", "error"]
+    assert "<th>AVG(amount)</th>" in answer._repr_html_()
+    answer.plot(str(tmp_path / "answer.svg"))
+    assert (tmp_path / "answer.svg").read_text().startswith("<svg")
+    assert "by tree (unbiased)" in answer.explain()
+
+
+def test_the_shop_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    from examples.shop import QUERIES, main
+
+    answers = main(people=5000)
+    assert len(answers) == len(QUERIES)
+    printed = capsys.readouterr().out
+    assert "In clear: amount, channel" in printed
+    assert "SELECT channel, COUNT(*)" in printed
