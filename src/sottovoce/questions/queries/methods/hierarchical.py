@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 THESIS_FANOUT = 5  # wang2021thesis, section 7.3.2: it makes the error's bound least
 MAX_FANOUT = 64
-MAX_LEVELS = 1 << 14  # of a plan, which lists them all
+MAX_HIERARCHY_LEVELS = 1 << 14  # of a plan, which lists them all
 MAX_LEVEL_CELLS = 1 << 62  # so that a cell is a number of 64 bits
 MAX_ASKS = 256  # of one person, who splits epsilon among them
 
@@ -54,8 +54,8 @@ class Hierarchical(GridMethod):
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
         trees = self.hierarchies(target, NO_OPTIONS)
-        if trees.level_count > MAX_LEVELS:
-            return f"{trees.level_count:,} levels are more than {MAX_LEVELS:,}"
+        if trees.level_count > MAX_HIERARCHY_LEVELS:
+            return f"{trees.level_count:,} levels are more than {MAX_HIERARCHY_LEVELS:,}"
         if trees.most_cells > MAX_LEVEL_CELLS:
             return f"a grid of {trees.most_cells:,} cells is more than 2^62"
         return None
