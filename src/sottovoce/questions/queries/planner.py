@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -11,8 +13,10 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.prediction import Rank
 from sottovoce.questions.queries.method import QueryMethod
-from sottovoce.questions.queries.methods import METHODS
+from sottovoce.questions.queries.methods import METHODS, method
 from sottovoce.questions.queries.target import Target
+
+MAX_KEPT_ERRORS = 256
 
 
 @dataclass(frozen=True)
@@ -25,27 +29,31 @@ class QueryChoice:
     reason: str
 
 
-def ranking(target: Target, terms: Terms) -> tuple[list[QueryChoice], list[Rank]]:
+@lru_cache(maxsize=MAX_KEPT_ERRORS)
+def squared_error(name: str, target: Target, terms: Terms, options: str) -> float | None:
+    """What a method predicts, with its settled options as JSON; predictions may take a second."""
+    return method(name).predict(target, terms, json.loads(options))
+
+
+def ranking(target: Target, terms: Terms) -> tuple[tuple[QueryChoice, ...], tuple[Rank, ...]]:
     """The methods that can be predicted, the best first; and those that cannot, with reasons."""
     choices, others = [], []
-    for method in METHODS:
-        reason = method.refuse(target, terms)
+    for each in METHODS:
+        reason = each.refuse(target, terms)
         if reason is not None:
-            others.append(unfit(method, reason))
+            others.append(unfit(each, reason))
             continue
         try:
-            options = method.settle(target, terms)
+            options = each.settle(target, terms)
         except InvalidInput as wrong:
-            others.append(unfit(method, str(wrong)))
+            others.append(unfit(each, str(wrong)))
             continue
-        error = method.predict(target, terms, options)
+        error = squared_error(each.name, target, terms, json.dumps(options))
         if error is None:
-            others.append(unfit(method, "its error is not known beforehand"))
+            others.append(unfit(each, "its error is not known beforehand"))
         else:
-            choices.append(
-                QueryChoice(method, options, error, method.reason(target, terms, options))
-            )
-    return sorted(choices, key=lambda choice: choice.error), others
+            choices.append(QueryChoice(each, options, error, each.reason(target, terms, options)))
+    return tuple(sorted(choices, key=lambda choice: choice.error)), tuple(others)
 
 
 def unfit(method: QueryMethod, reason: str) -> Rank:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
@@ -17,7 +18,7 @@ from sottovoce.questions.method import AUTO, Options, given
 from sottovoce.questions.prediction import DoesNotFit, Figure, Prediction, Rank
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.methods import METHODS, method
-from sottovoce.questions.queries.planner import best_of, ranking, ranks_of
+from sottovoce.questions.queries.planner import best_of, ranking, ranks_of, squared_error
 from sottovoce.questions.queries.target import QueryWorkload, Target
 from sottovoce.schema import Schema
 
@@ -55,6 +56,7 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
+    ranked: ClassVar[str] = "a share of people, on average over the workload"
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
@@ -176,7 +178,7 @@ class Queries(Question):
         """The root mean squared error of a share, over the workload."""
         target = self.target(schema)
         own = round_terms(self, schema, terms, series)
-        squared = method(self.method).predict(target, own, self.options)
+        squared = squared_error(self.method, target, own, json.dumps(dict(self.options)))
         if squared is None:
             why = f"method ({self.method}): its error is not known beforehand"
             return Prediction(nan, self.method, unknown=why)
@@ -187,11 +189,11 @@ class Queries(Question):
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         choices, others = ranking(self.target(plan.schema), plan.round_terms)
         if not baselines:
-            choices = [
+            choices = tuple(
                 each
                 for each in choices
                 if not each.method.is_baseline or each.method.name == self.method
-            ]
+            )
         return ranks_of(choices, others, self.method)
 
     def explain(self, plan: Plan) -> list[str]:

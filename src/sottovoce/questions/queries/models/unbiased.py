@@ -70,6 +70,13 @@ def linear_covariance(cells: Cells, linear: Floats, frequencies: Floats) -> Floa
     return result
 
 
+def planned_covariance(evidence: Sequence[GridEvidence], size: int) -> Floats:
+    """The covariance of the unbiased table's errors, if people are spread evenly: (size, size)."""
+    cells = cells_of(evidence, 0)
+    _, linear = least_squares(cells, size)
+    return linear_covariance(cells, linear, np.full(size, 1.0 / size))
+
+
 def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:
     """The unbiased table of one dimension, number 0 of the evidence."""
     cells = cells_of(evidence, 0)
