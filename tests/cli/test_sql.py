@@ -99,3 +99,11 @@ def test_the_prompt_answers_what_is_piped_in(
     assert (tmp_path / "last.svg").exists()
     assert found.err.startswith("error: ask a query first\nerror: the plan has no column 'agee'")
     assert "never" not in found.err
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    sottovoce: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    found = sottovoce("query", folder / "plan.json", folder / "reports.parquet", COUNT_OLD, "-q")
+    refused(found, 'sqlglot is not installed; it comes with: pip install "sottovoce[queries]"')

@@ -14,6 +14,7 @@ from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.sql.errors import SqlError
 
 MAX_CLASS_CELLS = 1 << 20  # combinations of classes
+MAX_SEARCHED_CELLS = 4096  # of a grid for which every order of axes is tried
 MAX_TERMS = 4096  # products that one selection may become
 
 Factors = tuple[Floats, ...]  # for each axis of a grid a weight for each of its classes
@@ -122,13 +123,26 @@ def make_grid(
 def products(weights: NDArray[Any]) -> list[Factors]:
     """An array as a sum of products of one vector for each axis.
 
-    Products of a 0/1 array are disjoint. The axis with the fewest different slices is split first:
-    a box is one product, and ``a OR b`` over two axes are two.
+    Products of a 0/1 array are disjoint, and few: a box is one, ``a OR b`` over two axes are two.
 
     >>> products(np.array([[1, 0], [1, 1]]))[0]
     (array([1., 0.]), array([1., 0.]))
     """
-    found = _split(np.asarray(weights, float))
+    whole = np.asarray(weights, float)
+    if not whole.any():
+        return []
+    if whole.ndim == 0:  # a condition about no whispered column
+        return [()]
+    # classes that hold nothing are left out first: most selections are small
+    used = [np.unique(places) for places in np.nonzero(whole)]
+    inner = _split(whole[np.ix_(*used)])
+    found = [
+        tuple(
+            _spread(factor, places, size)
+            for factor, places, size in zip(factors, used, whole.shape, strict=True)
+        )
+        for factors in inner
+    ]
     if len(found) > MAX_TERMS:
         raise SqlError(
             f"the condition needs {len(found):,} products of conditions on single columns; "
@@ -138,16 +152,34 @@ def products(weights: NDArray[Any]) -> list[Factors]:
     return found
 
 
+def _spread(factor: Floats, places: Integers, size: int) -> Floats:
+    """A factor over some classes as one over all of them."""
+    whole = np.zeros(size)
+    whole[places] = factor
+    return whole
+
+
 def _split(weights: Floats) -> list[Factors]:
-    if not weights.any():
-        return []
-    if weights.ndim == 0:
-        return [()]
     if weights.ndim == 1:
         return [(weights,)]
     found = [_slices(weights, axis) for axis in range(weights.ndim)]
-    axis = min(range(weights.ndim), key=lambda each: len(found[each][0]))
-    different, which = found[axis]
+    axes = sorted(range(weights.ndim), key=lambda axis: len(found[axis][0]))
+    if weights.size > MAX_SEARCHED_CELLS:
+        axes = axes[:1]
+    fewest: list[Factors] | None = None
+    for axis in axes:
+        different, which = found[axis]
+        if fewest is not None and len(different) >= len(fewest):
+            break  # every slice is a term at least
+        terms = _along(axis, different, which)
+        if fewest is None or len(terms) < len(fewest):
+            fewest = terms
+    assert fewest is not None
+    return fewest
+
+
+def _along(axis: int, different: Sequence[Floats], which: Integers) -> list[Factors]:
+    """The products of every slice along an axis, times where it stands."""
     terms = []
     for number, part in enumerate(different):
         own = (which == number).astype(float)  # (classes of the axis,)
@@ -159,9 +191,14 @@ def _split(weights: Floats) -> list[Factors]:
 def _slices(weights: Floats, axis: int) -> tuple[list[Floats], Integers]:
     """(the different slices that are not 0 everywhere, which of them each is, or -1)."""
     moved = np.moveaxis(weights, axis, 0)
-    rest = moved.shape[1:]
-    flat = moved.reshape(len(moved), -1)
-    different, which = np.unique(flat, axis=0, return_inverse=True)
-    kept = different.any(axis=1)
-    numbers = np.where(kept, np.cumsum(kept) - 1, -1)
-    return [part.reshape(rest) for part in different[kept]], numbers[which.reshape(-1)]
+    different: dict[bytes, int] = {}
+    slices: list[Floats] = []
+    which = np.full(len(moved), -1)
+    for place, part in enumerate(moved):
+        if not part.any():
+            continue
+        number = different.setdefault(part.tobytes(), len(slices))
+        if number == len(slices):
+            slices.append(part)
+        which[place] = number
+    return slices, which

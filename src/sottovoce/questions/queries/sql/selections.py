@@ -62,6 +62,7 @@ class Selections:
         self.grid: ClassGrid = make_grid(sizes, tables)
         self.key_places = self._key_places()
         self.cut: set[int] = set()  # dimensions of which a bin was cut
+        self._masks: dict[tuple[Formula, tuple[int, ...]], Mask] = {}
         self._terms: dict[tuple[Any, ...], list[SignedTerm]] = {}
         self._lifted: dict[tuple[Any, ...], Floats] = {}
 
@@ -87,8 +88,11 @@ class Selections:
 
     def mask(self, formula: Formula, labels: tuple[int, ...]) -> Mask:
         """Where a condition is true, over the grid, in one group of reports."""
-        true, _ = evaluate(formula, lambda number: self._look(number, labels))
-        return np.broadcast_to(true, self.grid.shape)
+        key = (formula, labels)
+        if key not in self._masks:
+            true, _ = evaluate(formula, lambda number: self._look(number, labels))
+            self._masks[key] = np.broadcast_to(true, self.grid.shape)
+        return self._masks[key]
 
     # -- from masks to weights of codes
 
