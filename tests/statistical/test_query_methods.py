@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 import sottovoce as sv
 from sottovoce.aggregation.aggregate import fold
+from sottovoce.questions.queries import hierarchy
 from sottovoce.questions.queries.evidence import cohort_squares
 from sottovoce.questions.queries.levels import LevelTable
 from sottovoce.questions.queries.methods import method
@@ -154,6 +155,29 @@ def test_weights_are_summed_without_bias(name: str) -> None:
     assert more > 1.2
     assert (np.abs(np.log(made / stated)) < np.log(1.4)).all()
     assert (np.abs(np.log(made / unweighted.var(axis=0, ddof=1) / more)) < np.log(1.4)).all()
+
+
+@pytest.mark.parametrize("name", ["hi", "hio"])
+def test_levels_too_large_to_list_answer_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their reports are kept, and asked for the cells of a query."""
+    monkeypatch.setattr(hierarchy, "MAX_COUNTED_CELLS", 20)
+    plan = sv.plan(TWO, sv.Queries(["age", "state"], method=name), epsilon=EPSILON, people=PEOPLE)
+    names = {source.names[0] for cohort in plan.cohorts for source in cohort.oracles}
+    assert names == {"olh", "olh-wide"}
+    crowd = {key: np.tile(column, RUNS) for key, column in even_people(TWO).items()}
+    reports = sv.simulate(plan, crowd, seed=15)
+    terms = selections(TWO)
+    truth = np.array([volume_of(term) for term in terms])
+    errors = []
+    for run in range(RUNS):
+        table = fold(plan, reports[run * PEOPLE : (run + 1) * PEOPLE]).estimate().fitted  # type: ignore[attr-defined]
+        errors.append(table.joint(terms).values - truth)
+    target: Any = plan.question
+    predicted = method(name).predict_terms(target.target(TWO), plan.terms, target.options, terms)
+    assert predicted is not None
+    assert is_centred(np.array(errors), 6)
+    assert has_variance(np.array(errors), predicted, 6)
+    assert not has_variance(np.array(errors), predicted * 2, 6)
 
 
 def test_hio_scales_by_its_levels_and_gives_the_whole_none() -> None:

@@ -435,12 +435,15 @@ def test_auto_takes_the_least_predicted_error_and_says_why() -> None:
 
 
 def test_what_does_not_fit_is_refused_with_a_reason() -> None:
-    wide = sv.Schema(**{f"x{place}": sv.Ordinal(0, 624) for place in range(4)})
-    question = sv.Queries(list(wide), method="hio")
-    with pytest.raises(sv.InvalidInput, match=r"hio\) does not fit: a grid of 152,587,890,625"):
-        sv.plan(wide, question, epsilon=1, people=1000)
-    _, others = ranking(sv.Queries(list(wide)).target(wide), Terms.of(1, 1000))
-    assert "hio" in [rank.method for rank in others]
+    wide = sv.Schema(**{f"x{place}": sv.Ordinal(0, 624) for place in range(8)})
+    four = sv.Queries(list(wide)[:4], method="tree")
+    with pytest.raises(sv.InvalidInput, match=r"tree\) does not fit: a grid of 152,587,890,625"):
+        sv.plan(wide, four, epsilon=1, people=1000)
+    eight = sv.Queries(list(wide), method="hio")
+    with pytest.raises(sv.InvalidInput, match=r"hio\) does not fit: 390,624 levels are more than"):
+        sv.plan(wide, eight, epsilon=1, people=1000)
+    _, others = ranking(four.target(wide), Terms.of(1, 1000))
+    assert "tree" in [rank.method for rank in others]
 
 
 # -- in the documents

@@ -154,7 +154,7 @@ def plan(
     if ranks:
         from sottovoce.console.tables import console, ranking_table
 
-        console().print(ranking_table(ranks))
+        console().print(ranking_table(ranks, made.question.ranked))
     typer.echo(f"Id: {made.id}")
     if output is not None:
         typer.echo(f"Written: {output}")

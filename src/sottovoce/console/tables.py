@@ -229,8 +229,8 @@ def _note(row: MarginalsComparison) -> str:
     return ", ".join(parts)
 
 
-def ranking_table(ranks: Sequence[Rank]) -> RichTable:
-    """The planner's ranking, the chosen method marked."""
+def ranking_table(ranks: Sequence[Rank], ranked: str) -> RichTable:
+    """The planner's ranking, the chosen method marked; ``ranked`` says what errors are of."""
     from rich.markup import escape
 
     out = grid(
@@ -245,15 +245,17 @@ def ranking_table(ranks: Sequence[Rank]) -> RichTable:
             escape(_rank_reason(rank)),
             style="bold" if rank.chosen else None,
         )
-    out.caption = (
-        "* in the plan. Squared error of a table, summed over its cells; ratio to the best"
-    )
+    out.caption = f"* in the plan. Squared error of {ranked}; ratio to the best"
     if any(rank.never_asked for rank in ranks):
         out.caption += "; what leaves out attributes or pairs is not chosen by auto"
     return out
 
 
 def _rank_reason(rank: Rank) -> str:
+    from sottovoce.questions.prediction import UNPREDICTED
+
+    if rank.reason == UNPREDICTED:
+        return rank.reason
     if rank.predicted_sse is None:
         return f"does not fit: {rank.reason}"
     return f"{rank.reason}; leaves out {rank.never_asked:,}" if rank.never_asked else rank.reason

@@ -347,7 +347,7 @@ def _print_plan(screen: Console, plan: Plan, ranks: Sequence[Rank]) -> None:
 
     screen.print()
     screen.print(str(plan), markup=False)
-    screen.print(ranking_table(ranks))
+    screen.print(ranking_table(ranks, plan.question.ranked))
 
 
 def _print_story(screen: Console, story: Story) -> None:

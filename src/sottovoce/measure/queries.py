@@ -20,6 +20,7 @@ from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure.choices import MethodChoice
+from sottovoce.measure.marginals import INTERVAL_ROUNDING
 from sottovoce.measure.query_crowds import (
     QUERY_DRAWS,
     WHISPER_DRAWS,
@@ -40,7 +41,6 @@ from sottovoce.questions.queries.target import RANDOM, Target
 from sottovoce.results.cells import quantile
 
 LEVEL = 0.95  # of the intervals whose coverage is counted
-INTERVAL_ROUNDING = 1e-12  # what is known exactly must not miss the truth by a float's last bit
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ class Question(ABC):
     # whether what is settled stays as it is if it is settled again
     resettles: ClassVar[bool] = True
     is_joint: ClassVar[bool] = False  # whether it asks how attributes go together
+    # of what a ranking of its methods has the squared errors
+    ranked: ClassVar[str] = "a table, summed over its cells"
     # whether it looks for popular values, of which most are never named
     finds: ClassVar[bool] = False
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import Oracle
+from sottovoce.oracles import Oracle, SummedOracle
 from sottovoce.protocol.encodings import Grid
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def evidence_of(
             them every report counts once.
 
     Returns:
-        One for each grid whose people, or their weights, add up to more than 0.
+        One for each grid whose people, or their weights, add up to more than 0; none of grids
+        of so many cells that nobody lists them, and whose reports are kept as they are.
     """
     found = []
     total = aggregate.people
@@ -72,6 +73,8 @@ def evidence_of(
             grid = ask.encoding
             if not isinstance(grid, Grid):
                 raise InvalidInput(f"plan: an ask ({grid.kind}) must be about a grid")
+            if not isinstance(ask.oracle, SummedOracle):
+                continue
             shares, _ = aggregate.frequencies(index, place)
             floor, slope, cross = error_law(ask.oracle, worth)
             found.append(

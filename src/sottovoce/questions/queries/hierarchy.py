@@ -14,6 +14,7 @@ from sottovoce.questions.queries.evidence import Floats
 from sottovoce.questions.queries.fitted import Term
 from sottovoce.questions.queries.target import Target
 
+MAX_COUNTED_CELLS = 1 << 25  # of all levels that are counted cell by cell
 Level = tuple[int, ...]  # for each dimension which level of its hierarchy
 
 
@@ -117,6 +118,28 @@ class Hierarchies:
         """All levels that tell something, the coarse ones of the first dimension first."""
         listed = product(*(range(one.height + 1) for one in self.each))
         return [level for level in listed if any(level)]
+
+    def cells(self, level: Level) -> int:
+        """How many cells a level has."""
+        return prod(one.counts[depth] for one, depth in zip(self.each, level, strict=True))
+
+    @cached_property
+    def numbers(self) -> dict[Level, int]:
+        """The place of each level in :meth:`levels`."""
+        return {level: number for number, level in enumerate(self.levels())}
+
+    @cached_property
+    def listed_cells(self) -> int:
+        """The cells of the largest level whose cells are all counted, as those of all smaller
+        ones are.
+        """
+        total, largest = 0, 0
+        for cells in sorted(self.cells(level) for level in self.levels()):
+            total += cells
+            if total > MAX_COUNTED_CELLS:
+                break
+            largest = cells
+        return largest
 
     def axes(self, level: Level) -> tuple[int, ...]:
         """The dimensions that a level cuts."""

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.oracles import Noise
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.hierarchy import Hierarchies, Level
+
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +35,7 @@ class LevelTable(FittedTable):
         levels: 1 if everybody answered every level; else among how many people were shared out.
         noise: the error's law of one report, which is the same for every level.
         people: how many there are, or as many as all weights are worth.
+        aggregate: of the reports, where levels are too large for their cells to be listed.
     """
 
     hierarchies: Hierarchies
@@ -37,6 +43,7 @@ class LevelTable(FittedTable):
     levels: int
     noise: Noise
     people: float
+    aggregate: Aggregate | None = None
     is_unbiased: bool = True
 
     @property
@@ -68,17 +75,36 @@ class LevelTable(FittedTable):
             if depth:
                 places.append(taken)
             cells = (cells[:, :, None] * each[:, None, taken]).reshape(len(each), -1)
-        own = np.zeros(cells.shape[1])  # of a level that nobody answered
-        grid = self.evidence.get(level)
-        if grid is not None:
-            # as if 1 / levels of all had answered: their estimates times the number of levels
-            own = grid.values[np.ix_(*places)].ravel() * grid.part * self.levels
+        # as if 1 / levels of all had answered: their estimates times the number of levels
+        own = self._said(level, places) * self.levels
         # for each cell  L floor + f (L slope + L - 1), over n: the coins, and who answers
         #     wang2021thesis, propositions 7.2.1 and 7.2.2, with equality
         per_share = self.levels * self.noise.slope + self.levels - 1
         by_cell = self.levels * self.noise.floor + per_share * np.clip(own, 0, 1)
         covariance = (cells * by_cell) @ cells.T / self.people
         return Joint(cells @ own, covariance)
+
+    def _said(self, level: Level, places: Sequence[NDArray[np.int64]]) -> Floats:
+        """The shares of some cells among those who answered a level, times the share of these
+        people among all: (cells,).
+        """
+        grid = self.evidence.get(level)
+        if grid is not None:
+            return grid.values[np.ix_(*places)].ravel() * grid.part
+        count = int(np.prod([len(each) for each in places]))
+        if self.aggregate is None:
+            return np.zeros(count)  # nobody answered
+        cohorts = self.aggregate.plan.cohorts
+        number = self.hierarchies.numbers[level]
+        cohort, ask = (number, 0) if len(cohorts) > 1 else (0, number)
+        people = self.aggregate.cohort_people(cohort)
+        if people == 0:
+            return np.zeros(count)
+        trees = self.hierarchies
+        shape = [trees.each[axis].counts[level[axis]] for axis in trees.axes(level)]
+        flat = np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), shape).ravel()
+        shares, _ = self.aggregate.frequencies(cohort, ask, flat.astype(np.uint64))
+        return shares * (people / self.aggregate.people)
 
 
 def _used_levels(of_axis: Sequence[Floats]) -> list[int]:

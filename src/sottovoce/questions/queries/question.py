@@ -56,6 +56,7 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
+    ranked: ClassVar[str] = "a share of people, on average over the workload"
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]

@@ -28,6 +28,9 @@ MAX_SIZE = 4096  # codes of a dimension: the errors of all of them are known tog
 MAX_DIMENSIONS = 12  # so that all pairs can be asked about
 SHIFTS = 8  # of each grid, as far as it has codes to shift by
 PARTS = 840  # of a grid's weight, so that any number of shifts up to 8 divides it
+MOST_COMPARED = 256  # codes of a dimension for which ways to share people out are compared
+CLEARLY = 0.1  # of the logarithm of a squared error
+SMALLEST_ERROR = 1e-30
 CODES = 0  # a number of cells: one for each code
 FEW_CELLS = (4, 8, 32, 128)
 STRONG_CELLS = (8, 32, 128)  # from STRONG on
@@ -90,7 +93,7 @@ class ShiftedGrids(GridMethod):
         """Numbers of cells with their parts of the people, of each axis and of each pair."""
         self.check_options(options)
         if len(target) == 1:
-            return {"lines": _line_parts(target.sizes[0], terms), "planes": []}
+            return {"lines": self._best_lines(target, terms), "planes": []}
         if max(target.workload.orders) == 1:  # nobody asks for two dimensions at once
             return {"lines": _line_parts(max(target.sizes), terms), "planes": []}
         if len(target) == 2:
@@ -102,6 +105,25 @@ class ShiftedGrids(GridMethod):
             [cells, parts * (1000 - MANY_SINGLES) * len(target)] for cells, parts in MANY_PLANES
         ]
         return {"lines": lines, "planes": planes}
+
+    def _best_lines(self, target: Target, terms: Terms) -> list[list[int]]:
+        """How the people of one dimension are shared out: another way than the usual one if it is
+        expected to be clearly better, on the geometric mean over the workload.
+        """
+        dimension = target.dimensions[0]
+        usual = _line_parts(dimension.size, terms)
+        if not dimension.is_ordered or dimension.size > MOST_COMPARED:
+            return usual
+        best, least = usual, np.inf
+        for lines in _line_choices(dimension.size, terms):
+            options = {"lines": lines, "planes": []}
+            errors = self.predict_terms(target, terms, options, target.terms)
+            error = float(np.log(np.maximum(errors, SMALLEST_ERROR)).mean())
+            if lines == usual:
+                error -= CLEARLY
+            if error < least:
+                best, least = lines, error
+        return best
 
     def grids(self, target: Target, options: Options) -> tuple[PlannedGrid, ...]:
         found: list[PlannedGrid] = []
@@ -226,8 +248,29 @@ def _line_parts(size: int, terms: Terms) -> list[list[int]]:
     clear = log10(max(signal, 1.0) / UNCLEAR) / log10(CLEAR / UNCLEAR)
     fall = FALL + (1.0 - FALL) * min(max(clear, 0.0), 1.0)
     coarse = STRONG_CELLS if epsilon >= STRONG else FEW_CELLS
-    numbers = [cells for cells in coarse if cells <= size // 2]
-    return [[cells, round(1000 * fall**place)] for place, cells in enumerate([*numbers, CODES])]
+    return _falling([cells for cells in coarse if cells <= size // 2], fall)
+
+
+def _falling(cells: Sequence[int], fall: float) -> list[list[int]]:
+    """These numbers of cells and every code, each with ``fall`` times the people before."""
+    return [[count, round(1000 * fall**place)] for place, count in enumerate([*cells, CODES])]
+
+
+def _line_choices(size: int, terms: Terms) -> list[list[list[int]]]:
+    """Ways to share out the people of one dimension, the usual one first.
+
+    Where reports say much, few grids are better: people who answer different ones are different
+    samples of the crowd.
+    """
+    usual = _line_parts(size, terms)
+    coarse = [cells for cells, _ in usual[:-1]]
+    choices = [usual]
+    for first in range(len(coarse) + 1):
+        for rise in (1.0, 2.0):
+            choice = _falling(coarse[first:], rise)
+            if choice not in choices and (first < len(coarse) or rise == 1.0):
+                choices.append(choice)
+    return choices
 
 
 def _listed(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:

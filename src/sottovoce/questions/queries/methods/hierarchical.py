@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sottovoce.ground.arguments import whole
 from sottovoce.oracles import Noise, oracle
 from sottovoce.oracles.thresholds import shared
+from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.families import Cohort, Family, Listed
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.method import NO_OPTIONS, Options
@@ -19,16 +21,19 @@ from sottovoce.questions.queries.fitted import FittedTable, Term
 from sottovoce.questions.queries.hierarchy import Hierarchies
 from sottovoce.questions.queries.levels import LevelTable, squares_of
 from sottovoce.questions.queries.method import (
-    MAX_GRID_CELLS,
-    MAX_GRIDS,
     GridMethod,
     PlannedGrid,
 )
 from sottovoce.questions.queries.target import Target
 from sottovoce.schema import Schema
 
+if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+
 THESIS_FANOUT = 5  # wang2021thesis, section 7.3.2: it makes the error's bound least
 MAX_FANOUT = 64
+MAX_HIERARCHY_LEVELS = 1 << 14  # of a plan, which lists them all
+MAX_LEVEL_CELLS = 1 << 62  # so that a cell is a number of 64 bits
 MAX_ASKS = 256  # of one person, who splits epsilon among them
 
 
@@ -49,14 +54,11 @@ class Hierarchical(GridMethod):
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
         trees = self.hierarchies(target, NO_OPTIONS)
-        if trees.most_cells > MAX_GRID_CELLS:
-            return f"a grid of {trees.most_cells:,} cells is more than {MAX_GRID_CELLS:,}"
-        if trees.level_count > MAX_GRIDS:
-            return f"{trees.level_count:,} levels are more than {MAX_GRIDS:,}"
+        if trees.level_count > MAX_HIERARCHY_LEVELS:
+            return f"{trees.level_count:,} levels are more than {MAX_HIERARCHY_LEVELS:,}"
+        if trees.most_cells > MAX_LEVEL_CELLS:
+            return f"a grid of {trees.most_cells:,} cells is more than 2^62"
         return None
-
-    def oracle_name(self, size: int, options: Options) -> str:
-        return "olh"  # the thesis's, whatever the size
 
     def grids(self, target: Target, options: Options) -> tuple[PlannedGrid, ...]:
         trees = self.hierarchies(target, options)
@@ -84,7 +86,42 @@ class Hierarchical(GridMethod):
         return LevelTable(trees, self.level_evidence(trees, evidence), levels, noise, people)
 
 
-class LevelsByPeople(Hierarchical):
+class SeparateLevels(Hierarchical):
+    """A method of the thesis, that adds up what levels say by themselves.
+
+    Levels of many cells are whispered by a hash of the same law whose reports are kept, and asked
+    for the cells of a query.
+    """
+
+    def level_asks(
+        self, schema: Schema, target: Target, epsilon: Decimal, options: Options
+    ) -> list[Ask]:
+        """One ask for each level, with so much of epsilon."""
+        most = self.hierarchies(target, options).listed_cells
+        asks = []
+        for planned in self.grids(target, options):
+            grid = planned.encoding(schema, target)
+            name = "olh" if grid.size <= most else "olh-wide"
+            asks.append(Ask(grid, oracle(name, size=grid.size, epsilon=epsilon)))
+        return asks
+
+    def fit(
+        self,
+        target: Target,
+        aggregate: Aggregate,
+        options: Options,
+        squares: Floats | None = None,
+        counted: FittedTable | None = None,
+    ) -> FittedTable:
+        table = super().fit(target, aggregate, options, squares, counted)
+        assert isinstance(table, LevelTable)
+        if table.hierarchies.most_cells <= table.hierarchies.listed_cells:
+            return table
+        square = float(aggregate.people if squares is None else squares.sum())
+        return replace(table, aggregate=aggregate, people=aggregate.people**2 / square)
+
+
+class LevelsByPeople(SeparateLevels):
     """HIO: everybody answers one level, with all of epsilon.
 
     Guarantee: epsilon-LDP for one report.
@@ -96,6 +133,10 @@ class LevelsByPeople(Hierarchical):
     name = "hio"
     about = "hierarchies of intervals, people shared over levels"
     source = "wang2021thesis, algorithms 3 and 4"
+
+    def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
+        asks = self.level_asks(schema, target, epsilon, options)
+        return Listed([Cohort((ask,)) for ask in asks])
 
     def fit_grids(
         self,
@@ -120,7 +161,7 @@ class LevelsByPeople(Hierarchical):
         return np.asarray((levels * noise.floor * count + per_held * held) / terms.people)
 
 
-class LevelsByBudget(Hierarchical):
+class LevelsByBudget(SeparateLevels):
     """HI: everybody answers every level, with an equal part of epsilon each.
 
     Guarantee: epsilon-LDP for one report.
@@ -140,10 +181,8 @@ class LevelsByBudget(Hierarchical):
         return super().refuse(target, terms)
 
     def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
-        grids = self.grids(target, options)
-        part = shared(epsilon, len(grids))
-        asks = [self.ask(grid.encoding(schema, target), part, options) for grid in grids]
-        return Listed([Cohort(tuple(asks))])
+        part = shared(epsilon, self.hierarchies(target, options).level_count)
+        return Listed([Cohort(tuple(self.level_asks(schema, target, part, options)))])
 
     def fit_grids(
         self,

@@ -12,10 +12,10 @@ from sottovoce.questions.queries.models.cells import Cells
 from sottovoce.questions.queries.models.splits import Splits, splits_of
 
 FREEDOM = 3.0  # of the deviations' Student's t
-NEIGHBOURS = 0.8  # how much of the neighbours' slope an ordinal's split takes over; rho
-SCALE_GUESS = float(np.exp(-2.0))  # of a depth's deviations
-SCALE_WEIGHT = 0.1  # how many logits that guess is worth
-SCALE_LINK = 1.5  # how many logits the scales of the neighbouring depths are worth
+NEIGHBOURS = 0.9  # how much of the neighbours' slope an ordinal's split takes over; rho
+SCALE_GUESS = float(np.exp(-3.0))  # of a depth's deviations
+SCALE_WEIGHT = 0.5  # how many logits that guess is worth
+SCALE_LINK = 4.0  # how many logits the scales of the neighbouring depths are worth
 FIRST_SCALE = 0.5
 STEPS = 120
 PASSES = 2  # the second with the variances that the first one found

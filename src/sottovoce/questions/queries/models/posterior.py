@@ -7,12 +7,37 @@ import numpy as np
 from sottovoce.ground.extras import imported
 from sottovoce.kernels import cascade as kernel
 from sottovoce.kernels import curvature
+from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.queries.evidence import Floats
-from sottovoce.questions.queries.models.cascade import FREEDOM, Cascade, node_masses
+from sottovoce.questions.queries.models.cascade import (
+    FREEDOM,
+    SCALE_WEIGHT,
+    Cascade,
+    node_masses,
+)
 from sottovoce.questions.queries.models.cells import Cells
 from sottovoce.questions.queries.models.tails import normal_weights
 
+USUAL_SCALE = float(np.exp(-2.0))  # of a depth's deviations
+USUAL_WEIGHT = 2.0  # how many logits that is worth
 SMALLEST_LEFT = 1e-6  # of a posterior's variance that the crowd's own may leave
+
+
+def interval_scales(fit: Cascade) -> Floats:
+    """The prior's scale of each depth as errors are to count it.
+
+    Evidence takes the scale of a depth for nearly nothing when its logits are not told from the
+    centre. That serves the estimate, but it is not sure: a usual scale, worth two logits, is held
+    against the number of logits that the data have determined. It never makes a scale smaller.
+    """
+    nodes = np.flatnonzero(fit.splits.is_split)
+    depths = np.log2(nodes).astype(np.int64)
+    determined = fit.information[nodes] / (fit.information[nodes] + fit.weights[nodes])
+    known = np.bincount(depths, determined, fit.splits.depths) + SCALE_WEIGHT
+    usual = USUAL_WEIGHT * USUAL_SCALE**2
+    squares = (known * fit.scales**2 + usual) / (known + USUAL_WEIGHT)
+    scales: Floats = np.maximum(fit.scales, np.sqrt(squares))
+    return scales
 
 
 def tail_weights(fit: Cascade) -> Floats:
@@ -27,7 +52,7 @@ def tail_weights(fit: Cascade) -> Floats:
         fit.logits[nodes] - centres[nodes],
         fit.information[nodes],
         fit.weights[nodes],
-        fit.scales[depths],
+        interval_scales(fit)[depths],
         FREEDOM,
     )
     return weights
@@ -76,6 +101,11 @@ def covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) 
         people: How many were asked, in all grids.
         weights: The prior's precision of each logit, (leaves,).
     """
+    with one_thread():
+        return _covariance_root(fit, cells, people, weights)
+
+
+def _covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) -> Floats:
     linalg = imported("scipy.linalg")
     splits = fit.splits
     nodes = np.flatnonzero(splits.is_split)
