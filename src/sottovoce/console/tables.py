@@ -252,6 +252,10 @@ def ranking_table(ranks: Sequence[Rank], ranked: str) -> RichTable:
 
 
 def _rank_reason(rank: Rank) -> str:
+    from sottovoce.questions.prediction import UNPREDICTED
+
+    if rank.reason == UNPREDICTED:
+        return rank.reason
     if rank.predicted_sse is None:
         return f"does not fit: {rank.reason}"
     return f"{rank.reason}; leaves out {rank.never_asked:,}" if rank.never_asked else rank.reason

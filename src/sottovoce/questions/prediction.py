@@ -9,6 +9,7 @@ from sottovoce.ground.errors import InvalidInput
 
 # of one attribute, of two, of a whole table
 OF_SHARES, OF_PAIRS, OF_TABLES = "shares", "pairs", "tables"
+UNPREDICTED = "its error is not known beforehand"  # the reason of a method without a figure
 PREDICTED_KINDS = (OF_SHARES, OF_PAIRS, OF_TABLES)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.prediction import Rank
+from sottovoce.questions.prediction import UNPREDICTED, Rank
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.methods import METHODS, method
 from sottovoce.questions.queries.target import Target
@@ -50,7 +50,7 @@ def ranking(target: Target, terms: Terms) -> tuple[tuple[QueryChoice, ...], tupl
             continue
         error = squared_error(each.name, target, terms, json.dumps(options))
         if error is None:
-            others.append(unfit(each, "its error is not known beforehand"))
+            others.append(unfit(each, UNPREDICTED))
         else:
             choices.append(QueryChoice(each, options, error, each.reason(target, terms, options)))
     return tuple(sorted(choices, key=lambda choice: choice.error)), tuple(others)

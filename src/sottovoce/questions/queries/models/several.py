@@ -78,9 +78,9 @@ def deviation_variances(plane: Plane) -> Floats:
 class SeveralTable(FittedTable):
     """People by two or more dimensions.
 
-    Each axis is what its pairs say of it on average; with more than two dimensions pairs are raked
-    to their axes. Of a term with three or more, each axis becomes inside and outside, or as many
-    states as it has different weights, and these are fitted to all their pairs by maximum entropy.
+    With more than two dimensions pairs are raked to their axes. Of a term with three or more, each
+    axis becomes inside and outside, or as many states as it has different weights, and these are
+    fitted to all their pairs by maximum entropy.
     """
 
     is_unbiased = False
@@ -114,16 +114,17 @@ class SeveralTable(FittedTable):
 
     @cached_property
     def _margins(self) -> list[Floats]:
-        """For each axis the masses of its parts: the mean of its pairs', (1 + draws, parts)."""
-        margins = []
-        for axis in range(len(self.sizes)):
-            sums = [
-                blocks.sum(axis=2 - axes.index(axis))
-                for axes, blocks in self._blocks.items()
-                if axis in axes
-            ]
-            margins.append(np.mean(sums, axis=0))
-        return margins
+        """For each axis the masses of its parts, (1 + draws, parts).
+
+        Of two dimensions they are those of the pair's fit, which saw all there is. With more, an
+        axis by itself has seen more than any of its pairs.
+        """
+        if len(self.sizes) == 2:
+            blocks = self._blocks[0, 1]
+            return [blocks.sum(axis=2), blocks.sum(axis=1)]
+        return [
+            part_sums(line_rows(line), self._halving(axis)) for axis, line in enumerate(self.lines)
+        ]
 
     @cached_property
     def rows(self) -> list[Floats]:
@@ -139,13 +140,15 @@ class SeveralTable(FittedTable):
 
     @cached_property
     def tables(self) -> dict[tuple[int, int], Floats]:
-        """By pair the masses of its blocks, raked to their axes, (1 + draws, parts, parts)."""
+        """By pair the masses of its blocks, the fitted ones raked, (1 + draws, parts, parts)."""
         if len(self.sizes) == 2:
             return self._blocks
-        return {
-            (x, y): rake(blocks, self._margins[x], self._margins[y])
-            for (x, y), blocks in self._blocks.items()
-        }
+        tables = {}
+        for (x, y), blocks in self._blocks.items():
+            fitted = rake(blocks[:1], self._margins[x][:1], self._margins[y][:1])
+            # draws keep their own margins: how far these stray belongs to a pair's error
+            tables[x, y] = np.concatenate([fitted, blocks[1:]])
+        return tables
 
     def cell_shares(self, grid: GridEvidence) -> Floats:
         """What the cells of a grid hold as fitted, in the shape of its values."""

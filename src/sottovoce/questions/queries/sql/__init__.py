@@ -9,6 +9,7 @@ to selections), ``fits`` and ``linear`` (selections to estimates), ``measures`` 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from sottovoce.ground.extras import imported
 from sottovoce.questions.queries.sql.errors import SqlError
@@ -32,6 +33,8 @@ def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> Query
         sql: a SELECT; the table may have any name. See docs/sql-language.md.
         level: of the intervals.
 
+    What was fitted to an object of reports is kept as long as the object, for the next query.
+
     >>> import sottovoce as sv
     >>> schema = sv.Schema(age=sv.Ordinal(18, 81))
     >>> plan = sv.plan(schema, sv.Queries(["age"], method="tree"), epsilon=4.0, people=4000)
@@ -40,11 +43,7 @@ def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> Query
     >>> bool(abs(answer.value - 2000) < 4 * answer.rows[0].cells[0].std_error)
     True
     """
-    asked = open_session(plan, reports)
-    try:
-        return asked.ask(sql, level)
-    finally:
-        asked.close()
+    return _session_of(plan, reports).ask(sql, level)
 
 
 def open_session(plan: Plan, reports: Heard) -> Session:
@@ -58,3 +57,24 @@ def open_session(plan: Plan, reports: Heard) -> Session:
     from sottovoce.questions.queries.sql.session import Session
 
     return Session(PlanSource(plan, reports))
+
+
+# by the identity of reports: what was fitted to them, until they are gone
+_SESSIONS: dict[int, Session] = {}
+
+
+def _session_of(plan: Plan, reports: Heard) -> Session:
+    """The session of reports that were asked before, or a new one."""
+    from sottovoce.protocol.reports import Reports
+
+    if not isinstance(reports, Reports):  # a file may change, and an aggregate grow
+        return open_session(plan, reports)
+    key = id(reports)
+    known = _SESSIONS.get(key)
+    if known is not None and known.source.plan_id == plan.id:
+        return known
+    made = open_session(plan, reports)
+    if known is None:
+        finalize(reports, _SESSIONS.pop, key, None)
+    _SESSIONS[key] = made
+    return made

@@ -177,11 +177,7 @@ class QueryColumns:
         try:
             return self.engine.ask(sql)
         except EngineError as wrong:
-            raise refused(self.in_names(str(wrong)), node, text) from None
-
-    def in_names(self, message: str) -> str:
-        """A message of the engine's with a little of its jargon taken away."""
-        return message.replace(" You might need to add explicit type casts.", "")
+            raise refused(str(wrong), node, text) from None
 
     def _add_domain(self, number: int) -> None:
         if self.engine.has(f"domain_{number}"):

@@ -81,6 +81,9 @@ class Fits:
         low, high = float(values.min()), float(values.max())
         if low == high:
             return [(low, everybody)] if low else []
+        if high <= 0:  # the sum of negated numbers is the negated sum
+            turned = GroupWeight(f"-({weight.key})", -values, -float(values.sum()))
+            return [(-1.0, turned)]
         moved = min(low, 0.0)
         shifted = values - moved
         found = [(1.0, GroupWeight(f"{weight.key} - {moved!r}", shifted, float(shifted.sum())))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, nan, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 
@@ -128,23 +128,20 @@ def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Est
     low, high = interval(value, error, level, draws)
     low = max(low, 0.0)
     if root:
-        if value <= 0:
-            # within noise of 0: only how large it may be is known
-            is_zero = linear.is_exact or value > -NEGLIGIBLE_COUNT
-            return EstimatedNumber(
-                0.0 if is_zero else nan,
-                error,
-                0.0,
-                sqrt(max(0.0, high)),
-                UNDEFINED if not is_zero else "",
-            )
-        value, error = sqrt(value), error / (2 * sqrt(value))
-        low, high = sqrt(low), sqrt(max(high, 0.0))
+        return _root(EstimatedNumber(value, error, low, high, mark), linear.is_exact)
     if linear.is_exact:
         return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
     return EstimatedNumber(value, error, low, high, mark)
 
 
-def is_number(value: float) -> bool:
-    """Whether a value was answered."""
-    return isfinite(value)
+def _root(variance: EstimatedNumber, is_exact: bool) -> EstimatedNumber:
+    """The standard deviation of a variance; noise below 0 has none, only a largest one."""
+    high = sqrt(max(0.0, variance.high))
+    if variance.value < -NEGLIGIBLE_COUNT:
+        return EstimatedNumber(nan, nan, 0.0, high, UNDEFINED)
+    value = sqrt(max(0.0, variance.value))
+    if is_exact:
+        return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
+    # d sqrt(V) = dV / (2 sqrt(V))
+    error = variance.std_error / (2 * value) if value > 0 else 0.0
+    return EstimatedNumber(value, error, sqrt(variance.low), high, variance.mark)

@@ -37,13 +37,15 @@ class PlanSource(QuerySource):
                 f"plan: SQL needs a plan whose question is queries, not {question.kind}"
             )
         self.plan = plan
+        self.plan_id = plan.id
         if isinstance(heard, str | os.PathLike):
             heard = _read(heard, plan)
         if heard_plan_id(heard) != plan.id:
             raise PlanMismatch("reports: they belong to another plan")
         self.reports: Reports | None = None
         if isinstance(heard, Reports):
-            self.reports = heard.checked(plan)
+            # an object of its own, so that a source does not keep its caller's alive
+            self.reports = replace(heard.checked(plan))
             # what is folded needs no public columns: groups of rows are copied without them
             self.whispers = replace(self.reports, public={})
             heard = fold(plan, self.whispers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,15 @@ class Session:
         self.engine = Engine()
         self.columns = QueryColumns(source, self.engine)
         self.fits = Fits(source)
+        self._lock = Lock()
 
     def ask(self, sql: str, level: float = 0.95) -> QueryAnswer:
         """The answer to a query."""
         normal_quantile(level)  # refuses what is no level
-        asked = outline(parse(sql), self.columns)
-        return _Run(self, asked, level).answer()
+        parsed = parse(sql)
+        with self._lock:  # one query at a time: what is fitted is shared
+            asked = outline(parsed, self.columns)
+            return _Run(self, asked, level).answer()
 
     def close(self) -> None:
         """Let go of what was fitted."""

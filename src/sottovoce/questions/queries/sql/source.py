@@ -102,6 +102,7 @@ class QuerySource(ABC):
 
     dimensions: tuple[WhisperedColumn, ...]
     people: int
+    plan_id: str = ""  # of which plan the reports are, if of any
     method: str  # by which the table was fitted
     boxes_only: bool = False  # whether the method is meant for ranges and their products alone
 
