@@ -13,7 +13,7 @@ from sottovoce.questions.queries.fitted import Term
 from sottovoce.questions.queries.models.cascade import NEIGHBOURS, Cascade
 from sottovoce.questions.queries.models.cells import Cells, cells_of
 from sottovoce.questions.queries.models.planes import Halving, Tree, fit_plane
-from sottovoce.questions.queries.models.posterior import covariance_root
+from sottovoce.questions.queries.models.posterior import CascadeErrors
 from sottovoce.questions.queries.models.splits import splits_of
 
 # What real people's logits deviate by, in the squared error's terms: with it forecasts were, on
@@ -43,7 +43,7 @@ def forecast_root(
     weights = np.full(splits.leaves, 1.0 / scale**2)
     none = np.zeros(splits.leaves)
     even = Cascade(splits, splits.base, splits.base, scales, none, weights, rho)
-    return covariance_root(even, cells, people, weights)
+    return CascadeErrors(even, cells, people, weights).root()
 
 
 def forecast_errors(

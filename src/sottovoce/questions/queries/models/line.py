@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -11,11 +12,21 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
-from sottovoce.questions.queries.models.posterior import covariance_root, tail_weights
+from sottovoce.questions.queries.models.posterior import CascadeErrors, tail_weights
 
 DRAWS = 400
 SEED = 7  # of the draws: an answer is the same whenever it is asked for
 LEAST_DRAWN = 0.1  # of a frequency, where a draw must be positive
+
+
+class LineErrors(Protocol):
+    """How the frequencies of a dimension's codes err together."""
+
+    def covariance(self, selections: Floats) -> Floats:
+        """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
+
+    def root(self) -> Floats:
+        """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies."""
 
 
 class LineTable(FittedTable):
@@ -23,8 +34,7 @@ class LineTable(FittedTable):
 
     Args:
         frequencies: The share of each code, (size,).
-        root: Gives a matrix R, (rank, size), with R' R the covariance of the frequencies' errors;
-            it is asked for once, when somebody wants an error.
+        errors: Gives how they err together; it is asked for once, when somebody wants an error.
         is_unbiased: Whether the frequencies are right on average.
         number: Of the dimension; dimensions are drawn apart.
         evidence: What the frequencies were fitted to, for fits of weights.
@@ -35,7 +45,7 @@ class LineTable(FittedTable):
     def __init__(
         self,
         frequencies: Floats,
-        root: Callable[[], Floats],
+        errors: Callable[[], LineErrors],
         *,
         is_unbiased: bool,
         number: int = 0,
@@ -48,27 +58,44 @@ class LineTable(FittedTable):
         self.number = number
         self.evidence = tuple(evidence)
         self.around = around
-        self._make_root = root
+        self._make_errors = errors
 
     @cached_property
-    def own_root(self) -> Floats:
-        """The same as :attr:`root`, without what the count is off."""
-        return self._make_root()
+    def _errors(self) -> LineErrors:
+        """How the frequencies err, without what the count is off."""
+        return self._make_errors()
 
-    @cached_property
-    def root(self) -> Floats:
-        """The matrix R, (rank, size), with R' R the covariance of the frequencies' errors."""
-        if self.around is None:
-            return self.own_root
-        return np.vstack([self.own_root, self.around.root])
+    def _covariance(self, selections: Floats) -> Floats:
+        """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
+        own = self._errors.covariance(selections)
+        return own if self.around is None else own + self.around._covariance(selections)
 
     @cached_property
     def draws(self) -> Floats:
         """Frequencies as they might be, (draws, size); they add up to 1, and may be below 0."""
-        coins = np.random.default_rng([SEED, self.number, self.depth])
-        noise = coins.standard_normal((DRAWS, len(self.own_root)))
-        own: Floats = self.frequencies + noise @ self.own_root
+        root = self._errors.root()
+        own: Floats = self.frequencies + self._noise(len(root)) @ root
         return own if self.around is None else own + self.around.draws - self.around.frequencies
+
+    def _noise(self, count: int) -> Floats:
+        """Standard normal draws, (draws, count), the same whenever they are asked for."""
+        coins = np.random.default_rng([SEED, self.number, self.depth])
+        return coins.standard_normal((DRAWS, count))
+
+    def _draws_of(self, selections: Floats) -> Floats:
+        """Draws of weighted sums, (draws, sums).
+
+        Those of a count are kept whole, since weights deviate from them row by row. What a weight
+        deviates by is drawn for these sums alone, where they are few.
+        """
+        if self.around is None or 4 * selections.shape[1] > len(selections):
+            drawn: Floats = self.draws @ selections
+            return drawn
+        values, vectors = np.linalg.eigh(self._errors.covariance(selections))
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # (sums, sums)
+        own = self.frequencies - self.around.frequencies
+        moved: Floats = own @ selections + self._noise(len(root)) @ root
+        return moved + self.around._draws_of(selections)
 
     @property
     def depth(self) -> int:
@@ -91,8 +118,8 @@ class LineTable(FittedTable):
         """The shares of some weighted selections, with their covariances."""
         whole = np.ones(self.sizes[0])
         weights = np.array([term.get(0, whole) for term in terms]).reshape(len(terms), -1)
-        spread = self.root @ weights.T  # (rank, terms)
-        return Joint(weights @ self.frequencies, spread.T @ spread, self.draws @ weights.T)
+        covariance = self._covariance(weights.T)
+        return Joint(weights @ self.frequencies, covariance, self._draws_of(weights.T))
 
 
 def fit_line(
@@ -117,9 +144,9 @@ def fit_line(
     base = None if around is None else around.frequencies
     fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
 
-    def root() -> Floats:
-        return covariance_root(fit, cells, people, tail_weights(fit))
+    def errors() -> CascadeErrors:
+        return CascadeErrors(fit, cells, people, tail_weights(fit))
 
     return LineTable(
-        fit.frequencies, root, is_unbiased=False, number=axis, evidence=evidence, around=around
+        fit.frequencies, errors, is_unbiased=False, number=axis, evidence=evidence, around=around
     )

@@ -86,14 +86,14 @@ def crowd_variances(fit: Cascade, people: float) -> Floats:
     return np.append(0.0, (left + right) / products)  # 1 / (people m S (1 - S))
 
 
-def covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) -> Floats:
-    """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies.
+class CascadeErrors:
+    """How the frequencies of a fitted cascade err together.
 
     Errors are towards the crowd's own frequencies. All people are asked by one grid or another, so
     that what one grid's people have too much of, the others' have too little of. The posterior,
     which takes each grid's people for a fresh sample, therefore counts the crowd's own variance
-    M too much, as far as the estimate follows the data: H^-1 - H^-1 J M J H^-1, H the curvature
-    of the posterior and J that of the data.
+    M too much, as far as the estimate follows the data: the covariance of logits is
+    H^-1 - H^-1 J M J H^-1, H the curvature of the posterior and J that of the data.
 
     Args:
         fit: What was fitted.
@@ -101,26 +101,48 @@ def covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) 
         people: How many were asked, in all grids.
         weights: The prior's precision of each logit, (leaves,).
     """
-    with one_thread():
-        return _covariance_root(fit, cells, people, weights)
 
+    def __init__(self, fit: Cascade, cells: Cells, people: float, weights: Floats) -> None:
+        splits = fit.splits
+        nodes = np.flatnonzero(splits.is_split)
+        inner = np.ix_(nodes, nodes)
+        slopes = curvature.leaf_slopes(node_masses(fit))  # (leaves, leaves)
+        self._slopes = slopes[np.ix_(nodes, splits.places[:-1])]  # (rank, size)
+        self._data = data_curvature(fit, cells)[inner]  # J, (rank, rank)
+        self._crowd = np.sqrt(crowd_variances(fit, people)[nodes])  # of M, (rank,)
+        bends = self._data + prior_curvature(fit, weights)[inner]
+        with one_thread():
+            self._lower = np.linalg.cholesky(bends)  # L L' = H
 
-def _covariance_root(fit: Cascade, cells: Cells, people: float, weights: Floats) -> Floats:
-    linalg = imported("scipy.linalg")
-    splits = fit.splits
-    nodes = np.flatnonzero(splits.is_split)
-    if nodes.size == 0:
-        return np.zeros((1, splits.size))
-    inner = np.ix_(nodes, nodes)
-    data = data_curvature(fit, cells)[inner]
-    prior = prior_curvature(fit, weights)[inner]
-    slopes = curvature.leaf_slopes(node_masses(fit))  # (leaves, leaves)
-    slopes = slopes[np.ix_(nodes, splits.places[:-1])]  # (rank, size)
-    root = np.linalg.cholesky(data + prior)
-    spread = linalg.solve_triangular(root, slopes, lower=True, check_finite=False)
-    follow = linalg.solve_triangular(root, data, lower=True, check_finite=False)
-    follow *= np.sqrt(crowd_variances(fit, people)[nodes])
-    left = np.eye(nodes.size) - follow @ follow.T  # of the spread's variance
-    factor = np.linalg.cholesky(left + SMALLEST_LEFT * np.eye(nodes.size))
-    result: Floats = factor.T @ spread
-    return result
+    def _solved(self, right: Floats, *, transposed: bool = False) -> Floats:
+        """L^-1 times a matrix, or L'^-1."""
+        if not len(self._lower):
+            return right  # of a dimension with a single code
+        solve = imported("scipy.linalg").solve_triangular
+        turned = "T" if transposed else "N"
+        found: Floats = solve(self._lower, right, lower=True, trans=turned, check_finite=False)
+        return found
+
+    def covariance(self, selections: Floats) -> Floats:
+        """The covariance of the errors of weighted sums of frequencies, (sums, sums).
+
+        Args:
+            selections: A weight for each code, (size, sums).
+        """
+        with one_thread():
+            spread = self._solved(self._slopes @ selections)  # L^-1 b, (rank, sums)
+            moved = self._solved(spread, transposed=True)  # H^-1 b
+            crowd = self._crowd[:, None] * (self._data @ moved)
+            found: Floats = (1.0 + SMALLEST_LEFT) * spread.T @ spread - crowd.T @ crowd
+        return found
+
+    def root(self) -> Floats:
+        """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies."""
+        rank = len(self._lower)
+        with one_thread():
+            spread = self._solved(self._slopes)
+            follow = self._solved(self._data) * self._crowd
+            left = (1.0 + SMALLEST_LEFT) * np.eye(rank) - follow @ follow.T  # of its variance
+            factor = np.linalg.cholesky(left)
+            found: Floats = factor.T @ spread
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -82,10 +83,25 @@ def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:
     cells = cells_of(evidence, 0)
     frequencies, linear = least_squares(cells, size)
 
-    def root() -> Floats:
-        covariance = linear_covariance(cells, linear, frequencies)
-        squares, axes = np.linalg.eigh(covariance)
-        spread: Floats = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
-        return spread
+    def errors() -> LinearErrors:
+        return LinearErrors(linear_covariance(cells, linear, frequencies))
 
-    return LineTable(frequencies, root, is_unbiased=True)
+    return LineTable(frequencies, errors, is_unbiased=True)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearErrors:
+    """Errors of frequencies whose covariance is known as a matrix."""
+
+    matrix: Floats  # (size, size)
+
+    def covariance(self, selections: Floats) -> Floats:
+        """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
+        found: Floats = selections.T @ self.matrix @ selections
+        return found
+
+    def root(self) -> Floats:
+        """A matrix R, (size, size), with R' R the covariance of the errors of all frequencies."""
+        squares, axes = np.linalg.eigh(self.matrix)
+        found: Floats = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
+        return found
