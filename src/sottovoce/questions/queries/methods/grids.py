@@ -27,7 +27,7 @@ from sottovoce.questions.queries.target import Target
 MAX_SIZE = 4096  # codes of a dimension: the errors of all of them are known together
 MAX_DIMENSIONS = 12  # so that all pairs can be asked about
 SHIFTS = 8  # of each grid, as far as it has codes to shift by
-PARTS = 840  # of a grid's weight, so that any number of shifts up to 8 divides it
+WEIGHT_PARTS = 840  # of a grid's weight, so that any number of shifts up to 8 divides it
 MOST_COMPARED = 256  # codes of a dimension for which ways to share people out are compared
 CLEARLY = 0.1  # of the logarithm of a squared error
 SMALLEST_ERROR = 1e-30
@@ -131,7 +131,7 @@ class ShiftedGrids(GridMethod):
         for axis, size in enumerate(target.sizes):
             for cells, parts in options["lines"]:
                 cuts = cuts_of(size, cells, ordered[axis])
-                weight = parts * PARTS // len(cuts)
+                weight = parts * WEIGHT_PARTS // len(cuts)
                 for cut in cuts:
                     found.append(PlannedGrid((axis,), (cut.width,), (cut.shift,), weight))
         for i, j in combinations(range(len(target)), 2):
@@ -143,7 +143,7 @@ class ShiftedGrids(GridMethod):
                     # a lattice: shifts of the two axes do not go together
                     x, y = first[place % len(first)], second[(3 * place + 1) % len(second)]
                     widths, shifts = (x.width, y.width), (x.shift, y.shift)
-                    found.append(PlannedGrid((i, j), widths, shifts, parts * PARTS // count))
+                    found.append(PlannedGrid((i, j), widths, shifts, parts * WEIGHT_PARTS // count))
         return _joined(found)
 
     def fit_grids(

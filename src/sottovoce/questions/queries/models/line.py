@@ -13,8 +13,8 @@ from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
 from sottovoce.questions.queries.models.posterior import covariance_root, tail_weights
 
-DRAWS = 400
-SEED = 7  # of the draws: an answer is the same whenever it is asked for
+LINE_DRAWS = 400
+LINE_SEED = 7  # of the draws: an answer is the same whenever it is asked for
 LEAST_DRAWN = 0.1  # of a frequency, where a draw must be positive
 
 
@@ -65,8 +65,8 @@ class LineTable(FittedTable):
     @cached_property
     def draws(self) -> Floats:
         """Frequencies as they might be, (draws, size); they add up to 1, and may be below 0."""
-        coins = np.random.default_rng([SEED, self.number, self.depth])
-        noise = coins.standard_normal((DRAWS, len(self.own_root)))
+        coins = np.random.default_rng([LINE_SEED, self.number, self.depth])
+        noise = coins.standard_normal((LINE_DRAWS, len(self.own_root)))
         own: Floats = self.frequencies + noise @ self.own_root
         return own if self.around is None else own + self.around.draws - self.around.frequencies
 
