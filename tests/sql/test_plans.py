@@ -40,7 +40,7 @@ def test_at_a_large_epsilon_answers_are_within_a_percent_of_duckdb(sql: str) -> 
             assert cell.value == pytest.approx(float(true), rel=0.01)
 
 
-# 2 x 24 figures of one set of reports; each within 4.5 standard errors, but for 1 in 3,000 sets
+# 2 methods x 12 figures; if they are normal, one is beyond 4.5 standard errors in 1 of 6,000 seeds
 @pytest.mark.parametrize("method", ["tree", "hio"])
 def test_errors_are_those_that_are_told(method: str) -> None:
     sql = (
