@@ -23,7 +23,7 @@ from tests.statistics import ALPHA, z_limit
 Floats = NDArray[np.float64]
 ONE = sv.Schema(age=sv.Ordinal(0, 24))
 TWO = sv.Schema(age=sv.Ordinal(0, 24), state=sv.Categorical("abc"))
-RUNS = 600
+RUNS = 500
 PEOPLE = 300  # of one run: each combination of codes equally often
 UNBIASED = ("mg", "hi", "hio", "sc", "tree")
 EPSILON = "2"

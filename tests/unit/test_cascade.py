@@ -8,7 +8,7 @@ import pytest
 from sottovoce.kernels import cascade as kernel
 from sottovoce.kernels import curvature
 from sottovoce.questions.queries.models.cascade import fit_cascade, node_masses
-from sottovoce.questions.queries.models.cells import Cells, cells_of
+from sottovoce.questions.queries.models.cells import GridCells, cells_of
 from sottovoce.questions.queries.models.line import fit_line
 from sottovoce.questions.queries.models.posterior import data_curvature, prior_curvature
 from sottovoce.questions.queries.models.splits import splits_of
@@ -23,7 +23,7 @@ def one_grid(cells: int):
     return np.zeros(cells, np.int64), np.ones(cells, bool)
 
 
-def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> Cells:
+def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> GridCells:
     """Cells anywhere, with any values."""
     ends = np.sort(rng.integers(0, size + 1, (2, 3 * count)), axis=0)
     ends = ends[:, ends[0] < ends[1]][:, :count]
@@ -31,7 +31,9 @@ def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> Cells:
     zero = np.zeros(cells)
     people = np.full(cells, 1e9)
     floors = rng.uniform(0.001, 0.01, cells)
-    return Cells(ends[0], ends[1], rng.uniform(0, 1, cells), floors, zero, people, *one_grid(cells))
+    return GridCells(
+        ends[0], ends[1], rng.uniform(0, 1, cells), floors, zero, people, *one_grid(cells)
+    )
 
 
 def leaf_masses(size: int, logits):
@@ -79,7 +81,7 @@ def test_masses_are_products_of_shares(size):
     assert leaves[0, splits.places[:-1]] == pytest.approx(leaf_masses(size, logits), abs=1e-14)
 
 
-def likelihood(cells: Cells, precisions, frequencies) -> float:
+def likelihood(cells: GridCells, precisions, frequencies) -> float:
     return float(-0.5 * (precisions * (cells.values - cells.shares(frequencies)) ** 2).sum())
 
 
@@ -162,7 +164,7 @@ def test_least_squares_is_the_solution_of_its_equations(size):
     rng = np.random.default_rng([4, size])
     single = np.arange(size)
     many = random_cells(size, rng)
-    cells = Cells(
+    cells = GridCells(
         np.append(single, many.lows),
         np.append(single + 1, many.highs),
         np.append(rng.uniform(0, 1, size), many.values),

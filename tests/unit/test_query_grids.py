@@ -74,6 +74,12 @@ def test_auto_takes_grids_and_says_what_it_expects():
     assert errors["grids"] < errors["unbiased"] < errors["tree"] < errors["hio"]
 
 
+def test_single_values_at_a_large_epsilon_are_asked_of_everybody():
+    narrow = planned(["age"], 5.0, workload={"volumes": ["0.01"], "dimensions": [1]})
+    assert [cohort.asks[0].encoding.widths for cohort in narrow.cohorts] == [(1,)]
+    assert len(planned(["age"], 5.0).cohorts) > 10
+
+
 def test_too_many_codes_are_refused():
     schema = sv.Schema(pay=sv.Ordinal(0, 9999), age=sv.Ordinal(0, 9))
     with pytest.raises(InvalidInput, match=r"10,000 values is more than 4,096"):

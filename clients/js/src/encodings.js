@@ -22,20 +22,21 @@ function parities({ attributes, products }, schema) {
   return masked(attributes, masks);
 }
 
-/** The interval of a code is (code + shift) div width, the last attribute varying fastest. */
+/** The interval of a code is (code + shift) div width. */
 function grid({ attributes, widths, shifts }, schema) {
-  need(new Set(attributes).size === attributes.length, "plan: a grid must name each attribute once");
-  const sizes = attributes.map((name) => schema.get(name).size);
   for (const parts of [widths, shifts]) keys(parts, Object.keys(attributes));
-  const wide = sizes.map((_, place) => option(widths, place, 1n, LARGEST));
-  const moved = wide.map((width, place) => option(shifts, place, 0n, width - 1n));
-  const counts = sizes.map((size, place) => (size + moved[place] + wide[place] - 1n) / wide[place]);
-  need(counts.every((count) => count > 1n), "plan: a width must cut the values of its attribute");
-  const interval = (codes, place) => (codes.get(attributes[place]) + moved[place]) / wide[place];
+  const axes = attributes.map((name, place) => {
+    const width = option(widths, place, 1n, LARGEST);
+    const shift = option(shifts, place, 0n, width - 1n);
+    const count = (schema.get(name).size + shift + width - 1n) / width;
+    need(count > 1n && attributes.indexOf(name) === place, "plan: a grid must cut each of its attributes, once");
+    return { name, width, shift, count };
+  });
   return {
     attributes,
-    size: counts.reduce((total, count) => total * count),
-    encode: (codes) => counts.reduce((cell, count, place) => cell * count + interval(codes, place), 0n),
+    size: axes.map((axis) => axis.count).reduce((total, count) => total * count),
+    encode: (codes) =>
+      axes.reduce((cell, { name, width, shift, count }) => cell * count + (codes.get(name) + shift) / width, 0n),
   };
 }
 

@@ -2,7 +2,7 @@
 
 Nodes are numbered as in a heap: the root is 1, the children of i are 2 i and 2 i + 1, and the
 leaves are ``leaves .. 2 leaves - 1``. Node i passes ``sigmoid(logits[i])`` of its mass to the left.
-A node with codes on one side alone (``is_split`` false) keeps a logit of +- ``WHOLE``.
+A node with codes on one side alone (``is_split`` false) keeps a logit of +- ``WHOLE_LOGIT``.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 import numpy as np
 
 from sottovoce.kernels.compiled import njit
+from sottovoce.kernels.latent import FAST
 
-FAST = {"reassoc", "contract", "arcp"}
 LARGEST_STEP = 1.0  # in a logit
 DAMPING = 0.5
 INFORMATION_EVERY = 5  # steps: it changes slowly
 FIRST_SCALE_STEP = 6  # before it the logits have not yet moved
 LAST_STEPS = 10  # with the scales held, so that the logits come to rest
-SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 8.0
-WHOLE = 800.0  # the logit of passing everything to one side: its exponential is infinite
-TINY = 1e-300  # keeps logarithms of empty masses finite
+SMALLEST_SPLIT_SCALE, LARGEST_SCALE = 1e-3, 8.0
+WHOLE_LOGIT = 800.0  # the logit of passing everything to one side: its exponential is infinite
+TINY_MASS = 1e-300  # keeps logarithms of empty masses finite
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -52,8 +52,8 @@ def _slope(node, first, last, masses, log_sizes):  # type: ignore[no-untyped-def
     right = node if node == last else node + 1
     if left == right:
         return 0.0
-    difference = math.log(masses[left] + TINY) - log_sizes[left]
-    difference -= math.log(masses[right] + TINY) - log_sizes[right]
+    difference = math.log(masses[left] + TINY_MASS) - log_sizes[left]
+    difference -= math.log(masses[right] + TINY_MASS) - log_sizes[right]
     # a node's halves are half a width apart: neighbours on both sides are two widths apart
     return difference * (0.25 if right - left == 2 else 0.5)
 
@@ -224,5 +224,5 @@ def fit_splits(  # type: ignore[no-untyped-def]
             if FIRST_SCALE_STEP <= step < steps - LAST_STEPS:
                 # a geometric step, 30% of the way
                 blend = 0.7 * math.log(scales[depth]) + 0.15 * math.log(squares / known)
-                scales[depth] = min(LARGEST_SCALE, max(SMALLEST_SCALE, math.exp(blend)))
+                scales[depth] = min(LARGEST_SCALE, max(SMALLEST_SPLIT_SCALE, math.exp(blend)))
     return information, weights

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from sottovoce.kernels.cascade import FAST, TINY
+from sottovoce.kernels.cascade import TINY_MASS
 from sottovoce.kernels.compiled import njit
+from sottovoce.kernels.latent import FAST
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -98,8 +99,8 @@ def add_prior(weights, masses, log_sizes, is_split, rho, curvature):  # type: ig
             right = node if node == last else node + 1
             if rho > 0.0 and left < right:
                 share = 0.25 if right - left == 2 else 0.5
-                difference = math.log(masses[left] + TINY) - log_sizes[left]
-                difference -= math.log(masses[right] + TINY) - log_sizes[right]
+                difference = math.log(masses[left] + TINY_MASS) - log_sizes[left]
+                difference -= math.log(masses[right] + TINY_MASS) - log_sizes[right]
                 bend = math.tanh(share * difference)
                 factor = -rho * (1.0 - bend * bend) * share
                 count = _add_ancestors(left, factor, masses, places, slopes, count)

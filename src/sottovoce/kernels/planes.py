@@ -15,16 +15,16 @@ import numpy as np
 
 from sottovoce.kernels.cascade import (
     DAMPING,
-    FAST,
     FIRST_SCALE_STEP,
     LARGEST_SCALE,
     LARGEST_STEP,
     LAST_STEPS,
-    SMALLEST_SCALE,
+    SMALLEST_SPLIT_SCALE,
 )
 from sottovoce.kernels.compiled import njit
+from sottovoce.kernels.latent import FAST
 
-INFORMATION_EVERY = 8  # steps: it changes slowly
+PLANE_INFORMATION_EVERY = 8  # steps: it changes slowly
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -188,7 +188,7 @@ def fit_plane(  # type: ignore[no-untyped-def]
         fill_plane_gradient(
             cells, values, precisions, bounds, masses, table, corners, pull, gradient
         )
-        if step % INFORMATION_EVERY == 0:
+        if step % PLANE_INFORMATION_EVERY == 0:
             fill_plane_information(cells, precisions, bounds, masses, corners, information)
         for depth in range(scales.size):
             square = scales[depth] * scales[depth]
@@ -210,5 +210,5 @@ def fit_plane(  # type: ignore[no-untyped-def]
                 known += information[node] / (information[node] + weight)
             if FIRST_SCALE_STEP <= step < steps - LAST_STEPS:
                 blend = 0.7 * math.log(scales[depth]) + 0.15 * math.log(squares / known)
-                scales[depth] = min(LARGEST_SCALE, max(SMALLEST_SCALE, math.exp(blend)))
+                scales[depth] = min(LARGEST_SCALE, max(SMALLEST_SPLIT_SCALE, math.exp(blend)))
     return information, weights

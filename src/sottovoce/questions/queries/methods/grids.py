@@ -27,9 +27,9 @@ from sottovoce.questions.queries.target import Target
 MAX_SIZE = 4096  # codes of a dimension: the errors of all of them are known together
 MAX_DIMENSIONS = 12  # so that all pairs can be asked about
 SHIFTS = 8  # of each grid, as far as it has codes to shift by
-PARTS = 840  # of a grid's weight, so that any number of shifts up to 8 divides it
+WEIGHT_PARTS = 840  # of a grid's weight, so that any number of shifts up to 8 divides it
 MOST_COMPARED = 256  # codes of a dimension for which ways to share people out are compared
-CLEARLY = 0.1  # of the logarithm of a squared error
+CLEARLY = 0.75  # of the usual squared error: forecasts are not good enough for less
 SMALLEST_ERROR = 1e-30
 CODES = 0  # a number of cells: one for each code
 FEW_CELLS = (4, 8, 32, 128)
@@ -108,22 +108,25 @@ class ShiftedGrids(GridMethod):
 
     def _best_lines(self, target: Target, terms: Terms) -> list[list[int]]:
         """How the people of one dimension are shared out: another way than the usual one if it is
-        expected to be clearly better, on the geometric mean over the workload.
+        expected to be clearly better, by its share of the usual error on average over the workload.
         """
         dimension = target.dimensions[0]
         usual = _line_parts(dimension.size, terms)
         if not dimension.is_ordered or dimension.size > MOST_COMPARED:
             return usual
-        best, least = usual, np.inf
+        best, least = usual, CLEARLY
+        base = self._line_errors(target, terms, usual)
         for lines in _line_choices(dimension.size, terms):
-            options = {"lines": lines, "planes": []}
-            errors = self.predict_terms(target, terms, options, target.terms)
-            error = float(np.log(np.maximum(errors, SMALLEST_ERROR)).mean())
-            if lines == usual:
-                error -= CLEARLY
-            if error < least:
-                best, least = lines, error
+            share = float(np.mean(self._line_errors(target, terms, lines) / base))
+            if share < least:
+                best, least = lines, share
         return best
+
+    def _line_errors(self, target: Target, terms: Terms, lines: list[list[int]]) -> Floats:
+        """Expected squared errors of the workload's selections, none exactly 0."""
+        options = {"lines": lines, "planes": []}
+        errors = self.predict_terms(target, terms, options, target.terms)
+        return np.maximum(errors, SMALLEST_ERROR)
 
     def grids(self, target: Target, options: Options) -> tuple[PlannedGrid, ...]:
         found: list[PlannedGrid] = []
@@ -131,7 +134,7 @@ class ShiftedGrids(GridMethod):
         for axis, size in enumerate(target.sizes):
             for cells, parts in options["lines"]:
                 cuts = cuts_of(size, cells, ordered[axis])
-                weight = parts * PARTS // len(cuts)
+                weight = parts * WEIGHT_PARTS // len(cuts)
                 for cut in cuts:
                     found.append(PlannedGrid((axis,), (cut.width,), (cut.shift,), weight))
         for i, j in combinations(range(len(target)), 2):
@@ -143,7 +146,7 @@ class ShiftedGrids(GridMethod):
                     # a lattice: shifts of the two axes do not go together
                     x, y = first[place % len(first)], second[(3 * place + 1) % len(second)]
                     widths, shifts = (x.width, y.width), (x.shift, y.shift)
-                    found.append(PlannedGrid((i, j), widths, shifts, parts * PARTS // count))
+                    found.append(PlannedGrid((i, j), widths, shifts, parts * WEIGHT_PARTS // count))
         return _joined(found)
 
     def fit_grids(

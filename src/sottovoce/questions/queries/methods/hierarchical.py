@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,14 +16,11 @@ from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.families import Cohort, Family, Listed
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.method import NO_OPTIONS, Options
-from sottovoce.questions.queries.evidence import Floats, GridEvidence, evidence_worth
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, evidence_of
 from sottovoce.questions.queries.fitted import FittedTable, Term
-from sottovoce.questions.queries.hierarchy import Hierarchies
+from sottovoce.questions.queries.hierarchy import Hierarchies, Level
 from sottovoce.questions.queries.levels import LevelTable, squares_of
-from sottovoce.questions.queries.method import (
-    GridMethod,
-    PlannedGrid,
-)
+from sottovoce.questions.queries.method import PlannedGrid, QueryMethod
 from sottovoce.questions.queries.target import Target
 from sottovoce.schema import Schema
 
@@ -37,8 +34,35 @@ MAX_LEVEL_CELLS = 1 << 62  # so that a cell is a number of 64 bits
 MAX_ASKS = 256  # of one person, who splits epsilon among them
 
 
-class Hierarchical(GridMethod):
-    """A method over the levels of hierarchies of one fan-out."""
+def hierarchies_of(target: Target, options: Options) -> Hierarchies:
+    """The hierarchies of the settled fan-out, or of the thesis's before it is settled."""
+    fanout = whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)
+    return Hierarchies.of(target, fanout)
+
+
+def level_grids(trees: Hierarchies) -> tuple[PlannedGrid, ...]:
+    """The grid of each level, in their order."""
+    found = []
+    for level in trees.levels():
+        axes = trees.axes(level)
+        found.append(PlannedGrid(axes, trees.widths(level), (0,) * len(axes)))
+    return tuple(found)
+
+
+def level_evidence(
+    trees: Hierarchies, evidence: Sequence[GridEvidence]
+) -> dict[Level, GridEvidence]:
+    """By level what its people said; each stands at the place of its cohort, or of its ask."""
+    levels = trees.levels()
+    return {levels[grid.cohort + grid.ask]: grid for grid in evidence}
+
+
+class SeparateLevels(QueryMethod):
+    """A method of the thesis, that adds up what levels say by themselves.
+
+    Levels of many cells are whispered by a hash of the same law whose reports are kept, and asked
+    for the cells of a query.
+    """
 
     is_unbiased = True
     options: ClassVar[tuple[str, ...]] = ("fanout",)
@@ -47,61 +71,27 @@ class Hierarchical(GridMethod):
         self.check_options(options)
         return {"fanout": whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)}
 
-    def hierarchies(self, target: Target, options: Options) -> Hierarchies:
-        """Those of the settled fan-out."""
-        fanout = whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)
-        return Hierarchies.of(target, fanout)
-
     def refuse(self, target: Target, terms: Terms) -> str | None:
-        trees = self.hierarchies(target, NO_OPTIONS)
+        trees = hierarchies_of(target, NO_OPTIONS)
         if trees.level_count > MAX_HIERARCHY_LEVELS:
             return f"{trees.level_count:,} levels are more than {MAX_HIERARCHY_LEVELS:,}"
         if trees.most_cells > MAX_LEVEL_CELLS:
             return f"a grid of {trees.most_cells:,} cells is more than 2^62"
         return None
 
-    def grids(self, target: Target, options: Options) -> tuple[PlannedGrid, ...]:
-        trees = self.hierarchies(target, options)
-        found = []
-        for level in trees.levels():
-            axes = trees.axes(level)
-            found.append(PlannedGrid(axes, trees.widths(level), (0,) * len(axes)))
-        return tuple(found)
-
-    def level_evidence(
-        self, trees: Hierarchies, evidence: Sequence[GridEvidence]
-    ) -> dict[tuple[int, ...], GridEvidence]:
-        """By level what its people said; each stands at the place of its cohort, or of its ask."""
-        levels = trees.levels()
-        return {levels[grid.cohort + grid.ask]: grid for grid in evidence}
-
-    def level_table(
-        self, target: Target, evidence: Sequence[GridEvidence], options: Options, levels: int
-    ) -> LevelTable:
-        """The table of what levels say by themselves; ``levels`` as of :class:`LevelTable`."""
-        trees = self.hierarchies(target, options)
-        first = evidence[0]
-        noise = Noise(first.floor * first.people, first.slope * first.people)
-        people = evidence_worth(evidence)
-        return LevelTable(trees, self.level_evidence(trees, evidence), levels, noise, people)
-
-
-class SeparateLevels(Hierarchical):
-    """A method of the thesis, that adds up what levels say by themselves.
-
-    Levels of many cells are whispered by a hash of the same law whose reports are kept, and asked
-    for the cells of a query.
-    """
+    @abstractmethod
+    def shared_levels(self, trees: Hierarchies) -> int:
+        """Among how many levels people are shared out; 1 if everybody answers every level."""
 
     def level_asks(
         self, schema: Schema, target: Target, epsilon: Decimal, options: Options
     ) -> list[Ask]:
         """One ask for each level, with so much of epsilon."""
-        most = self.hierarchies(target, options).listed_cells
+        trees = hierarchies_of(target, options)
         asks = []
-        for planned in self.grids(target, options):
+        for planned in level_grids(trees):
             grid = planned.encoding(schema, target)
-            name = "olh" if grid.size <= most else "olh-wide"
+            name = "olh" if grid.size <= trees.listed_cells else "olh-wide"
             asks.append(Ask(grid, oracle(name, size=grid.size, epsilon=epsilon)))
         return asks
 
@@ -112,13 +102,18 @@ class SeparateLevels(Hierarchical):
         options: Options,
         squares: Floats | None = None,
         counted: FittedTable | None = None,
-    ) -> FittedTable:
-        table = super().fit(target, aggregate, options, squares, counted)
-        assert isinstance(table, LevelTable)
-        if table.hierarchies.most_cells <= table.hierarchies.listed_cells:
-            return table
+    ) -> LevelTable:
+        trees = hierarchies_of(target, options)
+        evidence = evidence_of(aggregate, target.names, squares)
         square = float(aggregate.people if squares is None else squares.sum())
-        return replace(table, aggregate=aggregate, people=aggregate.people**2 / square)
+        return LevelTable(
+            trees,
+            level_evidence(trees, evidence),
+            self.shared_levels(trees),
+            aggregate.plan.cohorts[0].oracles[0].noise(1),
+            aggregate.people**2 / square,
+            aggregate if trees.most_cells > trees.listed_cells else None,
+        )
 
 
 class LevelsByPeople(SeparateLevels):
@@ -138,20 +133,13 @@ class LevelsByPeople(SeparateLevels):
         asks = self.level_asks(schema, target, epsilon, options)
         return Listed([Cohort((ask,)) for ask in asks])
 
-    def fit_grids(
-        self,
-        target: Target,
-        evidence: Sequence[GridEvidence],
-        options: Options,
-        counted: FittedTable | None = None,
-    ) -> LevelTable:
-        levels = self.hierarchies(target, options).level_count
-        return self.level_table(target, evidence, options, levels)
+    def shared_levels(self, trees: Hierarchies) -> int:
+        return trees.level_count
 
     def predict_terms(
         self, target: Target, terms: Terms, options: Options, selections: Sequence[Term]
     ) -> Floats:
-        trees = self.hierarchies(target, options)
+        trees = hierarchies_of(target, options)
         levels = trees.level_count
         noise = _level_noise(terms.epsilon)
         count, held = _interval_sums(trees, selections)
@@ -175,28 +163,22 @@ class LevelsByBudget(SeparateLevels):
     source = "wang2021thesis, sections 7.3.1 and 7.4.1"
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
-        asks = self.hierarchies(target, NO_OPTIONS).level_count
+        asks = hierarchies_of(target, NO_OPTIONS).level_count
         if asks > MAX_ASKS:
             return f"{asks:,} levels share epsilon, more than {MAX_ASKS}"
         return super().refuse(target, terms)
 
     def cohorts(self, schema: Schema, target: Target, epsilon: Decimal, options: Options) -> Family:
-        part = shared(epsilon, self.hierarchies(target, options).level_count)
+        part = shared(epsilon, hierarchies_of(target, options).level_count)
         return Listed([Cohort(tuple(self.level_asks(schema, target, part, options)))])
 
-    def fit_grids(
-        self,
-        target: Target,
-        evidence: Sequence[GridEvidence],
-        options: Options,
-        counted: FittedTable | None = None,
-    ) -> LevelTable:
-        return self.level_table(target, evidence, options, 1)
+    def shared_levels(self, trees: Hierarchies) -> int:
+        return 1
 
     def predict_terms(
         self, target: Target, terms: Terms, options: Options, selections: Sequence[Term]
     ) -> Floats:
-        trees = self.hierarchies(target, options)
+        trees = hierarchies_of(target, options)
         noise = _level_noise(shared(terms.epsilon, trees.level_count))
         count, held = _interval_sums(trees, selections)
         return np.asarray((noise.floor * count + noise.slope * held) / terms.people)

@@ -16,14 +16,25 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence, error_law
 from sottovoce.questions.queries.fitted import FittedTable, Term
 from sottovoce.questions.queries.hierarchy import Hierarchies, Level
 from sottovoce.questions.queries.lattice import LatticeTable, Precisions, expected_precisions
-from sottovoce.questions.queries.method import MAX_GRID_CELLS, MAX_GRIDS, oracle_of_size
-from sottovoce.questions.queries.methods.hierarchical import MAX_FANOUT, Hierarchical
+from sottovoce.questions.queries.method import (
+    MAX_GRID_CELLS,
+    MAX_GRIDS,
+    GridMethod,
+    PlannedGrid,
+    oracle_of_size,
+)
+from sottovoce.questions.queries.methods.hierarchical import (
+    MAX_FANOUT,
+    hierarchies_of,
+    level_evidence,
+    level_grids,
+)
 from sottovoce.questions.queries.target import Target
 
 FANOUTS = (2, 3, 4, 5, 6, 8, 10, 16, 32)
 
 
-class ConsistentTree(Hierarchical):
+class ConsistentTree(GridMethod):
     """Everybody answers one level; least squares over all levels, whose total is known.
 
     Guarantee: epsilon-LDP for one report.
@@ -35,6 +46,7 @@ class ConsistentTree(Hierarchical):
     name = "tree"
     about = "hierarchies of the best fan-out, all levels made consistent by least squares"
     source = "cormode2019ranges"
+    is_unbiased = True
     options: ClassVar[tuple[str, ...]] = ("fanout",)
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
@@ -65,8 +77,8 @@ class ConsistentTree(Hierarchical):
         }
         return {"fanout": min(errors, key=lambda fanout: float(errors[fanout]))}
 
-    def oracle_name(self, size: int, options: Options) -> str:
-        return oracle_of_size(size)
+    def grids(self, target: Target, options: Options) -> tuple[PlannedGrid, ...]:
+        return level_grids(hierarchies_of(target, options))
 
     def fit_grids(
         self,
@@ -75,8 +87,8 @@ class ConsistentTree(Hierarchical):
         options: Options,
         counted: FittedTable | None = None,
     ) -> LatticeTable:
-        trees = self.hierarchies(target, options)
-        return LatticeTable(trees, self.level_evidence(trees, evidence))
+        trees = hierarchies_of(target, options)
+        return LatticeTable(trees, level_evidence(trees, evidence))
 
     def predict_terms(
         self, target: Target, terms: Terms, options: Options, selections: Sequence[Term]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sottovoce.kernels import cascade as kernel
 from sottovoce.questions.queries.evidence import Floats
-from sottovoce.questions.queries.models.cells import Cells
+from sottovoce.questions.queries.models.cells import GridCells
 from sottovoce.questions.queries.models.splits import Splits, splits_of
 
 FREEDOM = 3.0  # of the deviations' Student's t
@@ -43,7 +43,7 @@ class Cascade:
 
 
 def fit_cascade(
-    cells: Cells,
+    cells: GridCells,
     size: int,
     *,
     is_ordered: bool = True,

@@ -16,7 +16,7 @@ SMALLEST_VARIANCE = 1e-18  # of a share: what nobody strays from would have an i
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class GridCells:
     """Intervals of codes with their estimated shares; all arrays are (cells,)."""
 
     lows: Integers
@@ -61,7 +61,7 @@ def adds_up(values: Floats) -> bool:
     return values.size > 1 and abs(float(values.sum()) - 1.0) < 1e-9
 
 
-def cells_of(evidence: Sequence[GridEvidence], axis: int) -> Cells:
+def cells_of(evidence: Sequence[GridEvidence], axis: int) -> GridCells:
     """All that grids say of one axis; cells of several axes are summed over the others.
 
     Cells whose estimates add up to 1 err against each other: all variance lies in k - 1 of k
@@ -87,7 +87,7 @@ def cells_of(evidence: Sequence[GridEvidence], axis: int) -> Cells:
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
     keep = lows < highs
-    return Cells(
+    return GridCells(
         lows[keep].astype(np.int64),
         highs[keep].astype(np.int64),
         values[keep],

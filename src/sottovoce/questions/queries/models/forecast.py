@@ -11,8 +11,8 @@ import numpy as np
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import Term
 from sottovoce.questions.queries.models.cascade import NEIGHBOURS, Cascade
-from sottovoce.questions.queries.models.cells import Cells, cells_of
-from sottovoce.questions.queries.models.planes import Halving, Tree, fit_plane
+from sottovoce.questions.queries.models.cells import GridCells, cells_of
+from sottovoce.questions.queries.models.planes import Halving, SplitTree, fit_plane
 from sottovoce.questions.queries.models.posterior import CascadeErrors
 from sottovoce.questions.queries.models.splits import splits_of
 
@@ -21,12 +21,12 @@ from sottovoce.questions.queries.models.splits import splits_of
 TYPICAL_SCALE = 0.2
 PAIR_SCALE = 0.4  # the same, of how two dimensions go together
 PAIR_PARTS = 16  # of each axis of a pair
-SMALLEST_MASS = 1e-300
-FINEST = 1024  # parts of a dimension
+SMALLEST_FORECAST_MASS = 1e-300
+FINEST_PARTS = 1024  # parts of a dimension
 
 
 def forecast_root(
-    cells: Cells, size: int, people: float, *, is_ordered: bool, scale: float = TYPICAL_SCALE
+    cells: GridCells, size: int, people: float, *, is_ordered: bool, scale: float = TYPICAL_SCALE
 ) -> Floats:
     """A matrix R, (rank, size), with R' R the covariance of the frequencies' errors to come.
 
@@ -97,10 +97,10 @@ def part_means(weights: Floats, parts: int) -> Floats:
 def line_forecast(
     planned: Sequence[GridEvidence], axis: int, size: int, is_ordered: bool
 ) -> Floats:
-    """:func:`forecast_root` of one dimension; of large ones in FINEST parts instead of codes."""
+    """:func:`forecast_root` of one dimension; of large ones in FINEST_PARTS parts instead of codes."""
     cells = cells_of(planned, axis)
     people = sum(grid.people for grid in planned if axis in grid.axes)
-    parts = min(size, FINEST)
+    parts = min(size, FINEST_PARTS)
     if parts < size:
         lows, highs = cells.lows * parts // size, cells.highs * parts // size
         cells = replace(cells, lows=lows, highs=np.maximum(highs, lows + 1))
@@ -113,7 +113,7 @@ class PairForecast:
 
     x: Halving
     y: Halving
-    tree: Tree
+    tree: SplitTree
     variances: Floats  # of the logits, (blocks,)
 
     def error(self, x: Floats, y: Floats) -> float:
@@ -133,7 +133,7 @@ class PairForecast:
         for node in range(blocks - 1, 0, -1):
             pull[node] = pull[2 * node] + pull[2 * node + 1]
             masses[node] = masses[2 * node] + masses[2 * node + 1]
-        whole = np.maximum(masses[1:blocks], SMALLEST_MASS)
+        whole = np.maximum(masses[1:blocks], SMALLEST_FORECAST_MASS)
         left = masses[2::2] / whole
         slopes = (1.0 - left) * pull[2::2] - left * pull[3::2]
         return float((slopes**2 * self.variances[1:]).sum())

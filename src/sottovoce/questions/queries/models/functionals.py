@@ -9,8 +9,8 @@ import numpy as np
 from sottovoce.questions.queries.evidence import Floats
 from sottovoce.questions.queries.fitted import FittedTable, Term
 
-DRAWS = 400  # of a table that has none of its own
-SEED = 7
+FUNCTIONAL_DRAWS = 400  # of a table that has none of its own
+FUNCTIONAL_SEED = 7
 LEAST_VARIANCE = 1e-15  # so that a covariance has a root
 
 
@@ -48,7 +48,7 @@ def quantile_codes(
     draws = joint.draws
     if draws is None:
         root = np.linalg.cholesky(joint.covariance + LEAST_VARIANCE * np.eye(size))
-        noise = np.random.default_rng(SEED).standard_normal((DRAWS, size))
+        noise = np.random.default_rng(FUNCTIONAL_SEED).standard_normal((FUNCTIONAL_DRAWS, size))
         draws = joint.values + noise @ root.T
     found = np.array([_crossing(row, share) for row in (joint.values, *draws)])
     return Functional(float(found[0]), found[1:])

@@ -14,8 +14,8 @@ from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
 from sottovoce.questions.queries.models.posterior import CascadeErrors, tail_weights
 
-DRAWS = 400
-SEED = 7  # of the draws: an answer is the same whenever it is asked for
+LINE_DRAWS = 400
+LINE_SEED = 7  # of the draws: an answer is the same whenever it is asked for
 LEAST_DRAWN = 0.1  # of a frequency, where a draw must be positive
 
 
@@ -79,8 +79,8 @@ class LineTable(FittedTable):
 
     def _noise(self, count: int) -> Floats:
         """Standard normal draws, (draws, count), the same whenever they are asked for."""
-        coins = np.random.default_rng([SEED, self.number, self.depth])
-        return coins.standard_normal((DRAWS, count))
+        coins = np.random.default_rng([LINE_SEED, self.number, self.depth])
+        return coins.standard_normal((LINE_DRAWS, count))
 
     def _draws_of(self, selections: Floats) -> Floats:
         """Draws of weighted sums, (draws, sums).

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.kernels import planes as kernel
-from sottovoce.kernels.cascade import WHOLE
+from sottovoce.kernels.cascade import WHOLE_LOGIT
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
-from sottovoce.questions.queries.models.cells import Cells, adds_up
+from sottovoce.questions.queries.models.cells import GridCells, adds_up
 from sottovoce.questions.queries.models.splits import splits_of
 
-FREEDOM = 4.0  # of the deviations' Student's t
-SCALE_GUESS = float(np.exp(-1.0))
-SCALE_WEIGHT = 1.0
-FIRST_SCALE = 0.3
-PASSES = 2
+PLANE_FREEDOM = 4.0  # of the deviations' Student's t
+PLANE_SCALE_GUESS = float(np.exp(-1.0))
+PLANE_SCALE_WEIGHT = 1.0
+PLANE_FIRST_SCALE = 0.3
+PLANE_PASSES = 2
 FINEST_LINE = 256  # cells: finer grids of one axis say nothing of how two go together
 SMALLEST_SHARE = 1e-12  # of an axis in a block, so that every share has a logit
 
@@ -43,7 +43,7 @@ def halving_of(size: int, blocks: int) -> Halving:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class SplitTree:
     """Nodes of a plane, numbered as in a heap; x and y are split in turn."""
 
     bounds: Integers  # codes of x from and to, of y from and to, (2 blocks, 4)
@@ -53,7 +53,7 @@ class Tree:
     columns: Integers  # and of y
 
 
-def split_plane(x: Halving, y: Halving) -> Tree:
+def split_plane(x: Halving, y: Halving) -> SplitTree:
     """The tree of all blocks of two halved axes."""
     depths = x.depths + y.depths
     blocks = 1 << depths
@@ -81,10 +81,10 @@ def split_plane(x: Halving, y: Halving) -> Tree:
     lengths = np.minimum(bounds[:, 1] - bounds[:, 0], bounds[:, 3] - bounds[:, 2])  # 0 if empty
     is_split = np.zeros(blocks, bool)
     is_split[1:] = (lengths[2::2] > 0) & (lengths[3::2] > 0)
-    return Tree(bounds, is_split, axes, parts[blocks:, 0], parts[blocks:, 1])
+    return SplitTree(bounds, is_split, axes, parts[blocks:, 0], parts[blocks:, 1])
 
 
-def product_logits(tree: Tree, x: Floats, y: Floats) -> Floats:
+def product_logits(tree: SplitTree, x: Floats, y: Floats) -> Floats:
     """The logits that two independent axes have, (blocks,).
 
     Args:
@@ -108,8 +108,8 @@ def product_logits(tree: Tree, x: Floats, y: Floats) -> Floats:
         # a side without codes gets nothing, a side with codes never exactly nothing
         has_left = tree.bounds[2 * own, high] > tree.bounds[2 * own, low]
         has_right = tree.bounds[2 * own + 1, high] > tree.bounds[2 * own + 1, low]
-        left = np.log(left + SMALLEST_SHARE) - np.where(has_left, 0.0, WHOLE)
-        right = np.log(right + SMALLEST_SHARE) - np.where(has_right, 0.0, WHOLE)
+        left = np.log(left + SMALLEST_SHARE) - np.where(has_left, 0.0, WHOLE_LOGIT)
+        right = np.log(right + SMALLEST_SHARE) - np.where(has_right, 0.0, WHOLE_LOGIT)
         logits[..., own] = left - right
     return logits
 
@@ -120,7 +120,7 @@ class Plane:
 
     x: Halving
     y: Halving
-    tree: Tree
+    tree: SplitTree
     logits: Floats  # deviations from the product, (blocks,)
     scales: Floats  # by depth
     information: Floats  # what the cells say of each logit, (blocks,)
@@ -179,7 +179,7 @@ def rake(tables: Floats, rows: Floats, columns: Floats, rounds: int = 12) -> Flo
 
 def _rectangles(
     evidence: Sequence[GridEvidence], axes: tuple[int, int], sizes: tuple[int, int]
-) -> tuple[Integers, Cells]:
+) -> tuple[Integers, GridCells]:
     """All cells that tell of two axes, as rectangles of codes (cells, 4), and what they say."""
     corners: list[Integers] = []
     columns: list[tuple[Floats, ...]] = []
@@ -208,7 +208,7 @@ def _rectangles(
     )
     keep = (rectangles[:, 0] < rectangles[:, 1]) & (rectangles[:, 2] < rectangles[:, 3])
     none = np.zeros(int(keep.sum()), np.int64)
-    cells = Cells(
+    cells = GridCells(
         none,
         none,
         values[keep],
@@ -275,12 +275,12 @@ def fit_plane(
     if around is not None:
         base = base + around.logits
     logits = np.zeros(base.size)
-    scales = np.full(halvings[0].depths + halvings[1].depths, FIRST_SCALE)
+    scales = np.full(halvings[0].depths + halvings[1].depths, PLANE_FIRST_SCALE)
     masses = np.ones(2 * base.size)
     table = np.zeros((shares_x.size, shares_y.size))
     corners = np.zeros((shares_x.size + 1, shares_y.size + 1))
     information = weights = np.zeros(base.size)
-    for _ in range(PASSES):
+    for _ in range(PLANE_PASSES):
         kernel.fill_plane_masses(base, logits, masses)
         kernel.fill_table(bounds, masses, shares_x, shares_y, table)
         kernel.fill_corners(table, corners)
@@ -295,9 +295,9 @@ def fit_plane(
             tree.is_split,
             shares_x,
             shares_y,
-            FREEDOM,
-            SCALE_GUESS,
-            SCALE_WEIGHT,
+            PLANE_FREEDOM,
+            PLANE_SCALE_GUESS,
+            PLANE_SCALE_WEIGHT,
             steps,
             logits,
             scales,

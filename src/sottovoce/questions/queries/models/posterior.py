@@ -15,7 +15,7 @@ from sottovoce.questions.queries.models.cascade import (
     Cascade,
     node_masses,
 )
-from sottovoce.questions.queries.models.cells import Cells
+from sottovoce.questions.queries.models.cells import GridCells
 from sottovoce.questions.queries.models.tails import normal_weights
 
 USUAL_SCALE = float(np.exp(-2.0))  # of a depth's deviations
@@ -58,7 +58,7 @@ def tail_weights(fit: Cascade) -> Floats:
     return weights
 
 
-def data_curvature(fit: Cascade, cells: Cells) -> Floats:
+def data_curvature(fit: Cascade, cells: GridCells) -> Floats:
     """How sharply the cells' log likelihood bends in all logits together, (leaves, leaves)."""
     splits = fit.splits
     lows = splits.places[cells.lows]
@@ -82,7 +82,7 @@ def crowd_variances(fit: Cascade, people: float) -> Floats:
     """The variance of each logit in a crowd drawn from frequencies as fitted, (leaves,)."""
     masses = node_masses(fit)
     left, right = masses[2::2], masses[3::2]  # (leaves - 1,), of the nodes from the root on
-    products = np.maximum(people * left * right, kernel.TINY)
+    products = np.maximum(people * left * right, kernel.TINY_MASS)
     return np.append(0.0, (left + right) / products)  # 1 / (people m S (1 - S))
 
 
@@ -102,7 +102,7 @@ class CascadeErrors:
         weights: The prior's precision of each logit, (leaves,).
     """
 
-    def __init__(self, fit: Cascade, cells: Cells, people: float, weights: Floats) -> None:
+    def __init__(self, fit: Cascade, cells: GridCells, people: float, weights: Floats) -> None:
         splits = fit.splits
         nodes = np.flatnonzero(splits.is_split)
         inner = np.ix_(nodes, nodes)

@@ -13,7 +13,7 @@ from sottovoce.kernels.fitting import fit_proportions
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models import planes
-from sottovoce.questions.queries.models.line import SEED, LineTable, fit_line
+from sottovoce.questions.queries.models.line import LINE_SEED, LineTable, fit_line
 from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
 from sottovoce.questions.queries.models.tails import normal_weights
 
@@ -23,7 +23,7 @@ FINE_PRECISION = 1e6  # the sum over grids of 1 / floor
 MANY_BLOCKS = 16  # of more
 PAIR_STEPS = 80
 MANY_STEPS = 50
-DRAWS = 200
+SEVERAL_DRAWS = 200
 MAX_LEVELS = 4  # different weights of an axis that are told apart; with more its parts are
 ROUNDS = 60  # of proportional fitting
 TOLERANCE = 1e-9
@@ -31,7 +31,7 @@ SMALLEST_MASS = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class PairFit:
     """Two dimensions of several."""
 
     plane: Plane
@@ -47,15 +47,15 @@ class Pair:
     def _noise(self, plane: Plane) -> Floats:
         """How far deviations may be off, those of the count included, (draws, blocks)."""
         depth = self.x.depth if plane is self.plane else 0
-        coins = np.random.default_rng([SEED, self.x.number, self.y.number, depth])
+        coins = np.random.default_rng([LINE_SEED, self.x.number, self.y.number, depth])
         spread = np.sqrt(deviation_variances(plane))
-        noise = spread * coins.standard_normal((DRAWS, plane.logits.size))
+        noise = spread * coins.standard_normal((SEVERAL_DRAWS, plane.logits.size))
         return noise if plane.around is None else noise + self._noise(plane.around)
 
 
 def line_rows(line: LineTable) -> Floats:
     """One dimension's frequencies, as fitted and as they might be, (1 + draws, size)."""
-    return np.vstack([line.frequencies, line.positive_draws[:DRAWS]])
+    return np.vstack([line.frequencies, line.positive_draws[:SEVERAL_DRAWS]])
 
 
 def deviation_variances(plane: Plane) -> Floats:
@@ -68,7 +68,7 @@ def deviation_variances(plane: Plane) -> Floats:
         information,
         plane.weights[nodes],
         plane.scales[depths],
-        planes.FREEDOM,
+        planes.PLANE_FREEDOM,
     )
     variances = np.zeros(plane.logits.size)
     variances[nodes] = 1.0 / (information + weights)
@@ -88,7 +88,7 @@ class SeveralTable(FittedTable):
     def __init__(
         self,
         lines: Sequence[LineTable],
-        pairs: Mapping[tuple[int, int], Pair],
+        pairs: Mapping[tuple[int, int], PairFit],
         evidence: Sequence[GridEvidence],
         blocks: int,
     ) -> None:
@@ -180,14 +180,14 @@ class SeveralTable(FittedTable):
         answers = np.stack([self._answer(term) for term in terms], axis=1)  # (1 + draws, terms)
         values = answers[0]
         off = answers[1:] - answers[1:].mean(axis=0)
-        covariance = off.T @ off / (DRAWS - 1)
+        covariance = off.T @ off / (SEVERAL_DRAWS - 1)
         return Joint(values, covariance, values + off)
 
     def _answer(self, term: Term) -> Floats:
         """A term's value, as fitted and as it might be, (1 + draws,)."""
         axes = [axis for axis in sorted(term) if not np.all(term[axis] == 1.0)]
         if not axes:
-            return np.ones(1 + DRAWS)
+            return np.ones(1 + SEVERAL_DRAWS)
         if len(axes) == 1:
             single: Floats = self.rows[axes[0]] @ term[axes[0]]
             return single
@@ -222,7 +222,7 @@ class SeveralTable(FittedTable):
             targets.append(np.maximum(both.reshape(len(both), -1), SMALLEST_MASS))
             maps.append(places[i] * shape[j] + places[j])
         ends = np.cumsum([target.shape[1] for target in targets])
-        fitted = np.full((1 + DRAWS, places.shape[1]), 1.0 / places.shape[1])
+        fitted = np.full((1 + SEVERAL_DRAWS, places.shape[1]), 1.0 / places.shape[1])
         fit_proportions(
             fitted,
             np.array(maps, np.int64),
@@ -291,5 +291,5 @@ def fit_several(
             steps=PAIR_STEPS if is_pair else MANY_STEPS,
             around=None if around is None else around.pairs[i, j].plane,
         )
-        pairs[i, j] = Pair(plane, lines[i], lines[j])
+        pairs[i, j] = PairFit(plane, lines[i], lines[j])
     return SeveralTable(lines, pairs, evidence, blocks)

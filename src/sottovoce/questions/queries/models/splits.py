@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.kernels.cascade import WHOLE
+from sottovoce.kernels.cascade import WHOLE_LOGIT
 from sottovoce.questions.queries.evidence import Floats, Integers
 
 
@@ -77,7 +77,7 @@ class Splits:
             below = masses[2 * first : 4 * first]
             masses[first : 2 * first] = below[0::2] + below[1::2]
         is_left = self.sizes[2::2] > 0  # (leaves - 1,), from the root on
-        logits = np.append(0.0, np.where(is_left, WHOLE, -WHOLE))
+        logits = np.append(0.0, np.where(is_left, WHOLE_LOGIT, -WHOLE_LOGIT))
         split = np.flatnonzero(self.is_split)
         logits[split] = np.log(masses[2 * split] / masses[2 * split + 1])
         return logits

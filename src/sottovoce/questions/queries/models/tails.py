@@ -10,8 +10,8 @@ from sottovoce.ground.extras import imported
 from sottovoce.questions.queries.evidence import Floats
 
 POINTS = 15  # of the mixture of normal distributions that Student's t is
-SMALLEST_INFORMATION = 1e-6
-SMALLEST_WEIGHT = 1e-3  # the data alone then say how far a logit may be off
+SMALLEST_LOGIT_INFORMATION = 1e-6
+SMALLEST_TAIL_WEIGHT = 1e-3  # the data alone then say how far a logit may be off
 
 
 @lru_cache(maxsize=8)
@@ -40,7 +40,7 @@ def normal_weights(
         scales: The prior's scale.
         freedom: Its degrees of freedom.
     """
-    known = np.maximum(information, SMALLEST_INFORMATION)
+    known = np.maximum(information, SMALLEST_LOGIT_INFORMATION)
     # the mode lies between data and prior: (information data + weight 0) / (both) = off
     data = off * (known + weights) / known
     prior = scales**2 / _factors(freedom)[:, None]  # (points, logits)
@@ -51,5 +51,5 @@ def normal_weights(
     means = data * prior / spread
     variances = prior / known / spread
     squares = (chances * (variances + (means - off) ** 2)).sum(axis=0)  # (logits,)
-    found: Floats = np.maximum(1.0 / squares - known, SMALLEST_WEIGHT)
+    found: Floats = np.maximum(1.0 / squares - known, SMALLEST_TAIL_WEIGHT)
     return found

@@ -9,11 +9,11 @@ import numpy as np
 
 from sottovoce.kernels.curvature import cell_products
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
-from sottovoce.questions.queries.models.cells import Cells, cells_of
+from sottovoce.questions.queries.models.cells import GridCells, cells_of
 from sottovoce.questions.queries.models.line import LineTable
 
 
-def least_squares(cells: Cells, size: int) -> tuple[Floats, Floats]:
+def least_squares(cells: GridCells, size: int) -> tuple[Floats, Floats]:
     """Frequencies that add up to 1, with the least weighted squares of all cells' misfits.
 
     The weights are those of equal frequencies, so that they do not depend on what was heard.
@@ -41,7 +41,7 @@ def least_squares(cells: Cells, size: int) -> tuple[Floats, Floats]:
     return frequencies, pulls.T
 
 
-def linear_covariance(cells: Cells, linear: Floats, frequencies: Floats) -> Floats:
+def linear_covariance(cells: GridCells, linear: Floats, frequencies: Floats) -> Floats:
     """The covariance of a linear estimate's errors towards the crowd's frequencies, (size, size).
 
     Coins: cells err by themselves, or against each other where they add up to 1. People: those of

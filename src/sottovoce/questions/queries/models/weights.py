@@ -16,7 +16,9 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.models.line import LineTable, fit_line
 from sottovoce.questions.queries.models.several import SeveralTable, fit_several
 
-LEAST_SPREAD = 1e-9  # of weights around their mean, in squares: below it they are all the same
+LEAST_WEIGHT_SPREAD = (
+    1e-9  # of weights around their mean, in squares: below it they are all the same
+)
 
 
 def deviation(weighted: GridEvidence, counted: GridEvidence, shares: Floats) -> GridEvidence:
@@ -30,7 +32,9 @@ def deviation(weighted: GridEvidence, counted: GridEvidence, shares: Floats) -> 
         counted: Shares of the same grid's people.
         shares: What the count's table holds of each cell.
     """
-    spread = max(1.0 / weighted.people - 1.0 / counted.people, LEAST_SPREAD / weighted.people)
+    spread = max(
+        1.0 / weighted.people - 1.0 / counted.people, LEAST_WEIGHT_SPREAD / weighted.people
+    )
     return replace(
         weighted,
         values=shares + (weighted.values - counted.values),
@@ -44,9 +48,9 @@ def are_equal(weighted: Sequence[GridEvidence], counted: Sequence[GridEvidence])
     """Whether every person has the same weight."""
     numbers = {grid.cohort: grid for grid in weighted}
     totals = [numbers[grid.cohort].part / grid.part for grid in counted if grid.cohort in numbers]
-    is_all = len(totals) == len(counted) and bool(np.ptp(totals) < LEAST_SPREAD)
+    is_all = len(totals) == len(counted) and bool(np.ptp(totals) < LEAST_WEIGHT_SPREAD)
     return is_all and all(
-        numbers[grid.cohort].people > grid.people * (1.0 - LEAST_SPREAD) for grid in counted
+        numbers[grid.cohort].people > grid.people * (1.0 - LEAST_WEIGHT_SPREAD) for grid in counted
     )
 
 
