@@ -20,6 +20,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bench import query_moments
 from bench.data import add_data_option, data_folder
 from bench.query_sources import SOURCES
 
@@ -54,7 +55,7 @@ GROUPS: dict[str, Group] = {
             "one",
             (64, 256, 1024),
             ("0.01", "0.05", "0.1", "0.25", "0.5", "0.8", "random"),
-            ("hio", "tree", "haar", "square-wave", "auto"),
+            ("hio", "mg", "tree", "haar", "square-wave", "ahead", "auto"),
         ),
         Group("two", (64, 256), ("0.01", "0.1", "0.25", "0.5", "random"), ("hio", "hdg", "auto")),
         Group("three", (64,), ("0.1", "0.25", "random"), ("hdg", "auto"), (1_000_000,)),
@@ -164,7 +165,7 @@ def work(task: Task) -> list[dict[str, Any]]:
 
 
 def _measured(task: Task, method: str) -> dict[str, Any]:
-    from sottovoce.measure.queries import measured, planned
+    from sottovoce.measure.queries import answered, estimated, judged, planned
 
     own = population(task.group.name, task.source, task.size, task.data)
     where = (task.group, task.source, task.size, task.people)
@@ -172,15 +173,25 @@ def _measured(task: Task, method: str) -> dict[str, Any]:
     order = task.predicates or len(own.names)
     start = perf_counter()
     made = planned(own, task.people, task.epsilon, method, task.group.volumes, order)
-    planning = perf_counter() - start
-    found = measured(made, crowd, own, SEED, task.run, planning, task.coverage)
+    estimate, reports = estimated(made, crowd, own, SEED, task.run)
+    answers = answered(estimate, reports, crowd)
+    seconds = perf_counter() - start
+    found = {
+        volume: judged(joint, crowd.truth[volume], seconds, task.coverage)
+        for volume, joint in answers.items()
+    }
+    moments = {}
+    if task.group.name == "one":
+        (codes,) = crowd.crowd.columns.values()
+        moments = query_moments.errors(estimate.fitted, codes, task.size, float(task.epsilon))
     return {
         "mse": {volume: score.mse for volume, score in found.items()},
         "mnae": {volume: score.mnae for volume, score in found.items()},
         "mre": {volume: score.mre for volume, score in found.items()},
         "coverage": {volume: score.coverage for volume, score in found.items()},
-        "seconds": next(iter(found.values())).seconds,
+        "seconds": seconds,
         "chosen": made.asked["method"],
+        **moments,
     }
 
 

@@ -22,6 +22,8 @@ Line = dict[str, Any]
 Where = tuple[str, int, int, str, int, str]  # source, size, n, epsilon, predicates, volume
 
 ALLOWED = 1.5  # times the best of all others in hindsight that is not held against a method
+MOST_LISTED = 5  # of the worst points
+BY_ROUNDS = ("ahead",)  # methods that ask again, other people each time, after hearing the first
 COVERED, LEAST_COVERED = (0.92, 0.98), 0.88  # of 95% intervals, at a point
 TITLES = {
     "one": "One dimension",
@@ -57,11 +59,12 @@ class Errors:
             if ours in found and base in found and found[base] > 0
         }
 
-    def hindsight(self, ours: str) -> dict[Where, float]:
+    def hindsight(self, ours: str, without: Sequence[str] = ()) -> dict[Where, float]:
         """One method's error over the best of all others, point by point."""
         ratios = {}
         for where, found in self.points.items():
-            others = [error for name, error in found.items() if name != ours]
+            left_out = (ours, *without)
+            others = [error for name, error in found.items() if name not in left_out]
             if ours in found and others and min(others) > 0:
                 ratios[where] = found[ours] / min(others)
         return ratios
@@ -132,7 +135,8 @@ def _part(lines: Sequence[Line], errors: Errors, ours: str) -> list[str]:
     if ours != base and errors.ratios(ours, base):
         text += _size_table(errors, ours, base)
         text += _hindsight(errors, ours)
-    return text + _coverage(lines, errors.group, ours) + _seconds(lines, errors.group)
+    text += _coverage(lines, errors.group, ours) + _moments(lines, errors.group)
+    return text + _seconds(lines, errors.group)
 
 
 def _method_table(errors: Errors, held_out: Errors) -> list[str]:
@@ -195,26 +199,27 @@ def _size_table(errors: Errors, ours: str, base: str) -> list[str]:
 
 def _hindsight(errors: Errors, ours: str) -> list[str]:
     """Against whatever other method turned out best at each point."""
-    ratios = errors.hindsight(ours)
-    if not ratios:
-        return []
-    each = by_source(ratios)
-    worst = max(each, key=lambda source: each[source])
-    above = sum(ratio > ALLOWED for ratio in ratios.values()) / len(ratios)
-    mean = geometric(ratios.values())
-    text = [
-        f"Against the best of all others in hindsight, point by point: {mean:.3g}; "
-        f"the worst source {worst} {each[worst]:.3g}; {above:.1%} of points above {ALLOWED:g}.",
-        "",
-    ]
-    if above:
-        hard = sorted(ratios.items(), key=lambda item: -item[1])[:5]
-        listed = "; ".join(
-            f"{source} {size}, n {people:,}, epsilon {epsilon}, volume {volume}: {ratio:.2g}"
-            for (source, size, people, epsilon, _, volume), ratio in hard
+    text = []
+    for without, what in ((BY_ROUNDS, "all others of one round"), ((), "all others")):
+        ratios = errors.hindsight(ours, without)
+        if not ratios or (not without and not set(BY_ROUNDS) & set(errors.methods)):
+            continue
+        each = by_source(ratios)
+        worst = max(each, key=lambda source: each[source])
+        above = sum(ratio > ALLOWED for ratio in ratios.values()) / len(ratios)
+        text.append(
+            f"Against the best of {what} in hindsight, point by point: "
+            f"{geometric(ratios.values()):.3g}; the worst source {worst} {each[worst]:.3g}; "
+            f"{above:.1%} of points above {ALLOWED:g}."
         )
-        text[1:1] = [f"The largest: {listed}."]
-    return text
+        if above:
+            hard = sorted(ratios.items(), key=lambda item: -item[1])[:MOST_LISTED]
+            listed = "; ".join(
+                f"{source} {size}, n {people:,}, epsilon {epsilon}, volume {volume}: {ratio:.2g}"
+                for (source, size, people, epsilon, _, volume), ratio in hard
+            )
+            text.append(f"The largest: {listed}.")
+    return [*text, ""] if text else []
 
 
 def _coverage(lines: Sequence[Line], group: str, ours: str) -> list[str]:
@@ -238,6 +243,31 @@ def _coverage(lines: Sequence[Line], group: str, ours: str) -> list[str]:
         f"{(shares >= LEAST_COVERED).mean():.0%}, and {shares.min():.0%} at the worst.",
         "",
     ]
+
+
+def _moments(lines: Sequence[Line], group: str) -> list[str]:
+    """Deciles and the mean of the dimension itself, from the same reports."""
+    own = [line for line in lines if line["group"] == group and line.get("mean") is not None]
+    if not own:
+        return []
+    epsilons = sorted({line["epsilon"] for line in own}, key=float)
+    rows = [
+        "Deciles of the dimension, mean absolute error as a share of its length; in brackets the "
+        "squared error of the mean, over the variance of a hybrid mechanism that asks for nothing "
+        "else (wang2019multidimensional):",
+        "",
+        f"| method | {' | '.join(f'epsilon {each}' for each in epsilons)} |",
+        f"| --- |{' --- |' * len(epsilons)}",
+    ]
+    for name in dict.fromkeys(line["method"] for line in own):
+        cells = []
+        for epsilon in epsilons:
+            some = [line for line in own if (line["method"], line["epsilon"]) == (name, epsilon)]
+            deciles = float(np.mean([line["deciles"] for line in some])) if some else None
+            means = float(np.mean([line["mean"] for line in some])) if some else None
+            cells.append("" if deciles is None else f"{deciles:.2%} [{means:.2g}]")
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    return [*rows, ""]
 
 
 def _seconds(lines: Sequence[Line], group: str) -> list[str]:

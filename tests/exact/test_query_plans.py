@@ -24,7 +24,7 @@ SMALL = sv.Schema(x=sv.Ordinal(0, 6), y=sv.Categorical("abc"))
 SHIFTED = Grid.of(SMALL, ["x", "y"], [3, 2], [1, 1])
 
 
-ONE_DIMENSION = ("haar", "square-wave", "ahead")
+ONE_DIMENSION = ("haar", "square-wave", "ahead", "unbiased")
 
 
 @pytest.mark.parametrize("name", [each.name for each in METHODS])

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import queries
+from bench import queries, query_moments
 from bench.queries import GROUPS, key_of, prepared, read_lines, tasks, work
 from bench.query_report import errors_of, geometric, pictures, report, sentences
 from bench.query_sources import NUMBERS, SOURCES
+from sottovoce.questions.queries.fitted import Joint
 
 SMALL = replace(
     GROUPS["one"],
@@ -73,6 +74,7 @@ def test_a_task_is_measured_and_a_method_that_does_not_fit_says_why(data: str) -
     assert [each["method"] for each in lines] == ["hio", "haar", "hdg"]
     assert set(lines[0]["mse"]) == {"0.25", "random"}
     assert all(0 <= share <= 1 for share in lines[1]["coverage"].values())
+    assert 0 <= lines[0]["deciles"] <= 1
     assert lines[2]["mse"] is None
     assert "two dimensions" in lines[2]["reason"]
     assert json.loads(json.dumps(lines)) == lines
@@ -120,7 +122,9 @@ def test_the_report_says_what_the_lines_say(tmp_path: Path) -> None:
     text = "\n".join(sentences(lines, "auto"))
     assert "| `auto` | **0.25** |" in text
     assert "| 64, 1,000 | 0.25 [0.25] |" in text
-    assert "Against the best of all others in hindsight, point by point: 0.5;" in text
+    assert "Against the best of all others of one round in hindsight, point by point: 0.5;" in text
+    by_rounds = "\n".join(sentences([*lines, line("ahead", "ADULT", 0.5)], "auto"))
+    assert "Against the best of all others in hindsight, point by point: 2;" in by_rounds
     assert "hold 92.5% on average over 2 points" in text
     assert sentences([], "auto") == ["Nothing was measured yet.", ""]
     results, page = tmp_path / "r.jsonl", tmp_path / "sql.md"
@@ -132,6 +136,53 @@ def test_the_report_says_what_the_lines_say(tmp_path: Path) -> None:
     assert written.count("<!-- bench.queries: start -->") == 1
     assert (tmp_path / "pictures" / "queries-one.svg").is_file()
     assert set(pictures(lines)) == {"queries-one.svg"}
+
+
+def test_means_and_deciles_of_the_truth_are_without_error() -> None:
+    draws = np.random.default_rng(3)
+    codes = draws.integers(0, 16, 1000)
+    truth = np.bincount(codes, minlength=20) / 1000
+
+    class Table:
+        """Answers with the truth, moved by one code if asked to."""
+
+        def __init__(self, moved: int) -> None:
+            self.shares = np.roll(truth, moved)
+
+        def joint(self, terms: list[dict[int, np.ndarray]]) -> Joint:
+            values = np.array([term[0] @ self.shares for term in terms])
+            return Joint(values, np.zeros((len(terms), len(terms))))
+
+    exact = query_moments.errors(Table(0), codes, 20, 1.0)
+    assert exact == {"deciles": 0.0, "mean": pytest.approx(0.0, abs=1e-20)}
+    moved = query_moments.errors(Table(1), codes, 20, 1.0)
+    assert moved["deciles"] == pytest.approx(1 / 20)
+    assert moved["mean"] > 0
+
+
+def test_the_hybrid_mechanism_has_its_stated_variance() -> None:
+    """Simulated: one of two values with chance 1 - a, else the piecewise mechanism; within five
+    standard errors, and without the mixture not.
+    """
+    epsilon, value, people = 1.0, 0.4, 400_000
+    draws = np.random.default_rng(4)
+    odds, half = np.exp(epsilon), np.exp(epsilon / 2)
+    share = 1 - np.exp(-epsilon / 2)
+    bound = (half + 1) / (half - 1)
+    low = (bound + 1) / 2 * value - (bound - 1) / 2
+    near = draws.random(people) < half / (half + 1)
+    inside = low + (bound - 1) * draws.random(people)
+    outside = draws.random(people) * (bound + 1) - bound
+    outside = np.where(outside > low, outside + bound - 1, outside)
+    piecewise = np.where(near, inside, outside)
+    reach = (odds + 1) / (odds - 1)
+    two = np.where(draws.random(people) < 0.5 + value / (2 * reach), reach, -reach)
+    told = np.where(draws.random(people) < share, piecewise, two)
+    squares = (told - value) ** 2
+    error = squares.std() / np.sqrt(people)
+    stated = query_moments.hybrid_variance(np.array([value]), epsilon)[0]
+    assert abs(squares.mean() - stated) < 5 * error
+    assert abs(((two - value) ** 2).mean() - stated) > 5 * error
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from sottovoce.measure.query_crowds import (
 from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Reports
 from sottovoce.questions.method import AUTO
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.fitted import Joint, Term
@@ -83,7 +84,7 @@ class AskedCrowd:
 
 
 @dataclass(frozen=True)
-class Score:
+class QueryScore:
     """How good the answers of one run and one volume are."""
 
     mse: float
@@ -142,7 +143,7 @@ def compare_queries(
     done = 0
     for epsilon in epsilons:
         for name in methods:
-            scores: dict[str, list[Score]] = {volume: [] for volume in volumes}
+            scores: dict[str, list[QueryScore]] = {volume: [] for volume in volumes}
             made, reason = None, None
             try:
                 start = perf_counter()
@@ -269,18 +270,11 @@ def measured(
     run: int,
     planning: float = 0.0,
     coverage: bool = False,
-) -> dict[str, Score]:
+) -> dict[str, QueryScore]:
     """Simulate, aggregate, estimate and answer, and judge the answers of every volume."""
-    table = crowd.crowd.table(population.measured)
-    own_seed = whispers_seed(made, population, seed, run)
     start = perf_counter()
-    if crowd.crowd.measure is None:
-        estimate = cast(QueryEstimate, simulate_rounds(made, table, own_seed))
-        answers = {volume: estimate.fitted.joint(terms) for volume, terms in crowd.terms.items()}
-    else:
-        reports = simulate(made, table, own_seed)
-        estimate = cast(QueryEstimate, Aggregate(made).add(reports).estimate())
-        answers = _sums(estimate, reports, crowd)
+    estimate, reports = estimated(made, crowd, population, seed, run)
+    answers = answered(estimate, reports, crowd)
     seconds = planning + perf_counter() - start
     return {
         volume: judged(joint, crowd.truth[volume], seconds, coverage)
@@ -288,7 +282,28 @@ def measured(
     }
 
 
-def _sums(estimate: QueryEstimate, reports: Any, crowd: AskedCrowd) -> dict[str, Joint]:
+def estimated(
+    made: Plan, crowd: AskedCrowd, population: QueryPopulation, seed: int, run: int
+) -> tuple[QueryEstimate, Reports | None]:
+    """What a crowd's simulated devices say, by all rounds; and their reports if there is one."""
+    table = crowd.crowd.table(population.measured)
+    own_seed = whispers_seed(made, population, seed, run)
+    if len(made.series.shares) > 1:
+        return cast(QueryEstimate, simulate_rounds(made, table, own_seed)), None
+    reports = simulate(made, table, own_seed)
+    return cast(QueryEstimate, Aggregate(made).add(reports).estimate()), reports
+
+
+def answered(
+    estimate: QueryEstimate, reports: Reports | None, crowd: AskedCrowd
+) -> dict[str, Joint]:
+    """The answers to a crowd's queries, by volume."""
+    if crowd.crowd.measure is not None and reports is not None:
+        return _sums(estimate, reports, crowd)
+    return {volume: estimate.fitted.joint(terms) for volume, terms in crowd.terms.items()}
+
+
+def _sums(estimate: QueryEstimate, reports: Reports, crowd: AskedCrowd) -> dict[str, Joint]:
     """Shares of the measure's absolute total: what is above 0, less what is below."""
     steps = crowd.crowd.measure
     assert steps is not None
@@ -319,7 +334,7 @@ def _added(one: Joint, other: Joint) -> Joint:
     return Joint(one.values + other.values, one.covariance + other.covariance, draws)
 
 
-def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> Score:
+def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> QueryScore:
     """Answers beside the truth.
 
     >>> joint = Joint(np.array([0.3, 0.1]), np.eye(2) * 0.01)
@@ -337,7 +352,7 @@ def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> Score
         low, high = _interval(joint)
         is_inside = (low - INTERVAL_ROUNDING <= truth) & (truth <= high + INTERVAL_ROUNDING)
         inside = float(is_inside.mean())
-    return Score(
+    return QueryScore(
         float(np.mean(errors**2)), float(np.mean(np.abs(errors))), relative, inside, seconds
     )
 
@@ -359,7 +374,7 @@ def _refused(name: str, epsilon: Any, volume: str, reason: str | None) -> Querie
     return QueriesComparison(name, float(parse_epsilon(epsilon)), _number(volume), reason=reason)
 
 
-def _summary(name: str, made: Plan, volume: str, scores: Sequence[Score]) -> QueriesComparison:
+def _summary(name: str, made: Plan, volume: str, scores: Sequence[QueryScore]) -> QueriesComparison:
     squared = [score.mse for score in scores]
     relative = [score.mre for score in scores if score.mre is not None]
     inside = [score.coverage for score in scores if score.coverage is not None]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from sottovoce.oracles import Noise
 from sottovoce.protocol.reports import Reports
 from sottovoce.questions.method import Options
 from sottovoce.questions.queries.evidence import Floats, cohort_squares, evidence_of
-from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
+from sottovoce.questions.queries.fitted import FittedTable, Term
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.target import Dimension, Target
 from sottovoce.results.cells import quantile
@@ -24,6 +26,8 @@ from sottovoce.schema import Attribute, Integer, Ordinal, Schema
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.protocol.plan import Plan
+
+MAX_SHOWN_CELLS = 1 << 12  # of a table that is shown, whose covariances are all computed
 
 __all__ = ["CountAnswer", "QueryEstimate", "evidence_of"]
 
@@ -66,13 +70,14 @@ class _DimensionTables(Mapping[tuple[str, ...], Table]):
     def __getitem__(self, names: tuple[str, ...]) -> Table:
         if names not in set(self):
             raise KeyError(names)
-        return self._estimate.dimension_table(names[0])
+        return self._estimate.marginal(*names)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return iter((name,) for name in self._estimate.target.names)
+        dimensions = self._estimate.target.dimensions
+        return iter((each.name,) for each in dimensions if each.size <= MAX_SHOWN_CELLS)
 
     def __len__(self) -> int:
-        return len(self._estimate.target)
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +97,8 @@ class QueryEstimate(Estimate):
     >>> bool(abs(answer.value - 2000) < 4 * answer.std_error)
     True
     """
+
+    apart: ClassVar[str] = "answers selections, and tests nothing: count(...) or a query says more"
 
     target: Target
     method: QueryMethod
@@ -175,17 +182,32 @@ class QueryEstimate(Estimate):
             raise InvalidInput("weights must add up to more than 0")
         return self.method.fit(self.target, weighed, self.options, squares, self.fitted)
 
-    # -- tables of single dimensions
+    # -- tables
 
-    def dimension_table(self, name: str) -> Table:
-        """All values of one dimension."""
-        axis = self.target.names.index(name)
-        joint = self._cells(axis)
+    def marginal(self, *attributes: str) -> Table:
+        """All combinations of the values of some dimensions, if they are not too many."""
+        names = self.target.names
+        for place, name in enumerate(attributes):
+            if name not in names or name in attributes[:place]:
+                raise InvalidInput(
+                    f"marginal ({', '.join(attributes)}) must be different dimensions of "
+                    f"{', '.join(names)}"
+                )
+        sizes = [self.target.sizes[names.index(name)] for name in attributes]
+        if not attributes or prod(sizes) > MAX_SHOWN_CELLS:
+            raise InvalidInput(
+                f"marginal ({', '.join(attributes)}) has {prod(sizes):,} cells, more than "
+                f"{MAX_SHOWN_CELLS:,}: count(...) answers selections of them"
+            )
+        units = [list(np.eye(size)) for size in sizes]
+        axes = [names.index(name) for name in attributes]
+        joint = self.fitted.joint([dict(zip(axes, each, strict=True)) for each in product(*units)])
+        labels = [self.schema[name].labels() for name in attributes]
         variances = joint.std_errors**2
         is_drawn = joint.draws is not None
         return Table(
-            (name,),
-            tuple(self.schema[name].labels()),
+            attributes,
+            tuple(labels[0]) if len(labels) == 1 else tuple(product(*labels)),
             joint.values,
             variances,
             self.people,
@@ -194,10 +216,6 @@ class QueryEstimate(Estimate):
             method=self.method.name,
             errors="posterior" if is_drawn else CLOSED_FORM,
         )
-
-    def _cells(self, axis: int) -> Joint:
-        """Every code of a dimension as a selection of its own."""
-        return self.fitted.joint([{axis: row} for row in np.eye(self.target.sizes[axis])])
 
 
 def selected(dimension: Dimension, attribute: Attribute, part: Any) -> Floats:

@@ -91,6 +91,12 @@ def evidence_of(
     return found
 
 
+def evidence_worth(evidence: Sequence[GridEvidence]) -> float:
+    """How many equal reports all cohorts' reports are worth: W^2 / sum w^2."""
+    by_cohort = {grid.cohort: grid.part**2 / grid.people for grid in evidence}
+    return 1 / sum(by_cohort.values())
+
+
 def error_law(oracle: Oracle, people: float) -> tuple[float, float, float]:
     """How the shares of an oracle's values err: (floor, slope, cross) as of GridEvidence.
 

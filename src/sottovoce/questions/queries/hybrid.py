@@ -14,7 +14,7 @@ from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 
 Pair = tuple[int, int]
 
-AGREEMENT_ROUNDS = 2  # of consistency, each after negative cells are gone
+AGREEMENT_ROUNDS = 100  # of consistency, at most, each after negative cells are gone
 UPDATE_ROUNDS = 100  # of weighted updates, at most
 
 
@@ -132,23 +132,34 @@ def hybrid_fit(sizes: Sequence[int], evidence: Sequence[GridEvidence]) -> Hybrid
     fine = tuple(heard[(axis,)].edges[0] for axis in range(len(sizes)))
     singles = [heard[(axis,)].values.copy() for axis in range(len(sizes))]
     pairs = list(combinations(range(len(sizes)), 2))
-    tables = {pair: heard[pair].values.copy() for pair in pairs}
-    for turn in range(AGREEMENT_ROUNDS + 1):
-        # negative cells are gone before every turn and after the last     yang2020ranges, 4.3
-        singles = [norm_sub(cells) for cells in singles]
-        for pair in pairs:
-            flat = norm_sub(tables[pair].ravel())
-            tables[pair] = flat.reshape(tables[pair].shape)
-        if turn < AGREEMENT_ROUNDS:
-            for axis in range(len(sizes)):
-                _agree(axis, singles, tables, heard)
+    tables: dict[Pair, Floats] = {pair: heard[pair].values.copy() for pair in pairs}
     people = sum(grid.people for grid in evidence)
+    for _ in range(AGREEMENT_ROUNDS):
+        # negative cells are gone before every turn and after the last     yang2020ranges
+        before = [*singles, *tables.values()]
+        singles, tables = _non_negative(singles, tables)
+        for axis in range(len(sizes)):
+            _agree(axis, singles, tables, heard)
+        after = [*singles, *tables.values()]
+        moved = sum(np.abs(one - two).sum() for one, two in zip(before, after, strict=True))
+        if moved < 1 / people:
+            break
+    singles, tables = _non_negative(singles, tables)
     matrices = {}
     for first, second in pairs:
         edges = (fine[first], fine[second])
         own = (singles[first], singles[second], tables[first, second])
         matrices[first, second] = response_matrix(edges, own, heard[first, second].edges, people)
     return HybridTable(tuple(sizes), fine, tuple(singles), matrices, evidence, people)
+
+
+def _non_negative(
+    singles: Sequence[Floats], tables: Mapping[Pair, Floats]
+) -> tuple[list[Floats], dict[Pair, Floats]]:
+    """The nearest frequencies of each grid."""
+    flat = {pair: norm_sub(cells.ravel()) for pair, cells in tables.items()}
+    shaped = {pair: cells.reshape(tables[pair].shape) for pair, cells in flat.items()}
+    return [norm_sub(cells) for cells in singles], shaped
 
 
 def _agree(
@@ -233,7 +244,8 @@ def all_selected(tables: Mapping[Pair, Floats], dimensions: int, tolerance: floa
     >>> float(all_selected(even, 3, 1e-9))
     0.125
     """
-    # weighted updates from the even table, as yang2020ranges, alg. 2
+    # weighted updates from the even table, as yang2020ranges, alg. 2, which updates by those
+    # inside both alone; all four parts of a pair are known here, and all are used
     shares = np.full((2,) * dimensions, 0.5**dimensions)
     for _ in range(UPDATE_ROUNDS):
         before = shares

@@ -16,6 +16,7 @@ from itertools import product
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
@@ -93,6 +94,13 @@ class Precisions:
             inverse = 1 / information
         return np.where(np.isfinite(inverse), inverse, 0.0)
 
+    @cached_property
+    def unheard(self) -> NDArray[np.bool_]:
+        """The eigenspaces of which nobody said anything, as too few people answered."""
+        unheard = self.inverse == 0
+        unheard[(0,) * unheard.ndim] = False
+        return np.asarray(unheard)
+
     def variances(self, selections: Sequence[Term]) -> Floats:
         """Of the estimates of some selections, (selections,)."""
         total = np.broadcast_to(self.inverse, (len(selections), *self.inverse.shape))
@@ -113,11 +121,15 @@ class LatticeTable(FittedTable):
 
     A level's cell errs by ``floor``, as coins have it, and as if people were spread evenly by
     what grows with its share; errors of answers are then computed with the shares estimated.
+    Differences of which nobody said anything are taken for 0, and may err by all they can be.
     """
 
     hierarchies: Hierarchies
     evidence: Mapping[Level, GridEvidence]
-    is_unbiased: bool = True
+
+    @property
+    def is_unbiased(self) -> bool:  # type: ignore[override]
+        return not self.precisions.unheard.any()
 
     @property
     def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -149,6 +161,13 @@ class LatticeTable(FittedTable):
                 means += cells @ np.clip(own, 0, 1)
             # who of all people answers this grid: shares of a sample go together
             covariance -= np.outer(means, means) * (1 - grid.part) / grid.people
+        for space in np.argwhere(self.precisions.unheard):
+            # (u . Q f)^2 <= |Q u|^2 |f|^2, and shares have |f|^2 <= 1
+            missed = np.ones((len(terms), len(terms)))
+            for axis, depth in enumerate(space):
+                part = parts[axis][depth]  # (terms, intervals)
+                missed = missed * (part @ part.T) * self.hierarchies.each[axis].widths[depth]
+            covariance += missed
         return Joint(values, covariance)
 
     def _blocks(self, level: Level, terms: int) -> list[slice]:
@@ -181,7 +200,9 @@ class LatticeTable(FittedTable):
                 summed = summed[:, :, rows]
                 is_first = False
             # (terms, j of this axis, others...) -> (terms, others..., intervals)
-            total = np.einsum("tj...,tji->t...i", total, summed)
+            others = total.shape[2:]
+            flat = total.reshape(terms, total.shape[1], -1).transpose(0, 2, 1)
+            total = (flat @ summed).reshape(terms, *others, -1)
         return np.asarray(total.reshape(terms, -1) * self.precisions.by_level[level])
 
 

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from sottovoce.oracles import Noise
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.hierarchy import Hierarchies, Level
@@ -21,14 +22,21 @@ class LevelTable(FittedTable):
     A selection is cut into the fewest intervals (wang2021thesis, eqs. (7.11) and (7.19)), whose
     estimates are added up. Every level's estimates are scaled by how many levels there are, and
     not by how many people happened to answer it, as the thesis has it: then they are unbiased
-    for all people, and so are their sums.
+    for all people, and so are their sums. Errors are those of the thesis, too: as if every level
+    had its share of the people, also one that nobody happened to answer.
 
-    ``levels``: 1 if everybody answered every level; else among how many people were shared out.
+    Attributes:
+        evidence: what was said of each level that anybody answered.
+        levels: 1 if everybody answered every level; else among how many people were shared out.
+        noise: the error's law of one report, which is the same for every level.
+        people: how many there are, or as many as all weights are worth.
     """
 
     hierarchies: Hierarchies
     evidence: Mapping[Level, GridEvidence]
     levels: int
+    noise: Noise
+    people: float
     is_unbiased: bool = True
 
     @property
@@ -45,13 +53,13 @@ class LevelTable(FittedTable):
             if not any(level):
                 # the whole is known: it is 1
                 values += prod(each[:, 0] for each in weights)
-            elif level in self.evidence:
-                one = self._level(self.evidence[level], level, weights)
+            else:
+                one = self._level(level, weights)
                 values += one.values
                 covariance += one.covariance
         return Joint(values, covariance)
 
-    def _level(self, grid: GridEvidence, level: Level, weights: Sequence[Floats]) -> Joint:
+    def _level(self, level: Level, weights: Sequence[Floats]) -> Joint:
         """What one level adds: weights are (terms, intervals) for each dimension."""
         places = []  # for each dimension that is cut the intervals that any term takes
         cells = np.ones((len(weights[0]), 1))  # weights of their combinations, (terms, cells)
@@ -60,17 +68,17 @@ class LevelTable(FittedTable):
             if depth:
                 places.append(taken)
             cells = (cells[:, :, None] * each[:, None, taken]).reshape(len(each), -1)
-        own = grid.values[np.ix_(*places)].ravel()  # (cells,)
-        # as if 1 / levels of all had answered: their estimates times the number of levels
-        scale = grid.part * self.levels
-        shares = np.clip(own * scale, 0, 1)
-        # the coins:  floor + slope f for each cell, and cross for two
-        by_cell = (grid.floor - grid.cross) * scale**2 + grid.slope * scale * shares
-        # which people answer:  f (levels - 1) / n
-        by_cell = by_cell + shares * (1 - 1 / self.levels) / grid.people * scale
-        sums = cells.sum(axis=1)
-        covariance = (cells * by_cell) @ cells.T + grid.cross * scale**2 * np.outer(sums, sums)
-        return Joint(cells @ own * scale, covariance)
+        own = np.zeros(cells.shape[1])  # of a level that nobody answered
+        grid = self.evidence.get(level)
+        if grid is not None:
+            # as if 1 / levels of all had answered: their estimates times the number of levels
+            own = grid.values[np.ix_(*places)].ravel() * grid.part * self.levels
+        # for each cell  L floor + f (L slope + L - 1), over n: the coins, and who answers
+        #     wang2021thesis, propositions 7.2.1 and 7.2.2, with equality
+        per_share = self.levels * self.noise.slope + self.levels - 1
+        by_cell = self.levels * self.noise.floor + per_share * np.clip(own, 0, 1)
+        covariance = (cells * by_cell) @ cells.T / self.people
+        return Joint(cells @ own, covariance)
 
 
 def _used_levels(of_axis: Sequence[Floats]) -> list[int]:

@@ -55,7 +55,6 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
-    is_joint: ClassVar[bool] = True
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
@@ -202,7 +201,7 @@ class Queries(Question):
         dimensions = ", ".join(f"{one.name} ({one.size:,})" for one in target.dimensions)
         lines = [
             f"Question: queries over {dimensions}",
-            f"QueryWorkload: {target.workload}",
+            f"Workload: {target.workload}",
             f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} "
             f"cohort{'s' if len(plan.cohorts) > 1 else ''}, "

@@ -17,7 +17,7 @@ from sottovoce.schema import Attribute, Boolean, Categorical, Integer, Ordinal, 
 
 RANDOM = "random"  # a volume: both ends of a range are drawn
 MAX_DIMENSION = 1 << 20  # values of one dimension
-MAX_DIMENSIONS = 16
+MAX_QUERY_DIMENSIONS = 16
 TERMS_EACH = 48  # selections that stand for all of one volume and one number of dimensions
 WORKLOAD_SEED = 7_13  # so that one workload is the same list for everybody
 
@@ -77,7 +77,7 @@ class QueryWorkload:
                 raise InvalidInput(f"workload: {part} must be a list that is not empty")
         return cls(
             tuple(_volume(each) for each in volumes),
-            tuple(whole("workload: dimensions", each, 1, MAX_DIMENSIONS) for each in orders),
+            tuple(whole("workload: dimensions", each, 1, MAX_QUERY_DIMENSIONS) for each in orders),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -115,8 +115,8 @@ class Target:
         """The target of these attributes of a schema."""
         if not names:
             raise InvalidInput("dimensions must name one attribute or more")
-        if len(names) > MAX_DIMENSIONS:
-            raise InvalidInput(f"dimensions ({len(names)}) must be at most {MAX_DIMENSIONS}")
+        if len(names) > MAX_QUERY_DIMENSIONS:
+            raise InvalidInput(f"dimensions ({len(names)}) must be at most {MAX_QUERY_DIMENSIONS}")
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise InvalidInput(f"dimensions: attribute {name!r} must be named once")

@@ -23,7 +23,7 @@ from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.hierarchy import Hierarchies
 from sottovoce.questions.queries.levels import squares_of
 from sottovoce.questions.queries.method import QueryMethod
-from sottovoce.questions.queries.methods.hierarchical import FANOUT, MAX_FANOUT
+from sottovoce.questions.queries.methods.hierarchical import MAX_FANOUT, THESIS_FANOUT
 from sottovoce.questions.queries.target import Target
 from sottovoce.schema import Schema
 
@@ -54,10 +54,10 @@ class SplitAndConjunction(QueryMethod):
 
     def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         self.check_options(options)
-        return {"fanout": whole("fanout", options.get("fanout", FANOUT), 2, MAX_FANOUT)}
+        return {"fanout": whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)}
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
-        bits = sum(sum(one.counts[1:]) for one in Hierarchies.of(target, FANOUT).each)
+        bits = sum(sum(one.counts[1:]) for one in Hierarchies.of(target, THESIS_FANOUT).each)
         if bits > MAX_BITS:
             return f"a report has {bits:,} bits, more than {MAX_BITS:,}"
         return None

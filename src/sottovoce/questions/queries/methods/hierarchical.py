@@ -14,7 +14,7 @@ from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.families import Cohort, Family, Listed
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.method import NO_OPTIONS, Options
-from sottovoce.questions.queries.evidence import Floats, GridEvidence
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, evidence_worth
 from sottovoce.questions.queries.fitted import FittedTable, Term
 from sottovoce.questions.queries.hierarchy import Hierarchies
 from sottovoce.questions.queries.levels import LevelTable, squares_of
@@ -27,7 +27,7 @@ from sottovoce.questions.queries.method import (
 from sottovoce.questions.queries.target import Target
 from sottovoce.schema import Schema
 
-FANOUT = 5  # wang2021thesis, section 7.3.2: it makes the error's bound least
+THESIS_FANOUT = 5  # wang2021thesis, section 7.3.2: it makes the error's bound least
 MAX_FANOUT = 64
 MAX_ASKS = 256  # of one person, who splits epsilon among them
 
@@ -40,11 +40,11 @@ class Hierarchical(GridMethod):
 
     def settle(self, target: Target, terms: Terms, options: Options = NO_OPTIONS) -> dict[str, Any]:
         self.check_options(options)
-        return {"fanout": whole("fanout", options.get("fanout", FANOUT), 2, MAX_FANOUT)}
+        return {"fanout": whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)}
 
     def hierarchies(self, target: Target, options: Options) -> Hierarchies:
         """Those of the settled fan-out."""
-        fanout = whole("fanout", options.get("fanout", FANOUT), 2, MAX_FANOUT)
+        fanout = whole("fanout", options.get("fanout", THESIS_FANOUT), 2, MAX_FANOUT)
         return Hierarchies.of(target, fanout)
 
     def refuse(self, target: Target, terms: Terms) -> str | None:
@@ -73,6 +73,16 @@ class Hierarchical(GridMethod):
         levels = trees.levels()
         return {levels[grid.cohort + grid.ask]: grid for grid in evidence}
 
+    def level_table(
+        self, target: Target, evidence: Sequence[GridEvidence], options: Options, levels: int
+    ) -> LevelTable:
+        """The table of what levels say by themselves; ``levels`` as of :class:`LevelTable`."""
+        trees = self.hierarchies(target, options)
+        first = evidence[0]
+        noise = Noise(first.floor * first.people, first.slope * first.people)
+        people = evidence_worth(evidence)
+        return LevelTable(trees, self.level_evidence(trees, evidence), levels, noise, people)
+
 
 class LevelsByPeople(Hierarchical):
     """HIO: everybody answers one level, with all of epsilon.
@@ -94,8 +104,8 @@ class LevelsByPeople(Hierarchical):
         options: Options,
         counted: FittedTable | None = None,
     ) -> LevelTable:
-        trees = self.hierarchies(target, options)
-        return LevelTable(trees, self.level_evidence(trees, evidence), trees.level_count)
+        levels = self.hierarchies(target, options).level_count
+        return self.level_table(target, evidence, options, levels)
 
     def predict_terms(
         self, target: Target, terms: Terms, options: Options, selections: Sequence[Term]
@@ -142,8 +152,7 @@ class LevelsByBudget(Hierarchical):
         options: Options,
         counted: FittedTable | None = None,
     ) -> LevelTable:
-        trees = self.hierarchies(target, options)
-        return LevelTable(trees, self.level_evidence(trees, evidence), 1)
+        return self.level_table(target, evidence, options, 1)
 
     def predict_terms(
         self, target: Target, terms: Terms, options: Options, selections: Sequence[Term]

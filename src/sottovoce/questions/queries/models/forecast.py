@@ -19,7 +19,7 @@ from sottovoce.questions.queries.models.splits import splits_of
 # What real people's logits deviate by, in the squared error's terms: with it forecasts were, on
 # the mean over twenty sources, within a third of what was measured for ranges of a tenth and more.
 TYPICAL_SCALE = 0.2
-PAIR_SCALE = 0.3  # the same, of how two dimensions go together
+PAIR_SCALE = 0.4  # the same, of how two dimensions go together
 PAIR_PARTS = 16  # of each axis of a pair
 SMALLEST_MASS = 1e-300
 FINEST = 1024  # parts of a dimension

@@ -18,6 +18,8 @@ from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums,
 from sottovoce.questions.queries.models.tails import normal_weights
 
 PAIR_BLOCKS = 32  # parts of each axis, of two dimensions
+FINE_BLOCKS = 64  # of two dimensions that are known so well:
+FINE_PRECISION = 1e6  # the sum over grids of 1 / floor
 MANY_BLOCKS = 16  # of more
 PAIR_STEPS = 80
 MANY_STEPS = 50
@@ -88,7 +90,9 @@ class SeveralTable(FittedTable):
         lines: Sequence[LineTable],
         pairs: Mapping[tuple[int, int], Pair],
         evidence: Sequence[GridEvidence],
+        blocks: int,
     ) -> None:
+        self.blocks = blocks
         self.sizes = tuple(line.sizes[0] for line in lines)
         self.pairs = dict(pairs)
         self.lines = tuple(lines)
@@ -266,7 +270,13 @@ def fit_several(
         fit_line(evidence, size, is_ordered=ordered, axis=axis, around=counts[axis])
         for axis, (size, ordered) in enumerate(zip(sizes, is_ordered, strict=True))
     ]
+    precision = sum(1.0 / grid.floor for grid in evidence if len(grid.axes) == 2)
     is_pair = len(sizes) == 2
+    blocks = MANY_BLOCKS
+    if is_pair:
+        blocks = FINE_BLOCKS if precision > FINE_PRECISION else PAIR_BLOCKS
+    if around is not None:
+        blocks = around.blocks
     pairs = {}
     for i, j in combinations(range(len(sizes)), 2):
         plane = planes.fit_plane(
@@ -274,9 +284,9 @@ def fit_several(
             (i, j),
             lines[i].frequencies,
             lines[j].frequencies,
-            blocks=PAIR_BLOCKS if is_pair else MANY_BLOCKS,
+            blocks=blocks,
             steps=PAIR_STEPS if is_pair else MANY_STEPS,
             around=None if around is None else around.pairs[i, j].plane,
         )
         pairs[i, j] = Pair(plane, lines[i], lines[j])
-    return SeveralTable(lines, pairs, evidence)
+    return SeveralTable(lines, pairs, evidence, blocks)
