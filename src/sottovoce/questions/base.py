@@ -33,6 +33,7 @@ class Question(ABC):
     is_joint: ClassVar[bool] = False  # whether it asks how attributes go together
     # whether it looks for popular values, of which most are never named
     finds: ClassVar[bool] = False
+    answers_sql: ClassVar[bool] = False  # whether analysts may ask it in SQL
 
     # -- from a survey to a plan
 

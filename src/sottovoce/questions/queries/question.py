@@ -55,6 +55,7 @@ class Queries(Question):
     """
 
     kind: ClassVar[str] = "queries"
+    answers_sql: ClassVar[bool] = True
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]
