@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.ground.entropy import Seeded
-from sottovoce.protocol.encodings import Parities
+from sottovoce.protocol.encodings import Encoding, Grid, Intervals, Parities
 from sottovoce.protocol.plan import Plan
 from tests.studio.collectors import SCHEMA
 
@@ -27,12 +27,12 @@ PROGRAM = """
 import { readFileSync } from "node:fs";
 import { askedWords, asksOf, saidWords } from %s;
 import { Plan } from %s;
-const { text, reports } = JSON.parse(readFileSync(0, "utf8"));
+const { text, body, reports } = JSON.parse(readFileSync(0, "utf8"));
 const plan = await Plan.parse(text);
 const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
 const sizes = new Map(plan.attributes.map((each) => [each.name, each.size]));
 const told = reports.map(({ cohort, payload }) => {
-  const asks = asksOf(JSON.parse(text), cohort, sizes);
+  const asks = asksOf(body ?? JSON.parse(text), cohort, sizes);
   const bytes = (payload.match(/../g) ?? []).map((pair) => parseInt(pair, 16));
   const masks = (products) => products?.map((row) => row.map(Number)) ?? null;
   return {
@@ -56,13 +56,14 @@ QUESTIONS: dict[str, sv.Frequencies | sv.Marginals] = {
 }
 
 
-def told(plan: Plan, reports: list[sv.Report]) -> Any:
-    """What the page says of these reports."""
+def told(plan: Plan, reports: list[sv.Report], body: Any = None) -> Any:
+    """What the page says of these reports; ``body``: other cohorts than the plan's."""
     program = PROGRAM % tuple(
         json.dumps(path.as_uri()) for path in (STATIC / "words.js", CLIENT / "index.js")
     )
     given = {
         "text": plan.to_json(),
+        "body": body,
         "reports": [{"cohort": r.cohort, "payload": r.payload.hex()} for r in reports],
     }
     ran = subprocess.run(
@@ -150,3 +151,61 @@ def test_direct_answers_and_sets_are_told_by_their_labels() -> None:
     plan = sv.plan(SCHEMA, sv.Frequencies("drinks", oracle="oue"), epsilon=1.0, people=100)
     report = sv.Report(plan.id, 0, bytes([0b101]))
     assert told(plan, [report])[0]["said"][0].startswith("“one of: drinks: never; drinks: daily”")
+
+
+GROUPED = sv.Schema(
+    age=sv.Ordinal(18, 41), state=sv.Categorical(["NY", "WA", "TX"]), hours=sv.Ordinal(0, 99, 8)
+)
+CUT = (
+    (Grid.of(GROUPED, ["age"], [5]), "age, in groups of values"),
+    (Grid.of(GROUPED, ["age"], [7], [3]), "age, in groups of values"),
+    (Grid.of(GROUPED, ["age", "state"], [6, 1]), "age, in groups of values and state, together"),
+    (Grid.of(GROUPED, ["state", "age"], [1, 1]), "state and age, together"),
+    (Intervals.of(GROUPED, "age", [1, 2, 20]), "age, in groups of values"),
+)
+
+
+@pytest.mark.parametrize(("encoding", "asked"), CUT)
+def test_groups_of_values_are_told_by_their_ends(encoding: Encoding, asked: str) -> None:
+    """Of every code the words name exactly the records that have it."""
+    any_plan = sv.plan(GROUPED, sv.Frequencies("age", "state"), epsilon=1.0, people=1000)
+    oracle = {"name": "grr", "size": str(encoding.size), "bits": 8, "thresholds": {"truth": "1"}}
+    asks = [{"encoding": encoding.to_json(), "oracle": oracle}]
+    body = {"cohorts": {"family": "listed", "cohorts": [{"asks": asks}]}}
+    reports = [sv.Report(any_plan.id, 0, bytes([code])) for code in range(encoding.size)]
+    found = told(any_plan, reports, body)
+    assert {each["asked"] for each in found} == {asked}
+    words = [each["said"][0].removeprefix("“").partition("”")[0] for each in found]
+    for age in range(24):
+        for state in range(3):
+            code = encoding.encode({"age": age, "state": state}, Seeded(1))
+            record = {"age": 18 + age, "state": GROUPED["state"].labels()[state]}
+            assert [place for place, each in enumerate(words) if fits(each, record)] == [code]
+
+
+def fits(words: str, record: dict[str, Any]) -> bool:
+    """Whether a record is one of those that are named, as in ``age: 18 to 22, state: NY``."""
+    for part in words.split(", "):
+        name, _, value = part.partition(": ")
+        first, _, last = value.partition(" to ")
+        if name == "state" and value != record["state"]:
+            return False
+        if name == "age" and not int(first) <= record["age"] <= int(last or first):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "method", ["auto", "mg", "hi", "hio", "sc", "tree", "hdg", "haar", "square-wave"]
+)
+def test_every_cohort_of_queries_is_told_in_words(method: str) -> None:
+    names = ["age"] if method in ("haar", "square-wave") else ["age", "state", "hours"]
+    plan = sv.plan(GROUPED, sv.Queries(names, method=method), epsilon=1.0, people=10_000)
+    cohorts = range(min(len(plan.cohorts), MOST))
+    blank = [sv.Report(plan.id, cohort, bytes(plan.cohorts[cohort].bytes)) for cohort in cohorts]
+    for cohort, found in zip(cohorts, told(plan, blank), strict=True):
+        asks = plan.cohorts[cohort].asks
+        assert len(found["said"]) == len(asks)
+        assert "undefined" not in " ".join(found["said"]) + found["asked"]
+        for ask in asks:
+            assert all(name in found["asked"] for name in ask.encoding.attributes)

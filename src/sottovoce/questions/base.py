@@ -35,6 +35,7 @@ class Question(ABC):
     ranked: ClassVar[str] = "a table, summed over its cells"
     # whether it looks for popular values, of which most are never named
     finds: ClassVar[bool] = False
+    answers_sql: ClassVar[bool] = False  # whether analysts may ask it in SQL
 
     # -- from a survey to a plan
 

@@ -1,4 +1,4 @@
-"""What analysts ask over HTTP, with a bearer token: surveys, estimates, tables, exports."""
+"""What analysts ask over HTTP, with a bearer token: surveys, estimates, tables, SQL, exports."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.concurrency import Turn
+from sottovoce.service.json_bodies import read_model
 from sottovoce.service.problems import Problem
+from sottovoce.service.query_routes import query_routes
 from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import SurveyService, SurveyStatus
 from sottovoce.service.table_routes import ANSWER_SECONDS, SurveyId, finished, table_routes
@@ -44,13 +45,7 @@ class NewSurvey(BaseModel):
     @classmethod
     def read(cls, data: bytes) -> NewSurvey:
         """From a request's body."""
-        try:
-            return cls.model_validate_json(data)
-        except ValidationError as wrong:
-            found = wrong.errors(include_url=False, include_context=False, include_input=False)
-            raise RequestValidationError(
-                [{**each, "loc": ("body", *each["loc"])} for each in found]
-            ) from None
+        return read_model(cls, data)
 
 
 _SURVEY = {
@@ -156,5 +151,6 @@ def analyst_routes(service: SurveyService) -> APIRouter:
 
     both = APIRouter()
     both.include_router(router)
+    both.include_router(query_routes(service))
     both.include_router(taking)
     return both

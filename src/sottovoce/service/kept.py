@@ -21,10 +21,11 @@ class KeptAnswers:
     """Futures by key: one for all who ask while it is under way, then the last few that are done.
 
     Whoever was told to ask again therefore gets the answer in the end, or hears that it takes too
-    long.
+    long. With ``keeps_done`` false only that it takes too long is kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_done: bool = True) -> None:
+        self._keeps_done = keeps_done
         self._lock = threading.Lock()
         self._under_way: dict[Hashable, Future[Any]] = {}
         # with the time when it ended
@@ -60,6 +61,8 @@ class KeptAnswers:
             self._under_way.pop(key, None)
             if future.cancelled() or not isinstance(future.exception(), Problem | None):
                 return  # it may be asked for again
+            if future.exception() is None and not self._keeps_done:
+                return
             self._done[key] = (future, time.monotonic())
             size = sum(map(_size, self._done.values()))
             while len(self._done) > 1 and (

@@ -14,6 +14,10 @@ MAX_SURVEY_VALUES = 1 << 20  # of a survey made over HTTP, unless whoever runs t
 MAX_SURVEY_ATTRIBUTES = 64  # the same
 # of a table of several attributes that somebody asks for, if its plan does not
 MAX_SURVEY_TABLE_CELLS = 1 << 16
+MAX_QUERY_BYTES = 1 << 12  # of an analyst's SQL
+MAX_QUERY_ROWS = 10_000  # of the answer to it: one for each group and aggregate
+# of a survey whose public columns are read for queries
+MAX_QUERY_REPORTS = 20_000_000
 
 
 def check_attributes(schema: Schema, most: int) -> None:
@@ -52,4 +56,23 @@ def check_table(plan: Plan, names: Sequence[str], most_cells: int, most_values: 
         raise InvalidInput(
             f"attributes: their table would have {cells:,} cells, and must have at most {most:,} "
             "here; ask about fewer attributes, or make it with `sottovoce estimate --marginal`"
+        )
+
+
+def check_query(plan: Plan, people: int, sql: str) -> None:
+    """Refuse SQL of a survey that answers none, text that is too long, and reports that are too
+    many to be read for it.
+    """
+    if not plan.question.answers_sql:
+        raise InvalidInput(
+            "survey: SQL needs a survey whose question is queries, and this one's is "
+            f"{plan.question.kind}; ask for its estimates or tables"
+        )
+    size = len(sql.encode(errors="replace"))
+    if size > MAX_QUERY_BYTES:
+        raise InvalidInput(f"sql ({size:,} bytes) must have at most {MAX_QUERY_BYTES:,} bytes")
+    if plan.columns and people > MAX_QUERY_REPORTS:
+        raise InvalidInput(
+            f"survey: queries of public columns are answered here for at most "
+            f"{MAX_QUERY_REPORTS:,} reports; give the store to `sottovoce sql`"
         )

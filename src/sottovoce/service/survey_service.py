@@ -25,12 +25,15 @@ from sottovoce.service.limits import (
     MAX_SURVEY_TABLE_CELLS,
     MAX_SURVEY_VALUES,
     check_attributes,
+    check_query,
     check_table,
     check_values,
 )
 from sottovoce.service.plan_cache import PlanCache
 from sottovoce.service.planning import Planning
 from sottovoce.service.problems import Problem
+from sottovoce.service.query_answers import QueryAnswers
+from sottovoce.service.query_sessions import Form
 from sottovoce.service.serialized import next_text, planned_text
 from sottovoce.service.streams import Download
 from sottovoce.store import Entry, Kept, Store
@@ -101,7 +104,9 @@ class SurveyService:
         self.waiting = CapacityLimiter(4)
         self.plan_cache = PlanCache(store)
         self._can_estimate = has_extra("analysis")
+        self._can_query = has_extra("queries")
         self._estimates = EstimateCache(store.address, refresh_seconds)
+        self._queries = QueryAnswers(store.address, refresh_seconds)
 
     def surveys(self) -> list[SurveyStatus]:
         """All of them, the newest first."""
@@ -223,6 +228,20 @@ class SurveyService:
         """What a function of :mod:`sottovoce.service.serialized` says, in another process."""
         return self._estimates.answer(snapshot, work, *args)
 
+    def query(self, survey: SurveyStatus, sql: str, level: float, form: Form) -> Future[Any]:
+        """What ``form`` makes of the answer to SQL, in another process."""
+        check_query(survey.plan, survey.people, sql)
+        self._check_analysis()
+        if not self._can_query:
+            raise MissingLibrary(
+                "query: this collector answers no SQL; it comes with: "
+                'pip install "sottovoce[queries]"'
+            )
+        if not survey.people:
+            raise Problem("no-reports", "nobody was heard yet, so there is nothing to ask about")
+        key = (survey.plan.id, survey.kept.version)
+        return self._queries.ask(key, survey.plan, sql, level, form)
+
     def write(
         self, snapshot: Snapshot, work: Callable[..., Any], *args: Any
     ) -> tuple[Download, Future[Any]]:
@@ -248,7 +267,9 @@ class SurveyService:
         """Have estimates made of whatever has changed, and forget what was deleted."""
         surveys = self.surveys()
         self.plan_cache.keep({survey.plan.id for survey in surveys})
-        self._estimates.keep({(survey.plan.id, survey.kept.version) for survey in surveys})
+        kept = {(survey.plan.id, survey.kept.version) for survey in surveys}
+        self._estimates.keep(kept)
+        self._queries.keep(kept)
         if not self._can_estimate:
             return
         for survey in surveys:
@@ -258,6 +279,7 @@ class SurveyService:
         """Stop the processes beside the collector; the store stays open."""
         self.planning.stop()
         self._estimates.close()
+        self._queries.close()
 
 
 def checked(snapshot: Snapshot, people: int) -> Snapshot:

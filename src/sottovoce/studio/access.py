@@ -108,15 +108,15 @@ class Access:
 
         return self.public(checked)
 
-    def action(self, action: Action) -> Endpoint:
-        """Something that analysts change by a form of these pages."""
+    def action(self, action: Action, scope: str = "manage") -> Endpoint:
+        """Something that analysts change, or ask, by a form of these pages."""
 
         taken = self.public_action(action)
 
         async def endpoint(request: Request) -> Response:
             check_own(request)
             # before anything of the form is parsed
-            await run_in_threadpool(self.check, request, "manage")
+            await run_in_threadpool(self.check, request, scope)
             return await taken(request)
 
         return endpoint

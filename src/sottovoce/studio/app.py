@@ -19,7 +19,7 @@ from sottovoce.ground.errors import SottovoceError
 from sottovoce.service.logs import log, log_problem
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.survey_service import SurveyService
-from sottovoce.studio import downloads, make_page, start_page, take_page, watch_page
+from sottovoce.studio import downloads, make_page, query_page, start_page, take_page, watch_page
 from sottovoce.studio.access import Access
 from sottovoce.studio.page_context import Studio
 
@@ -52,7 +52,7 @@ def add_studio(app: FastAPI, service: SurveyService, address: str | None = None)
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),
     ]
-    for noun in (start_page, make_page, take_page, watch_page, downloads):
+    for noun in (start_page, make_page, take_page, watch_page, query_page, downloads):
         pages += noun.routes(studio)
 
     async def refused(request: Request, wrong: Exception) -> Response:

@@ -191,6 +191,12 @@ def network(chart: Any) -> str:
     return inline({**spec, "config": {**spec.get("config", {}), "legend": {"disable": True}}})
 
 
+def answer_chart(chart: Any) -> str:
+    """The answer to a query, as it draws itself; the page says in words what is shown."""
+    spec = json.loads(chart.to_json())
+    return inline({**spec, "config": _CONFIG})
+
+
 def shortened(value: Any) -> str:
     """A label that fits; yes and no in words."""
     if isinstance(value, tuple):

@@ -20,6 +20,7 @@ from sottovoce.studio.background_jobs import DRAWING_TOO_LONG
 from sottovoce.studio.figures import Picture, Relations
 from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
+from sottovoce.studio.query_page import query_context
 
 A_MOMENT = 0.15  # seconds that a page waits for a table before it says that it is being computed
 MAX_SUM_LENGTH = 1000  # characters of a set of values that is asked for
@@ -80,6 +81,7 @@ def routes(studio: Studio) -> list[Route]:
             names=[],
             summed="",
             **_about(view.survey),
+            **query_context(view.survey.plan),
         )
 
     def live(request: Request) -> Response:

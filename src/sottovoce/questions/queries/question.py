@@ -57,6 +57,7 @@ class Queries(Question):
 
     kind: ClassVar[str] = "queries"
     ranked: ClassVar[str] = "a share of people, on average over the workload"
+    answers_sql: ClassVar[bool] = True
     # a method's choices follow from its options, and go into the cohorts
     resettles: ClassVar[bool] = False
     dimensions: tuple[str, ...]

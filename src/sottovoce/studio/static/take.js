@@ -86,6 +86,9 @@ function showReport(report, { plan, body }) {
   const group = cohorts > 1 ? ` (by lot: question ${report.json.cohort + 1} of ${cohorts.toLocaleString("en")})` : "";
   by("asked").textContent = `${askedWords(asks, attributes)}${group}`;
   by("says").textContent = saidWords(asks, payload, attributes).join(" ");
+  const inClear = Object.entries(report.json.public ?? {}).map(([name, value]) => `${name}: ${value}`);
+  by("clear").textContent = inClear.join(", ");
+  by("clear").parentElement.hidden = !inClear.length;
   by("bytes").replaceChildren(...byteList(report));
   by("body").textContent = JSON.stringify(report.json);
   by("whisper").hidden = false;

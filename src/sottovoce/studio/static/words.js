@@ -73,7 +73,40 @@ const PARTS = {
   }),
   padded: (encoding) => ({ asked: `one thing that ${encoding.attribute} holds, drawn by lot`, value: thing(encoding) }),
   drawn: (encoding) => ({ asked: `some things that ${encoding.attribute} holds`, value: thing(encoding) }),
+  grid: (encoding) => (encoding.widths.some((width) => BigInt(width) > 1n) ? groups(encoding) : undefined),
+  intervals: ({ attribute, cuts }) => {
+    const begin = [0n, ...cuts.map(BigInt)];
+    const value = (code, attributes) => groupWords(attribute, begin[code], begin[Number(code) + 1] ?? attributes.get(attribute).size, attributes);
+    return { asked: `${attribute}, in groups of values`, value };
+  },
 };
+
+/** Cells of a grid: each attribute in groups of so many values, the last attribute varying fastest. */
+function groups({ attributes: names, widths, shifts }) {
+  const parts = names.map((name, place) => ({ name, width: BigInt(widths[place]), shift: BigInt(shifts[place]) }));
+  const value = (code, attributes) => {
+    let left = code;
+    const words = [];
+    for (const { name, width, shift } of [...parts].reverse()) {
+      const { size } = attributes.get(name);
+      const count = (size + shift + width - 1n) / width;
+      const start = (left % count) * width - shift;
+      left /= count;
+      words.unshift(groupWords(name, start < 0n ? 0n : start, start + width < size ? start + width : size, attributes));
+    }
+    return words.join(", ");
+  };
+  const asked = parts.map(({ name, width }) => (width > 1n ? `${name}, in groups of values` : name));
+  return { asked: asked.length > 1 ? `${joined(asked, "and")}, together` : asked[0], value };
+}
+
+/** For instance "age: 18 to 42": the values whose codes are from `start` up to `end`, which is left out. */
+function groupWords(name, start, end, attributes) {
+  const { labels } = attributes.get(name);
+  const [first, last] = [start, end - 1n].map((code) => (labels ? spoken(labels[code]) : `number ${code}`));
+  if (first === last) return `${name}: ${first}`;
+  return `${name}: ${first}${typeof labels?.[start] === "string" ? " …" : " to"} ${last}`;
+}
 
 /** An item, or a set of items, by its code; what pads a short set is nothing. */
 const thing = ({ attribute, candidates }) => (code, attributes) => {

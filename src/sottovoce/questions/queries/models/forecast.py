@@ -97,7 +97,7 @@ def part_means(weights: Floats, parts: int) -> Floats:
 def line_forecast(
     planned: Sequence[GridEvidence], axis: int, size: int, is_ordered: bool
 ) -> Floats:
-    """:func:`forecast_root` of one dimension; of large ones in FINEST_PARTS parts instead of codes."""
+    """:func:`forecast_root` of one dimension; large ones in FINEST_PARTS parts, not codes."""
     cells = cells_of(planned, axis)
     people = sum(grid.people for grid in planned if axis in grid.axes)
     parts = min(size, FINEST_PARTS)

@@ -149,13 +149,13 @@ class QueryAnswer:
             width=width, height=240, title={"text": name, "subtitle": note}
         )
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows as text."""
+    def as_text(self, most: int = MAX_PRINTED_ROWS) -> tuple[list[str], list[list[str]]]:
+        """(heads, rows): every cell as people read it, of at most so many rows."""
         heads = list(self.columns)
         for name in self.aggregates:
             heads += [name, "std error", f"{100 * self.level:.4g}% interval"]
         lines = []
-        for row in self.rows[:MAX_PRINTED_ROWS]:
+        for row in self.rows[:most]:
             line = [_label(key) for key in row.keys]
             for cell in row.cells:
                 mark = f" {cell.mark}" if cell.mark else ""
@@ -168,7 +168,7 @@ class QueryAnswer:
         return [visible(head) for head in heads], lines
 
     def __str__(self) -> str:
-        heads, lines = self._cells()
+        heads, lines = self.as_text()
         widths = [
             max([len(head), *(len(line[place]) for line in lines)])
             for place, head in enumerate(heads)
@@ -182,7 +182,7 @@ class QueryAnswer:
         return "\n".join(out)
 
     def _repr_html_(self) -> str:
-        heads, lines = self._cells()
+        heads, lines = self.as_text()
         head = "".join(f"<th>{escape(each)}</th>" for each in heads)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>"
@@ -235,4 +235,6 @@ def _plain(key: Any) -> Any:
     """A key as JSON has it."""
     if isinstance(key, Decimal):
         return float(key)
-    return key if key is None or isinstance(key, str | int | float | bool) else str(key)
+    if isinstance(key, float):
+        return key if isfinite(key) else str(key)
+    return key if key is None or isinstance(key, str | int | bool) else str(key)
