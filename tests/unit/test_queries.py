@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -307,6 +308,32 @@ def test_a_few_people_answer_though_most_grids_are_empty(name: str) -> None:
     answer = estimate.count(age=(20, 33), state="TX")
     assert np.isfinite(answer.value)
     assert answer.std_error > 1
+
+
+def test_many_queries_at_once_take_the_cells_of_each_and_not_of_all_combined() -> None:
+    names = [f"of{axis}" for axis in range(5)]
+    schema = sv.Schema(**{name: sv.Ordinal(0, 63) for name in names})
+    plan = sv.plan(schema, sv.Queries(names, method="hio"), epsilon=1, people=1000)
+    coins = np.random.default_rng(5)
+    people = {name: coins.integers(0, 64, 500) for name in names}
+    estimate: Any = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    terms = []
+    for _ in range(60):
+        asked_axes = coins.choice(5, 3, replace=False)
+        low = coins.integers(0, 32, 3)
+        ranges = {
+            names[axis]: (int(at), int(at) + 30) for axis, at in zip(asked_axes, low, strict=True)
+        }
+        terms.append(estimate.term(**ranges))
+    tracemalloc.start()
+    joint = estimate.fitted.joint(terms)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 64 << 20  # intervals of all queries combined would be millions
+    for place in (0, 17, 59):
+        alone = estimate.fitted.joint([terms[place]])
+        assert joint.values[place] == pytest.approx(alone.values[0])
+        assert joint.covariance[place, place] == pytest.approx(alone.covariance[0, 0])
 
 
 # -- evidence and answers

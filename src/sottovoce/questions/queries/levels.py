@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.extras import imported
 from sottovoce.oracles import Noise
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
@@ -68,43 +69,65 @@ class LevelTable(FittedTable):
 
     def _level(self, level: Level, weights: Sequence[Floats]) -> Joint:
         """What one level adds: weights are (terms, intervals) for each dimension."""
-        places = []  # for each dimension that is cut the intervals that any term takes
-        cells = np.ones((len(weights[0]), 1))  # weights of their combinations, (terms, cells)
-        for each, depth in zip(weights, level, strict=True):
-            taken = np.flatnonzero(each.any(axis=0))
-            if depth:
-                places.append(taken)
-            cells = (cells[:, :, None] * each[:, None, taken]).reshape(len(each), -1)
+        found = self._cells(level, weights)
         # as if 1 / levels of all had answered: their estimates times the number of levels
-        own = self._said(level, places) * self.levels
+        own = self._said(level, found.places) * self.levels
         # for each cell  L floor + f (L slope + L - 1), over n: the coins, and who answers
         #     wang2021thesis, propositions 7.2.1 and 7.2.2, with equality
         per_share = self.levels * self.noise.slope + self.levels - 1
         by_cell = self.levels * self.noise.floor + per_share * np.clip(own, 0, 1)
-        covariance = (cells * by_cell) @ cells.T / self.people
-        return Joint(cells @ own, covariance)
+        covariance = (found.weights.multiply(by_cell) @ found.weights.T).toarray() / self.people
+        return Joint(found.weights @ own, covariance)
 
-    def _said(self, level: Level, places: Sequence[NDArray[np.int64]]) -> Floats:
+    def _cells(self, level: Level, weights: Sequence[Floats]) -> _TakenCells:
+        """The cells of a level that any term takes, as combinations of its own intervals."""
+        shape = [one.counts[depth] for one, depth in zip(self.hierarchies.each, level, strict=True)]
+        is_taking = np.all([each.any(axis=1) for each in weights], axis=0)  # (terms,)
+        terms, places, values = [], [], []
+        for term in np.flatnonzero(is_taking):
+            taken = [np.flatnonzero(each[term]) for each in weights]
+            flat = np.ravel_multi_index(np.ix_(*taken), shape).ravel()
+            value = np.ones(1)
+            for each, own in zip(weights, taken, strict=True):
+                value = np.outer(value, each[term, own]).ravel()
+            terms.append(np.full(flat.size, term))
+            places.append(flat)
+            values.append(value)
+        columns: NDArray[np.int64] = np.zeros(0, np.int64)
+        cells = columns
+        if places:
+            cells, columns = np.unique(np.concatenate(places), return_inverse=True)
+        rows = np.concatenate([*terms, np.zeros(0, np.int64)])
+        entries = np.concatenate([*values, np.zeros(0)])
+        csr_matrix = imported("scipy.sparse").csr_matrix
+        matrix = csr_matrix((entries, (rows, columns)), shape=(len(weights[0]), cells.size))
+        return _TakenCells(cells, matrix)
+
+    def _said(self, level: Level, places: NDArray[np.int64]) -> Floats:
         """The shares of some cells among those who answered a level, times the share of these
         people among all: (cells,).
         """
         grid = self.evidence.get(level)
         if grid is not None:
-            return grid.values[np.ix_(*places)].ravel() * grid.part
-        count = int(np.prod([len(each) for each in places]))
+            return grid.values.ravel()[places] * grid.part
         if self.aggregate is None:
-            return np.zeros(count)  # nobody answered
+            return np.zeros(places.size)  # nobody answered
         cohorts = self.aggregate.plan.cohorts
         number = self.hierarchies.numbers[level]
         cohort, ask = (number, 0) if len(cohorts) > 1 else (0, number)
         people = self.aggregate.cohort_people(cohort)
         if people == 0:
-            return np.zeros(count)
-        trees = self.hierarchies
-        shape = [trees.each[axis].counts[level[axis]] for axis in trees.axes(level)]
-        flat = np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), shape).ravel()
-        shares, _ = self.aggregate.frequencies(cohort, ask, flat.astype(np.uint64))
+            return np.zeros(places.size)
+        shares, _ = self.aggregate.frequencies(cohort, ask, places.astype(np.uint64))
         return shares * (people / self.aggregate.people)
+
+
+@dataclass(frozen=True, eq=False)
+class _TakenCells:
+    """Cells of a level, by number, and what they weigh in each term: sparse, (terms, cells)."""
+
+    places: NDArray[np.int64]
+    weights: Any
 
 
 def _used_levels(of_axis: Sequence[Floats]) -> list[int]:
