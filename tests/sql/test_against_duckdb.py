@@ -39,6 +39,13 @@ QUERIES = (
     "SELECT COUNT(*) FROM people WHERE NULLIF(age, 30) <> 40 OR NOT (NULLIF(hours, 3) > 10)",
     "SELECT COUNT_IF(age > 40), COUNT(age), COUNT(1) FROM people WHERE visits > 2",
     "SELECT COUNT(*) FROM people WHERE age IN (20, 30, NULL) OR state NOT IN ('NY', NULL)",
+    "SELECT COUNT(*) FILTER (WHERE state = 'NY'), COUNT(*) FILTER (WHERE state = 'ny'), "
+    "COUNT(*) FILTER (WHERE STATE = 'NY') FROM people",
+    "SELECT state AS k, visits AS V, COUNT(*) FROM people GROUP BY K, v ORDER BY k, V",
+    "SELECT COUNT(*) FROM people WHERE CASE WHEN shop = 'a' THEN visits > 3 WHEN age > 30 THEN "
+    "true END OR CASE shop WHEN 'a' THEN age WHEN 'b' THEN visits ELSE 3 END > 20",
+    "SELECT SUM(9223372036854775807), SUM(1e-300 * visits) FROM people WHERE age > 30",
+    "SELECT COUNT(*) FROM people WHERE replace(state, 'NY', 'A') = 'A'",
 )  # fmt: skip
 
 
@@ -153,6 +160,12 @@ def test_inclusion_and_exclusion_says_the_same(
     for row, same in zip(one.rows, other.rows, strict=True):
         for cell, twin in zip(row.cells, same.cells, strict=True):
             assert cell.value == pytest.approx(twin.value, rel=1e-9, abs=1e-6)
+
+
+def test_conditions_on_public_columns_alone_need_no_axis(boxes: Session) -> None:
+    for condition in ("shop = 'a' AND visits > 3", "NOT (shop = 'a' AND visits > 3) OR visits = 2"):
+        sql = f"SELECT COUNT(*), SUM(amount) FROM people WHERE {condition}"
+        assert_same(boxes.ask(sql), sql)
 
 
 def test_groups_of_public_columns_are_fitted_once_each() -> None:

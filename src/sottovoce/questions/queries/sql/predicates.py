@@ -121,9 +121,9 @@ class Atoms:
                 return self._atom(node)  # x IS NOT NULL
             return Not(self.formula(node.this))
         if isinstance(node, exp.And):
-            return And((self.formula(node.this), self.formula(node.expression)))
+            return And(tuple(self.formula(part) for part in node.flatten()))
         if isinstance(node, exp.Or):
-            return Or((self.formula(node.this), self.formula(node.expression)))
+            return Or(tuple(self.formula(part) for part in node.flatten()))
         return self._atom(node)
 
     def _atom(self, node: exp.Expr) -> Atom:
@@ -225,7 +225,8 @@ class Atoms:
 
 def _public_parts(node: exp.Expr, columns: QueryColumns) -> Any:
     """The largest parts that are public alone."""
-    if columns.publics(node) and not columns.dimensions(node):
+    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)  # WHEN x THEN y
+    if columns.publics(node) and not columns.dimensions(node) and not is_branch:
         yield node
         return
     for child in list(node.iter_expressions()):
