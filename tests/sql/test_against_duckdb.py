@@ -177,3 +177,14 @@ def test_groups_of_public_columns_are_fitted_once_each() -> None:
     assert people.fits == 10
     asked.ask("SELECT COUNT(*) FROM people WHERE visits = 3 AND age < 30")
     assert people.fits == 10  # the same reports as before
+
+
+def test_columns_of_an_answer_keep_apart_whatever_they_are_called(shop: Session) -> None:
+    answer = shop.ask(
+        "SELECT shop AS n, state AS n, COUNT(*) AS n, SUM(amount) AS n_3_low FROM people "
+        "GROUP BY shop, state"
+    )
+    assert answer.to_rows()[0]["columns"] == {"n": "a", "n_2": "CA"}
+    parts = ["", "_std_error", "_low", "_high"]
+    names = [*(f"n_3{part}" for part in parts), *(f"n_3_low_2{part}" for part in parts)]
+    assert list(answer.to_pandas()) == ["n", "n_2", *names]

@@ -80,6 +80,9 @@ def test_text_does_not_grow(shop: Session) -> None:
     for grown in (text, "replace(state, 'N', state)", "replace(state, lower(state), 'N')"):
         with pytest.raises(SqlError, match="no longer one than it takes out"):
             shop.ask(f"SELECT COUNT(*) FROM people WHERE {grown} = 'x'")
+    assert shop.ask("SELECT COUNT(*) FROM people WHERE " + "state || " * 32 + "'' = 'x'").value == 0
+    with pytest.raises(SqlError, match="at most 32 times"):
+        shop.ask("SELECT COUNT(*) FROM people WHERE " + "state || " * 33 + "'' = 'x'")
 
 
 def test_too_many_terms_are_refused_by_number() -> None:

@@ -21,6 +21,8 @@ WHISPERED, PUBLIC = "w", "u"
 PUBLIC_TABLE = "public_columns"
 MAX_KEPT_COLUMNS = 8  # of public expressions, one value for each report
 
+MAX_JOINED_TEXTS = 32  # times || in an expression: all that is in between is held in memory
+
 # functions of one row that give the same for the same values, whoever asks and whenever
 ALLOWED_FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Abs, exp.And, exp.Case, exp.Cast, exp.Ceil, exp.Coalesce, exp.Concat, exp.Contains,
@@ -56,8 +58,12 @@ class QueryColumns:
 
         Refused are unknown columns, and what is no function of one row.
         """
+        joined = 0
         for part in node.walk():
             self.check(part, text)
+            joined += isinstance(part, exp.DPipe | exp.Concat)
+        if joined > MAX_JOINED_TEXTS:
+            raise refused(f"|| must stand at most {MAX_JOINED_TEXTS} times here", node, text)
         copy = node.copy()
         places = [part for part in copy.walk() if isinstance(part, exp.Column)]
         for column in places:
