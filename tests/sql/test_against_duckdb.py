@@ -179,6 +179,15 @@ def test_groups_of_public_columns_are_fitted_once_each() -> None:
     assert people.fits == 10  # the same reports as before
 
 
+def test_reports_are_grouped_by_what_a_comparison_tells_not_by_their_values() -> None:
+    people = source()
+    asked = Session(people)
+    answer = asked.ask("SELECT COUNT(*), SUM(visits) FROM people WHERE hours < amount / 10")
+    # amounts have hundreds of values; hours are below none, 0, 0 to 1, ... or 0 to 4
+    assert answer.explanation.groups == 6
+    assert people.fits <= 2 * 6
+
+
 def test_columns_of_an_answer_keep_apart_whatever_they_are_called(shop: Session) -> None:
     answer = shop.ask(
         "SELECT shop AS n, state AS n, COUNT(*) AS n, SUM(amount) AS n_3_low FROM people "

@@ -134,7 +134,6 @@ class _Run:
             tuple(self.atoms.row_texts),
             lambda: row_groups(self.atoms.row_columns, self.session.source.people),
         )
-        self.atoms.settle([group.labels for group in groups])
         factors = [
             factor
             for each in wanted
@@ -336,9 +335,9 @@ class _Run:
         told.is_unbiased = self.session.fits.is_unbiased
         for atom in self.atoms.listed:
             name = self._written(atom.node)
-            if atom.row is not None:
+            if atom.row is not None and atom.table is None:
                 told.clear.append(name)
-            elif atom.parts:
+            elif atom.row is not None:
                 told.whispered.append(f"{name}, with public values in clear")
             elif atom.dims and atom.table is not None:
                 count = int((atom.table == 1).sum())
