@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from math import isnan
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sottovoce as sv
 from sottovoce.questions.queries.sql.answer import QueryAnswer
 from sottovoce.questions.queries.sql.session import Session
 from tests.sql.shop import database, session, source
+from tests.sql.true_table import TrueTable
 
 QUERIES = (
     "SELECT COUNT(*) FROM people",
@@ -94,6 +97,19 @@ def test_a_binned_column_is_cut_evenly(shop: Session) -> None:
     assert inner.value == pytest.approx((whole - less) / 10)
     grouped = shop.ask("SELECT salary, COUNT(*) FROM people GROUP BY salary")
     assert [row.keys[0] for row in grouped.rows][:2] == ["0 to 99", "100 to 199"]
+
+
+def test_bins_are_ordered_by_their_values() -> None:
+    people = TrueTable({"x": sv.Ordinal(0, 49, bins=10)}, {"x": np.arange(50)}, {})
+    bins = [f"{low} to {low + 4}" for low in range(0, 50, 5)]
+    asked = Session(people)
+    for end, expected in (
+        ("", bins),
+        ("ORDER BY x DESC LIMIT 3", bins[:-4:-1]),
+        ("ORDER BY 1 LIMIT 2", bins[:2]),
+    ):
+        answer = asked.ask(f"SELECT x, COUNT(*) FROM people GROUP BY x {end}")
+        assert [row.keys[0] for row in answer.rows] == expected
 
 
 ATOMS = st.one_of(

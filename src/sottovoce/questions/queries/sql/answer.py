@@ -19,6 +19,17 @@ MAX_PRINTED_ROWS = 64
 MAX_DRAWN_BARS = 64
 
 
+class BinLabel(str):
+    """The label of a bin; it stands where its values do, not where its text would."""
+
+    place: int
+
+    def __new__(cls, text: str, place: int) -> BinLabel:
+        made = super().__new__(cls, text)
+        made.place = place
+        return made
+
+
 @dataclass(frozen=True)
 class AnswerRow:
     """One group: its keys, and a number for each aggregate."""

@@ -19,7 +19,7 @@ from sottovoce.questions.queries.sql.aggregates import (
     VARIANCE_KIND,
     Call,
 )
-from sottovoce.questions.queries.sql.answer import AnswerRow, QueryAnswer
+from sottovoce.questions.queries.sql.answer import AnswerRow, BinLabel, QueryAnswer
 from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.engine import Engine
 from sottovoce.questions.queries.sql.errors import SqlError
@@ -205,7 +205,11 @@ class _Run:
         dims = self.columns.dimensions(key)
         dimension = self.columns.dimension(dims[0])
         if isinstance(key, exp.Column) and dimension.is_binned:
-            return WhisperedKey(dims, dimension.codes, list(dimension.attribute.labels()))
+            named = [
+                BinLabel(str(label), place)
+                for place, label in enumerate(dimension.attribute.labels())
+            ]
+            return WhisperedKey(dims, dimension.codes, named)
         _, column = self.columns.over_domain(key, f"({written(key)})", self.text)
         encoded = RowColumn.of(column)
         sizes = [len(self.columns.dimension(number).values) for number in dims]
@@ -420,4 +424,6 @@ class _Run:
 
 
 def _sort_key(key: Any) -> tuple[int, Any]:
+    if isinstance(key, BinLabel):
+        return 0, key.place
     return (1, 0) if key is None else (0, key)
