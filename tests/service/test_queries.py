@@ -141,7 +141,7 @@ def test_new_reports_are_read_and_sums_are_enough_without_public_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the process beside the collector does, in this one."""
-    monkeypatch.setattr(query_sessions, "REFRESH_FACTOR", 0)
+    monkeypatch.setattr(query_sessions, "REREAD_FACTOR", 0)
     count = "SELECT COUNT(*) FROM people WHERE age >= 40"
     url = f"sqlite:///{tmp_path}/s.db"
 

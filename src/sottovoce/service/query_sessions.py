@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sottovoce.questions.queries.sql.answer import QueryAnswer
     from sottovoce.questions.queries.sql.session import Session
 
-REFRESH_FACTOR = 3  # times as long as the last reading took, before there is another one
-MAX_REFRESH_WAIT = 60.0  # seconds, however long that was
+REREAD_FACTOR = 3  # times as long as the last reading took, before there is another one
+MAX_REREAD_WAIT = 60.0  # seconds, however long that was
 MAX_KEPT_SESSIONS = 4
 MAX_KEPT_REPORTS = 4_000_000  # of all sessions that are kept but the last
 
@@ -53,7 +53,7 @@ class _KeptSession:
 
     def is_due(self, count: int, refresh_seconds: float) -> bool:
         """Whether there are other reports by now, and reading them again is not too often."""
-        pause = max(refresh_seconds, min(REFRESH_FACTOR * self.seconds, MAX_REFRESH_WAIT))
+        pause = max(refresh_seconds, min(REREAD_FACTOR * self.seconds, MAX_REREAD_WAIT))
         return count != self.of.people and time.monotonic() - self.ended > pause
 
 

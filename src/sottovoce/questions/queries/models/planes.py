@@ -20,7 +20,7 @@ PLANE_SCALE_WEIGHT = 1.0
 PLANE_FIRST_SCALE = 0.3
 PLANE_PASSES = 2
 FINEST_LINE = 256  # cells: finer grids of one axis say nothing of how two go together
-SMALLEST_SHARE = 1e-12  # of an axis in a block, so that every share has a logit
+SMALLEST_PART = 1e-12  # of an axis in a block, so that every share has a logit
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +108,8 @@ def product_logits(tree: SplitTree, x: Floats, y: Floats) -> Floats:
         # a side without codes gets nothing, a side with codes never exactly nothing
         has_left = tree.bounds[2 * own, high] > tree.bounds[2 * own, low]
         has_right = tree.bounds[2 * own + 1, high] > tree.bounds[2 * own + 1, low]
-        left = np.log(left + SMALLEST_SHARE) - np.where(has_left, 0.0, WHOLE_LOGIT)
-        right = np.log(right + SMALLEST_SHARE) - np.where(has_right, 0.0, WHOLE_LOGIT)
+        left = np.log(left + SMALLEST_PART) - np.where(has_left, 0.0, WHOLE_LOGIT)
+        right = np.log(right + SMALLEST_PART) - np.where(has_right, 0.0, WHOLE_LOGIT)
         logits[..., own] = left - right
     return logits
 
@@ -168,7 +168,7 @@ def rake(tables: Floats, rows: Floats, columns: Floats, rounds: int = 12) -> Flo
         columns: The sums over rows, (draws, columns).
         rounds: How often.
     """
-    tables = tables + SMALLEST_SHARE * rows[:, :, None] * columns[:, None, :]
+    tables = tables + SMALLEST_PART * rows[:, :, None] * columns[:, None, :]
     for _ in range(rounds):
         sums = tables.sum(axis=2)
         tables *= np.divide(rows, sums, out=np.zeros_like(sums), where=sums > 0)[:, :, None]
@@ -229,7 +229,7 @@ def _segments(halving: Halving, cells: Integers) -> Integers:
 
 def _segment_shares(frequencies: Floats, halving: Halving, segments: Integers) -> Floats:
     """What each segment is of its part of the axis, (segments,)."""
-    sums = np.append(0.0, np.cumsum(np.maximum(frequencies, 0.0) + SMALLEST_SHARE))
+    sums = np.append(0.0, np.cumsum(np.maximum(frequencies, 0.0) + SMALLEST_PART))
     starts = halving.starts(halving.depths)
     parts = np.searchsorted(starts, segments[:-1], side="right") - 1
     whole = sums[starts[parts + 1]] - sums[starts[parts]]

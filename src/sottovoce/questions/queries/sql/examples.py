@@ -7,7 +7,7 @@ import re
 from sottovoce.protocol.plan import Plan
 from sottovoce.schema import Attribute, Boolean, Categorical, FixedPoint, Ordinal
 
-MAX_LISTED_VALUES = 64  # of a column that an example groups by
+MAX_GROUPED_VALUES = 64  # of a column that an example groups by
 _BARE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _RESERVED = (
     "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "desc", "distinct", "else",
@@ -61,7 +61,7 @@ def _is_ordered(attribute: Attribute) -> bool:
 
 
 def _is_list(attribute: Attribute) -> bool:
-    return isinstance(attribute, Boolean | Categorical) and attribute.size <= MAX_LISTED_VALUES
+    return isinstance(attribute, Boolean | Categorical) and attribute.size <= MAX_GROUPED_VALUES
 
 
 def _condition(name: str, attribute: Attribute) -> str:
