@@ -73,14 +73,6 @@ class ProductSum:
     products: Products
     nullable: tuple[exp.Expr, ...]
 
-    @property
-    def weight(self) -> Weight | None:
-        """The public number that this is, if it is nothing else."""
-        if len(self.products) != 1:
-            return None
-        only = self.products[0]
-        return only.weight if only.number == 1.0 and not only.whispered else None
-
 
 def read_sum(node: exp.Expr, columns: QueryColumns, text: str) -> ProductSum:
     """The products of a resolved expression, with the values that DuckDB gives to each factor."""
