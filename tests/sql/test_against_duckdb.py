@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from math import isnan
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sottovoce as sv
 from sottovoce.questions.queries.sql.answer import QueryAnswer
 from sottovoce.questions.queries.sql.session import Session
 from tests.sql.shop import database, session, source
+from tests.sql.true_table import TrueTable
 
 QUERIES = (
     "SELECT COUNT(*) FROM people",
@@ -39,6 +42,13 @@ QUERIES = (
     "SELECT COUNT(*) FROM people WHERE NULLIF(age, 30) <> 40 OR NOT (NULLIF(hours, 3) > 10)",
     "SELECT COUNT_IF(age > 40), COUNT(age), COUNT(1) FROM people WHERE visits > 2",
     "SELECT COUNT(*) FROM people WHERE age IN (20, 30, NULL) OR state NOT IN ('NY', NULL)",
+    "SELECT COUNT(*) FILTER (WHERE state = 'NY'), COUNT(*) FILTER (WHERE state = 'ny'), "
+    "COUNT(*) FILTER (WHERE STATE = 'NY') FROM people",
+    "SELECT state AS k, visits AS V, COUNT(*) FROM people GROUP BY K, v ORDER BY k, V",
+    "SELECT COUNT(*) FROM people WHERE CASE WHEN shop = 'a' THEN visits > 3 WHEN age > 30 THEN "
+    "true END OR CASE shop WHEN 'a' THEN age WHEN 'b' THEN visits ELSE 3 END > 20",
+    "SELECT SUM(9223372036854775807), SUM(1e-300 * visits) FROM people WHERE age > 30",
+    "SELECT COUNT(*) FROM people WHERE replace(state, 'NY', 'A') = 'A'",
 )  # fmt: skip
 
 
@@ -87,6 +97,19 @@ def test_a_binned_column_is_cut_evenly(shop: Session) -> None:
     assert inner.value == pytest.approx((whole - less) / 10)
     grouped = shop.ask("SELECT salary, COUNT(*) FROM people GROUP BY salary")
     assert [row.keys[0] for row in grouped.rows][:2] == ["0 to 99", "100 to 199"]
+
+
+def test_bins_are_ordered_by_their_values() -> None:
+    people = TrueTable({"x": sv.Ordinal(0, 49, bins=10)}, {"x": np.arange(50)}, {})
+    bins = [f"{low} to {low + 4}" for low in range(0, 50, 5)]
+    asked = Session(people)
+    for end, expected in (
+        ("", bins),
+        ("ORDER BY x DESC LIMIT 3", bins[:-4:-1]),
+        ("ORDER BY 1 LIMIT 2", bins[:2]),
+    ):
+        answer = asked.ask(f"SELECT x, COUNT(*) FROM people GROUP BY x {end}")
+        assert [row.keys[0] for row in answer.rows] == expected
 
 
 ATOMS = st.one_of(
@@ -155,6 +178,12 @@ def test_inclusion_and_exclusion_says_the_same(
             assert cell.value == pytest.approx(twin.value, rel=1e-9, abs=1e-6)
 
 
+def test_conditions_on_public_columns_alone_need_no_axis(boxes: Session) -> None:
+    for condition in ("shop = 'a' AND visits > 3", "NOT (shop = 'a' AND visits > 3) OR visits = 2"):
+        sql = f"SELECT COUNT(*), SUM(amount) FROM people WHERE {condition}"
+        assert_same(boxes.ask(sql), sql)
+
+
 def test_groups_of_public_columns_are_fitted_once_each() -> None:
     people = source()
     asked = Session(people)
@@ -164,3 +193,23 @@ def test_groups_of_public_columns_are_fitted_once_each() -> None:
     assert people.fits == 10
     asked.ask("SELECT COUNT(*) FROM people WHERE visits = 3 AND age < 30")
     assert people.fits == 10  # the same reports as before
+
+
+def test_reports_are_grouped_by_what_a_comparison_tells_not_by_their_values() -> None:
+    people = source()
+    asked = Session(people)
+    answer = asked.ask("SELECT COUNT(*), SUM(visits) FROM people WHERE hours < amount / 10")
+    # amounts have hundreds of values; hours are below none, 0, 0 to 1, ... or 0 to 4
+    assert answer.explanation.groups == 6
+    assert people.fits <= 2 * 6
+
+
+def test_columns_of_an_answer_keep_apart_whatever_they_are_called(shop: Session) -> None:
+    answer = shop.ask(
+        "SELECT shop AS n, state AS n, COUNT(*) AS n, SUM(amount) AS n_3_low FROM people "
+        "GROUP BY shop, state"
+    )
+    assert answer.to_rows()[0]["columns"] == {"n": "a", "n_2": "CA"}
+    parts = ["", "_std_error", "_low", "_high"]
+    names = [*(f"n_3{part}" for part in parts), *(f"n_3_low_2{part}" for part in parts)]
+    assert list(answer.to_pandas()) == ["n", "n_2", *names]

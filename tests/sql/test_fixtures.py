@@ -55,6 +55,36 @@ def test_a_text_that_is_no_text_or_too_long_is_refused(shop: Session) -> None:
         shop.ask("SELECT COUNT(*) FROM people WHERE " + "(" * 5000 + "age > 1")
 
 
+@pytest.mark.parametrize("joined", [" OR age = 30", " + 0"])
+def test_a_long_chain_is_answered_and_a_longer_one_refused(shop: Session, joined: str) -> None:
+    start = "SELECT COUNT(*) FROM people WHERE age = 30"
+    assert shop.ask(start + joined * 100).value == shop.ask(start).value
+    with pytest.raises(SqlError, match="the query is nested too deeply"):
+        shop.ask(start + joined * 5_000)
+
+
+def test_products_are_counted_before_they_are_made(shop: Session) -> None:
+    many = "*".join(["(age + amount)"] * 40)  # 2^40 products
+    with pytest.raises(SqlError, match="the expression has more than 64 products"):
+        shop.ask(f"SELECT SUM({many}) FROM people")
+    sums = "+".join(f"age * amount * {each}" for each in range(17))
+    with pytest.raises(SqlError, match="what is squared here must have at most 16 products"):
+        shop.ask(f"SELECT VARIANCE({sums}) FROM people")
+
+
+def test_text_does_not_grow(shop: Session) -> None:
+    # twelve of them would ask for 10^24 bytes
+    text = "state"
+    for _ in range(12):
+        text = f"replace({text}, 'N', '{'N' * 100}')"
+    for grown in (text, "replace(state, 'N', state)", "replace(state, lower(state), 'N')"):
+        with pytest.raises(SqlError, match="no longer one than it takes out"):
+            shop.ask(f"SELECT COUNT(*) FROM people WHERE {grown} = 'x'")
+    assert shop.ask("SELECT COUNT(*) FROM people WHERE " + "state || " * 32 + "'' = 'x'").value == 0
+    with pytest.raises(SqlError, match="at most 32 times"):
+        shop.ask("SELECT COUNT(*) FROM people WHERE " + "state || " * 33 + "'' = 'x'")
+
+
 def test_too_many_terms_are_refused_by_number() -> None:
     boxes = session(boxes_only=True)
     cells = [f"(age = {18 + each % 40} AND hours = {each // 40})" for each in range(300)]

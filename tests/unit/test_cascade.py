@@ -7,6 +7,7 @@ import pytest
 
 from sottovoce.kernels import cascade as kernel
 from sottovoce.kernels import curvature
+from sottovoce.questions.queries.evidence import GridEvidence
 from sottovoce.questions.queries.models.cascade import fit_cascade, node_masses
 from sottovoce.questions.queries.models.cells import GridCells, cells_of
 from sottovoce.questions.queries.models.line import fit_line
@@ -228,3 +229,19 @@ def test_cells_of_two_axes_are_summed_over_the_other():
     cells = cells_of(evidence, 1)
     assert cells.values == pytest.approx(evidence[0].values.sum(axis=0))
     assert cells.floors == pytest.approx(np.full(2, 2 * evidence[0].floor))
+
+
+def test_who_was_asked_about_another_dimension_is_of_the_crowd_too():
+    """Of clear answers only who was asked is chance: f (1 - f) (1 / n - 1 / N)."""
+    share, asked, others = 0.3, 10_000, 30_000
+    edges = np.array([0, 1, 2])
+    clear = [
+        GridEvidence((0,), (edges,), np.array([share, 1 - share]), 1e-12, 0.0, asked),
+        GridEvidence((1,), (edges,), np.array([0.5, 0.5]), 1e-12, 0.0, others),
+    ]
+    spread = share * (1 - share)
+    for evidence, left in ((clear, 1 / asked - 1 / (asked + others)), (clear[:1], 0.0)):
+        table = fit_line(evidence, 2, is_ordered=False, axis=0)
+        (variance,) = table.joint([{0: np.array([1.0, 0.0])}]).std_errors ** 2
+        # the prior takes a little off
+        assert variance == pytest.approx(spread * left, rel=0.02, abs=0.01 * spread / asked)

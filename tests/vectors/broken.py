@@ -17,7 +17,7 @@ from sottovoce.protocol.encodings import Ask, Padded
 from tests.oracles import NAMES
 from tests.vectors.intervals import bad_intervals
 from tests.vectors.public import bad_public_plans
-from tests.vectors.queries import bad_grids
+from tests.vectors.queries import bad_grids, bad_measures
 
 Body = dict[str, Any]
 NAMES_OF_ATTRIBUTES = (
@@ -62,7 +62,7 @@ def bad_plans(plans: Mapping[str, sv.Plan]) -> list[dict[str, str]]:
     for why, text in bad_public_plans(plans):
         id = hashlib.sha256(text.encode()).hexdigest()
         listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
-    for why, text in (*bad_grids(plans), *bad_intervals(plans)):
+    for why, text in (*bad_grids(plans), *bad_measures(plans), *bad_intervals(plans)):
         id = hashlib.sha256(text.encode()).hexdigest()
         listed.append({"why": why, "id": id, "plan": text, "error": "InvalidInput"})
     return listed

@@ -79,3 +79,23 @@ def bad_grids(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
         body = json.loads(plans[SHIFTED].to_json())
         body["cohorts"]["cohorts"][0]["asks"][0]["encoding"] |= change
         yield f"a grid {why}", json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def bad_measures(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
+    """Measures that do not travel in clear, and dimensions that do."""
+    for why, measures, public in (
+        ("whose measure is not public", ["amount"], None),
+        ("whose measure is whispered", ["amount", "member"], ["amount"]),
+        ("with a name for a list of measures", "amount", ["amount"]),
+        ("without measures", None, ["amount"]),
+        ("whose dimension travels in clear too", ["amount"], ["amount", "age"]),
+    ):
+        body = json.loads(plans["queries: tree"].to_json())
+        body["question"]["measures"] = measures
+        del body["public"]
+        body["schema"]["age"]["sensitive"] = False
+        if public is not None:
+            parts = list(body.items())
+            place = [name for name, _ in parts].index("coin") + 1
+            body = dict([*parts[:place], ("public", public), *parts[place:]])
+        yield f"a query {why}", json.dumps(body, indent=1, ensure_ascii=False) + "\n"

@@ -97,6 +97,9 @@ export class Plan {
     need(!isPublic || body.public?.length > 0, "plan: public must be a list of names");
     this.columns = readColumns(isPublic ? body.public : [], this.schema);
     const inClear = this.columns.map(({ name }) => name);
+    need(!inClear.some(isAsked), "plan: a whispered attribute must not travel in clear too");
+    const measures = question.kind === "queries" ? question.measures : [];
+    need(measures.every((name) => inClear.includes(name)), "plan: a measure must be public");
     need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
     const deltas = readDeltas(this.cohorts, BigInt(this.people), coin);
     this.delta = Math.max(...deltas.map(ratioOf));

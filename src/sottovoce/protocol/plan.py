@@ -15,7 +15,7 @@ from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.protocol.columns import Columns
 from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
-from sottovoce.protocol.question_forms import check_form, form_of
+from sottovoce.protocol.question_forms import check_form, check_measures, form_of
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
 from sottovoce.schema import FixedPoint, Schema
@@ -182,6 +182,12 @@ class Plan:
                     "clear"
                 )
         len(self.public)  # which refuses what must not travel so
+        for name in self.columns:
+            if name in self.cohorts.attributes:
+                raise InvalidInput(
+                    f"public: attribute {name!r} is whispered, and must not travel in clear too"
+                )
+        check_measures(self.asked, self.columns)
 
     def _canonical(self) -> str:
         """The one text that a plan of these parts has."""

@@ -7,7 +7,7 @@ a device.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -68,6 +68,13 @@ def form_of(kind: Any) -> QuestionForm:
     raise InvalidInput(
         f"plan: question ({kind}) must be one of {', '.join(form.kind for form in QUESTIONS)}"
     )
+
+
+def check_measures(stored: Mapping[str, Any], public: Sequence[str]) -> None:
+    """Refuse a stored question about measures that do not travel in clear."""
+    for name in stored.get("measures", ()):
+        if name not in public:
+            raise InvalidInput(f"plan: measure {name!r} must be public, and travel in clear")
 
 
 def check_form(stored: Mapping[str, Any]) -> QuestionForm:

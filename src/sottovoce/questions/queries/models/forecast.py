@@ -99,7 +99,7 @@ def line_forecast(
 ) -> Floats:
     """:func:`forecast_root` of one dimension; large ones in FINEST_PARTS parts, not codes."""
     cells = cells_of(planned, axis)
-    people = sum(grid.people for grid in planned if axis in grid.axes)
+    people = sum(grid.people for grid in planned)  # the whole crowd, as in fit_line
     parts = min(size, FINEST_PARTS)
     if parts < size:
         lows, highs = cells.lows * parts // size, cells.highs * parts // size

@@ -140,7 +140,8 @@ def fit_line(
         around: Of a weight the table of the count, from which it deviates.
     """
     cells = cells_of(evidence, axis)
-    people = sum(grid.people for grid in evidence if axis in grid.axes)
+    # the whole crowd, also those who were asked about other dimensions alone: answers are about it
+    people = sum(grid.people for grid in evidence)
     base = None if around is None else around.frequencies
     fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
 

@@ -98,7 +98,7 @@ class CascadeErrors:
     Args:
         fit: What was fitted.
         cells: To what.
-        people: How many were asked, in all grids.
+        people: How many there are, in all grids, also in those about other dimensions.
         weights: The prior's precision of each logit, (leaves,).
     """
 

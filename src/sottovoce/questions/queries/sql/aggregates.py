@@ -74,7 +74,7 @@ def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[st
         condition = columns.resolve(node.expression.this, text, tables)
         function = node.this
     _refuse_distinct(function, text)
-    key = " ".join(written(node).split()).lower()
+    key = _key(node, columns, text, tables)
     if isinstance(function, exp.Count):
         counted = function.this
         if function.expressions:
@@ -97,6 +97,14 @@ def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[st
     if isinstance(function, exp.Median | exp.Quantile | exp.PercentileDisc):
         return _quantile(function, key, node, condition, columns, text, tables)
     raise _refusal(function, columns, text)
+
+
+def _key(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[str, ...]) -> str:
+    """The same for the same aggregate, however its columns are spelled."""
+    copy = node.copy()
+    for column in list(copy.find_all(exp.Column)):
+        column.replace(columns.resolve(column, text, tables))
+    return written(copy)
 
 
 def _quantile(

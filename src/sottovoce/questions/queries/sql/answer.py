@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
@@ -17,6 +17,17 @@ from sottovoce.questions.queries.sql.measures import EstimatedNumber
 
 MAX_PRINTED_ROWS = 64
 MAX_DRAWN_BARS = 64
+
+
+class BinLabel(str):
+    """The label of a bin; it stands where its values do, not where its text would."""
+
+    place: int
+
+    def __new__(cls, text: str, place: int) -> BinLabel:
+        made = super().__new__(cls, text)
+        made.place = place
+        return made
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,8 @@ class QueryAnswer:
         """A row for each group and aggregate, as JSON has them."""
         found = []
         for row in self.rows:
-            keys = {name: _plain(key) for name, key in zip(self.columns, row.keys, strict=True)}
+            names = _different(self.columns)
+            keys = {name: _plain(key) for name, key in zip(names, row.keys, strict=True)}
             for name, cell in zip(self.calls, row.cells, strict=True):
                 one: dict[str, Any] = {
                     "columns": keys,
@@ -90,8 +102,8 @@ class QueryAnswer:
         table: dict[str, list[Any]] = {}
         for place, name in enumerate(_different(self.columns)):
             table[name] = [row.keys[place] for row in self.rows]
-        names = _different(self.aggregates, taken=tuple(table))
-        for place, name in enumerate(names):
+        for place, selected in enumerate(self.aggregates):
+            name = _free(selected, table)
             cells = [row.cells[place] for row in self.rows]
             table[name] = [cell.value for cell in cells]
             table[f"{name}_std_error"] = [cell.std_error for cell in cells]
@@ -192,15 +204,26 @@ class QueryAnswer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
-def _different(names: Sequence[str], taken: tuple[str, ...] = ()) -> list[str]:
+_PARTS = ("", "_std_error", "_low", "_high")  # of the names of an aggregate's four columns
+
+
+def _different(names: Sequence[str]) -> list[str]:
     """Names that differ: a second one of the same name has a number behind it."""
     found: list[str] = []
     for name in names:
         other, number = name, 2
-        while other in found or other in taken:
+        while other in found:
             other, number = f"{name}_{number}", number + 1
         found.append(other)
     return found
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """A name of which no part is taken; with a number behind it if it needs one."""
+    other, number = name, 2
+    while any(other + part in taken for part in _PARTS):
+        other, number = f"{name}_{number}", number + 1
+    return other
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], keys: int) -> str:

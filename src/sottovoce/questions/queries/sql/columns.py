@@ -21,6 +21,8 @@ WHISPERED, PUBLIC = "w", "u"
 PUBLIC_TABLE = "public_columns"
 MAX_KEPT_COLUMNS = 8  # of public expressions, one value for each report
 
+MAX_JOINED_TEXTS = 32  # times || in an expression: all that is in between is held in memory
+
 # functions of one row that give the same for the same values, whoever asks and whenever
 ALLOWED_FUNCTIONS: tuple[type[exp.Expr], ...] = (
     exp.Abs, exp.And, exp.Case, exp.Cast, exp.Ceil, exp.Coalesce, exp.Concat, exp.Contains,
@@ -34,7 +36,7 @@ _OPERATORS: tuple[type[exp.Expr], ...] = (
     exp.BitwiseXor, exp.Boolean, exp.Column, exp.DPipe, exp.DataType, exp.DataTypeParam, exp.Div,
     exp.EQ, exp.Escape, exp.GT, exp.GTE, exp.Identifier, exp.ILike, exp.In, exp.IntDiv, exp.Is,
     exp.LT, exp.LTE, exp.Like, exp.Literal, exp.Mod, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null,
-    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Paren, exp.SimilarTo, exp.Sub, exp.Var,
+    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Paren, exp.SimilarTo, exp.Sub,
 )  # fmt: skip
 
 
@@ -56,8 +58,12 @@ class QueryColumns:
 
         Refused are unknown columns, and what is no function of one row.
         """
+        joined = 0
         for part in node.walk():
             self.check(part, text)
+            joined += isinstance(part, exp.DPipe | exp.Concat)
+        if joined > MAX_JOINED_TEXTS:
+            raise refused(f"|| must stand at most {MAX_JOINED_TEXTS} times here", node, text)
         copy = node.copy()
         places = [part for part in copy.walk() if isinstance(part, exp.Column)]
         for column in places:
@@ -70,6 +76,13 @@ class QueryColumns:
 
     def check(self, part: exp.Expr, text: str) -> None:
         """Refuse what is no function of one row."""
+        if isinstance(part, exp.Replace) and _lengthens(part):
+            raise refused(
+                "replace must put in written text, and no longer one than it takes out",
+                part,
+                text,
+                "for example: replace(state, 'N.Y.', 'NY')",
+            )
         if isinstance(part, _OPERATORS + ALLOWED_FUNCTIONS):
             return
         if isinstance(part, exp.AggFunc):
@@ -215,6 +228,14 @@ def arrow_column(column: PublicColumn) -> Any:
     halves[:, 1] = np.where(column.values < 0, -1, 0)
     kind = pa.decimal128(18, column.decimals)
     return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(halves)])
+
+
+def _lengthens(node: exp.Replace) -> bool:
+    """Whether text may grow: one within the other, few calls of replace would fill any memory."""
+    taken, put = node.args.get("expression"), node.args.get("replacement")
+    if not isinstance(taken, exp.Literal) or not isinstance(put, exp.Literal):
+        return True
+    return len(put.this.encode()) > len(taken.this.encode())
 
 
 def _numbers(node: exp.Expr, kind: str) -> tuple[int, ...]:

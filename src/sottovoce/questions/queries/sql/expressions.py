@@ -15,6 +15,8 @@ from sottovoce.questions.queries.sql.predicates import MAX_ATOM_CELLS
 from sottovoce.questions.queries.sql.spans import refused
 
 MAX_PRODUCTS = 64
+LARGEST_NUMBER = 1e50  # that is added up: the variances of sums of squares stay finite
+MAX_SQUARED_PRODUCTS = 16  # of an expression whose square is added up
 
 # a function of whispered columns: (which ones, its value for all combinations of theirs)
 WhisperedFactor = tuple[tuple[int, ...], Floats]
@@ -71,23 +73,12 @@ class ProductSum:
     products: Products
     nullable: tuple[exp.Expr, ...]
 
-    @property
-    def weight(self) -> Weight | None:
-        """The public number that this is, if it is nothing else."""
-        if len(self.products) != 1:
-            return None
-        only = self.products[0]
-        return only.weight if only.number == 1.0 and not only.whispered else None
-
 
 def read_sum(node: exp.Expr, columns: QueryColumns, text: str) -> ProductSum:
     """The products of a resolved expression, with the values that DuckDB gives to each factor."""
     found: list[Product] = []
     nullable: dict[str, exp.Expr] = {}
-    listed = _split(node, columns, text)
-    if len(listed) > MAX_PRODUCTS:
-        raise refused(f"the expression has more than {MAX_PRODUCTS} products", node, text)
-    for sign, factors in listed:
+    for sign, factors in _split(node, columns, text):
         product = Product(sign)
         for factor in factors:
             product = product.times(_factor(factor, columns, text, nullable))
@@ -109,11 +100,14 @@ def _split(node: exp.Expr, columns: QueryColumns, text: str) -> _Split:
         return _scaled(_split(node.this, columns, text), -1.0)
     if isinstance(node, exp.Add | exp.Sub):
         sign = 1.0 if isinstance(node, exp.Add) else -1.0
+        left = _split(node.this, columns, text)
         right = _scaled(_split(node.expression, columns, text), sign)
-        return _split(node.this, columns, text) + right
+        _check_products(len(left) + len(right), node, text)
+        return left + right
     if isinstance(node, exp.Mul):
         left = _split(node.this, columns, text)
         right = _split(node.expression, columns, text)
+        _check_products(len(left) * len(right), node, text)
         return [(a * b, x + y) for a, x in left for b, y in right]
     if isinstance(node, exp.Div):
         below = node.expression
@@ -129,6 +123,12 @@ def _split(node: exp.Expr, columns: QueryColumns, text: str) -> _Split:
         text,
         "for a sum over some people write SUM(amount) FILTER (WHERE age > 30)",
     )
+
+
+def _check_products(count: int, node: exp.Expr, text: str) -> None:
+    """Refuse too many products before they are made."""
+    if count > MAX_PRODUCTS:
+        raise refused(f"the expression has more than {MAX_PRODUCTS} products", node, text)
 
 
 def _scaled(listed: _Split, sign: float) -> _Split:
@@ -175,7 +175,7 @@ def _numbers(column: Any, node: exp.Expr, text: str) -> Floats:
         if not pa.types.is_null(kind):
             raise refused("text stands where a number is needed", node, text)
         column = column.cast(pa.int8())
-    filled = imported("pyarrow.compute").fill_null(column.cast(pa.float64()), 0.0)
+    filled = imported("pyarrow.compute").fill_null(column.cast(pa.float64(), safe=False), 0.0)
     values: Floats = np.asarray(filled.to_numpy(zero_copy_only=False), float)
     if not np.isfinite(values).all():
         raise refused(
@@ -184,4 +184,6 @@ def _numbers(column: Any, node: exp.Expr, text: str) -> Floats:
             text,
             "for example: x / NULLIF(y, 0) leaves out who would divide by 0",
         )
+    if np.abs(values).max(initial=0.0) > LARGEST_NUMBER:
+        raise refused(f"the expression exceeds {LARGEST_NUMBER:g} for some values", node, text)
     return values

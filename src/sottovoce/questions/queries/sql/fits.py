@@ -123,7 +123,8 @@ def fixed_point(values: Floats) -> Integers:
             break
         whole = np.round(scaled)
         # decimals are not exact in binary: they are off by some units in the last place
-        if (np.abs(scaled - whole) <= 1e-15 * (np.abs(scaled) + 1) * 4).all():
+        size = np.abs(scaled) + min(1.0, float(np.abs(scaled).max()))
+        if (np.abs(scaled - whole) <= 4e-15 * size).all():
             return whole.astype(np.int64)
     bits = MAX_ROUNDED_BITS - int(np.ceil(np.log2(total)))
     rounded: Integers = np.round(np.ldexp(values, bits)).astype(np.int64)

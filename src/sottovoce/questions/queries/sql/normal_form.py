@@ -50,7 +50,9 @@ def inclusion_exclusion(
                 f"inclusion and exclusion needs more than {MAX_SIGNED_TERMS:,} terms",
                 hint="ask with fewer ORs, or plan with a method that answers any condition",
             )
-    return [(float(sign), _factors(sets, shape)) for sign, sets in signed.values()]
+    return [
+        (float(sign), tuple(each.astype(float) for each in sets)) for sign, sets in signed.values()
+    ]
 
 
 def conjunctions(
@@ -68,7 +70,8 @@ def _normal(
         return _normal(formula.part, not wanted, look, shape)
     if isinstance(formula, Atom):
         true, false = look(formula.number)
-        return [_on_axis(true if wanted else false, shape)]
+        chosen = true if wanted else false
+        return [_on_axis(chosen, shape)] if chosen.any() else []
     if isinstance(formula, And) == wanted:
         # all of them: every choice of one conjunction from each
         found = [tuple(np.ones(size, bool) for size in shape)]
@@ -84,7 +87,7 @@ def _normal(
 
 
 def _on_axis(true: NDArray[np.bool_], shape: tuple[int, ...]) -> Sets:
-    """An atom's set as a product of sets."""
+    """An atom's set, which is not empty, as a product of sets."""
     sets = [np.ones(size, bool) for size in shape]
     own = [axis for axis, size in enumerate(true.shape) if size > 1]
     if len(own) > 1:
@@ -94,10 +97,6 @@ def _on_axis(true: NDArray[np.bool_], shape: tuple[int, ...]) -> Sets:
         )
     if own:
         sets[own[0]] = true.reshape(-1)
-    elif not true.all():  # of no axis, or of axes of one class
-        sets = [np.zeros(size, bool) for size in shape]
-        if not sets:
-            return (np.zeros(1, bool),)
     return tuple(sets)
 
 
@@ -121,8 +120,3 @@ def _add(signed: dict[_Key, tuple[int, Sets]], sign: int, sets: Sets) -> None:
         signed[key] = (total, sets)
     else:
         signed.pop(key, None)
-
-
-def _factors(sets: Sets, shape: tuple[int, ...]) -> Factors:
-    # a condition that is about no axis has sets of its own
-    return tuple(each.astype(float) for each in sets[: len(shape)])

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sottovoce.ground.extras import imported
 from sottovoce.questions.queries.sql.aggregates import is_aggregate, read_call
-from sottovoce.questions.queries.sql.answer import AnswerRow
+from sottovoce.questions.queries.sql.answer import AnswerRow, BinLabel
 from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.engine import EngineError
 from sottovoce.questions.queries.sql.errors import SqlError
@@ -32,8 +32,13 @@ def chosen(rows: Sequence[AnswerRow], asked: Outline, columns: QueryColumns) -> 
         return everything[select.offset : end]
     pa = imported("pyarrow")
     table = {"place": pa.array(everything, pa.int64())}
+    bins: dict[str, str] = {}  # by key of bins the column of their places
     for number in range(len(asked.keys)):
-        table[f"g{number}"] = pa.array([row.keys[number] for row in rows])
+        keys = [row.keys[number] for row in rows]
+        table[f"g{number}"] = pa.array(keys)
+        if keys and isinstance(keys[0], BinLabel):
+            bins[f"g{number}"] = f"b{number}"
+            table[f"b{number}"] = pa.array([key.place for key in keys], pa.int64())
     for number in range(len(asked.calls)):
         values = [row.cells[number].value for row in rows]
         known = [value if isfinite(value) else None for value in values]
@@ -43,7 +48,13 @@ def chosen(rows: Sequence[AnswerRow], asked: Outline, columns: QueryColumns) -> 
     if select.having is not None:
         having = _rewritten(select.having, asked, columns)
         sql += f" WHERE CAST(({written(having)}) AS BOOLEAN)"
-    order = [written(_rewritten(each, asked, columns)) for each in select.order]
+    order = []
+    for each in select.order:
+        ordered = _rewritten(each, asked, columns)
+        name = ordered.this.name if isinstance(ordered.this, exp.Column) else ""
+        if name in bins:
+            ordered.set("this", exp.column(bins[name], quoted=True))
+        order.append(written(ordered))
     sql += f" ORDER BY {', '.join([*order, 'place'])}"
     if select.limit is not None:
         sql += f" LIMIT {select.limit}"

@@ -15,7 +15,7 @@ from sottovoce.questions.queries.sql.aggregates import (
 from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.parse import Item, Select
-from sottovoce.questions.queries.sql.spans import refused
+from sottovoce.questions.queries.sql.spans import refused, span_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def outline(select: Select, columns: QueryColumns) -> Outline:
         _refuse_aggregates(select.where, "WHERE", text)
         where = columns.resolve(select.where, text, tables)
     keys: list[exp.Expr] = []
-    for node in select.groups:
+    for each in select.groups:
+        node = _by_alias(each, select, columns)
         _refuse_aggregates(node, "GROUP BY", text)
         key = columns.resolve(node, text, tables)
         _check_key(key, columns, text)
@@ -69,6 +70,17 @@ def outline(select: Select, columns: QueryColumns) -> Outline:
             call = read_call(aggregate, columns, text, tables)
             calls.setdefault(call.key, call)
     return Outline(select, where, tuple(keys), tuple(calls.values()), tuple(shown))
+
+
+def _by_alias(node: exp.Expr, select: Select, columns: QueryColumns) -> exp.Expr:
+    """What is selected under a name; as in DuckDB, a column of this name comes first."""
+    if not isinstance(node, exp.Column) or node.table or columns.find(node.name) is not None:
+        return node
+    for item in select.items:
+        is_alias = not isinstance(item.node, exp.Column) or item.node.name != item.name
+        if is_alias and item.name.lower() == node.name.lower():
+            return item.node
+    return node
 
 
 def _refuse_aggregates(node: exp.Expr, clause: str, text: str) -> None:
@@ -122,7 +134,7 @@ def _shown(
 
 def _not_grouped(node: exp.Expr, resolved: exp.Expr, columns: QueryColumns, text: str) -> SqlError:
     dims = columns.dimensions(resolved)
-    if dims:
+    if dims and isinstance(resolved, exp.Column):
         name = columns.dimension(dims[0]).name
         return refused(
             f"{name} is whispered: nobody's value is known",
@@ -130,9 +142,10 @@ def _not_grouped(node: exp.Expr, resolved: exp.Expr, columns: QueryColumns, text
             text,
             f"count people by it: SELECT {name}, COUNT(*) ... GROUP BY {name}",
         )
-    if not columns.publics(resolved):
+    if not dims and not columns.publics(resolved):
         return refused("SELECT answers keys of GROUP BY and aggregates alone", node, text)
-    name = node.sql()
+    start, end = span_of(node, text)
+    name = " ".join(text[start:end].split())
     return refused(
         f"{name} must stand in GROUP BY, or within an aggregate",
         node,

@@ -14,9 +14,13 @@ from sottovoce.questions.queries.sql.spans import from_keyword, refused, span_of
 
 MAX_TEXT = 100_000  # characters of a query
 MAX_BRACKET_DEPTH = 100  # brackets inside brackets
+TOO_DEEP = "the query is nested too deeply"
 EXAMPLE = "SELECT COUNT(*) FROM people WHERE age > 30"
 
-# parts of a SELECT that are not answered, and what to do instead
+_ANSWERED_PARTS = (
+    "expressions", "from_", "where", "group", "having", "order", "limit", "offset",
+)  # fmt: skip
+# other parts of a SELECT, and what to do instead
 _REFUSED_PARTS: tuple[tuple[str, str, str], ...] = (
     ("with_", "WITH is not answered", "a query is one SELECT over the people of the plan"),
     ("joins", "joins are not answered", "all columns belong to one table, the people of the plan"),
@@ -127,7 +131,7 @@ def _statement(text: str) -> exp.Expr:
     except TokenError:
         raise _token_error(text) from None
     except RecursionError:
-        raise SqlError("the query is nested too deeply") from None
+        raise SqlError(TOO_DEEP) from None
     found = [statement for statement in statements if statement is not None]
     found = [statement for statement in found if not isinstance(statement, exp.Semicolon)]
     if not found:
@@ -199,8 +203,10 @@ def _refuse_parts(statement: exp.Select, text: str) -> None:
         if keyword is not None:
             span = from_keyword(keyword, span, text) if span != (0, len(text)) else span
         raise SqlError(problem, text, span, hint)
-    if isinstance(statement.args.get("kind"), str):
-        raise SqlError("SELECT AS STRUCT is not answered", text, (0, len(text)))
+    others = [key for key, part in statement.args.items() if part and key not in _ANSWERED_PARTS]
+    if others:
+        name = others[0].strip("_").upper()
+        raise SqlError(f"this is not answered: {name}", text, (0, len(text)), "leave it out")
 
 
 def _refuse_nodes(statement: exp.Select, text: str) -> None:
@@ -248,19 +254,19 @@ def _table(statement: exp.Select, text: str) -> tuple[str, ...]:
     table = source.this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise refused("FROM must name one table", table, text, "any name will do, such as people")
-    if table.args.get("sample") or table.args.get("pivots") or table.args.get("joins"):
-        raise refused("FROM must name one table, and nothing else", table, text)
     name = table.this.name
     if not re.fullmatch(r"\w+", name) or table.args.get("db"):
         raise refused(
             "FROM must name one table, not a file", table, text, "any name will do, such as people"
         )
-    alias = table.alias
-    return (alias,) if alias else (name,)
+    others = [key for key, part in table.args.items() if part and key not in ("this", "alias")]
+    if others or table.alias_column_names:
+        raise refused("FROM must name one table, and nothing else", table, text)
+    return (table.alias or name,)
 
 
 def _groups(statement: exp.Select, items: tuple[Item, ...], text: str) -> tuple[exp.Expr, ...]:
-    """The keys of GROUP BY; a number or an alias stands for what is selected so."""
+    """The keys of GROUP BY; a number stands for what is selected there."""
     group = statement.args.get("group")
     if group is None:
         return ()
@@ -273,31 +279,29 @@ def _groups(statement: exp.Select, items: tuple[Item, ...], text: str) -> tuple[
         raise refused(
             "ROLLUP, CUBE and GROUPING SETS are not answered", node, text, "ask one query for each"
         )
-    return tuple(_selected(node, items, text, "GROUP BY") for node in group.expressions)
+    return tuple(_selected(node, items, text) for node in group.expressions)
 
 
-def _selected(node: exp.Expr, items: tuple[Item, ...], text: str, clause: str) -> exp.Expr:
-    if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.this) if node.this.isdigit() else 0
-        if not 1 <= place <= len(items):
-            raise refused(
-                f"{clause} {node.this} must lie between 1 and {len(items)}, the columns of SELECT",
-                node,
-                text,
-            )
-        return items[place - 1].node
-    if isinstance(node, exp.Column) and not node.table:
-        for item in items:
-            is_alias = item.name == node.name and not isinstance(item.node, exp.Column)
-            if is_alias and not item.node.find(exp.AggFunc):
-                return item.node
-    return node
+def _selected(node: exp.Expr, items: tuple[Item, ...], text: str) -> exp.Expr:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return node
+    place = int(node.this) if node.this.isdigit() else 0
+    if not 1 <= place <= len(items):
+        raise refused(
+            f"GROUP BY {node.this} must lie between 1 and {len(items)}, the columns of SELECT",
+            node,
+            text,
+        )
+    return items[place - 1].node
 
 
 def _whole(clause: exp.Expr | None, name: str, text: str) -> int | None:
     if clause is None:
         return None
     node = clause.args.get("expression")
+    others = [key for key, part in clause.args.items() if part and key != "expression"]
+    if others:  # a share of the rows, or so many of each kind
+        raise refused(f"{name} must be a whole number of rows, and nothing else", clause, text)
     if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit():
         where = node if isinstance(node, exp.Expression) else clause
         raise refused(f"{name} must be a whole number", where, text)

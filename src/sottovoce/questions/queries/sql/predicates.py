@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from sottovoce.ground.extras import imported
+from sottovoce.questions.queries.evidence import Integers
 from sottovoce.questions.queries.sql.columns import QueryColumns, check_size, written
-from sottovoce.questions.queries.sql.rows import RowColumn
+from sottovoce.questions.queries.sql.rows import RowColumn, joined_codes
 from sottovoce.questions.queries.sql.spans import refused
 
 MAX_ATOM_CELLS = 1 << 20  # combinations of values on which one atom is evaluated
@@ -84,17 +85,15 @@ class AtomTable:
     """What is known of one atom.
 
     ``dims``: its whispered columns. ``table``: the truth over all combinations of their values; of
-    an atom that also has public parts, by the place of their values first.
-    ``parts``: for those the numbers of row columns that hold them. ``row``: of a public atom the
-    number of the row column that holds its truth.
+    an atom that also has public parts, one for each pattern that occurs, along the first axis.
+    ``row``: of an atom with public parts the number of the row column that holds its truth, or the
+    pattern of it.
     """
 
     node: exp.Expr
     dims: tuple[int, ...]
     table: Truths | None = None
     row: int | None = None
-    parts: tuple[int, ...] = ()
-    combinations: dict[tuple[int, ...], int] = field(default_factory=dict)
 
 
 class Atoms:
@@ -108,7 +107,6 @@ class Atoms:
         self.row_texts: list[str] = []
         self._known: dict[str, Atom] = {}
         self._known_rows: dict[str, int] = {}
-        self._mixed: list[tuple[AtomTable, exp.Expr]] = []
 
     # -- reading
 
@@ -121,9 +119,9 @@ class Atoms:
                 return self._atom(node)  # x IS NOT NULL
             return Not(self.formula(node.this))
         if isinstance(node, exp.And):
-            return And((self.formula(node.this), self.formula(node.expression)))
+            return And(tuple(self.formula(part) for part in node.flatten()))
         if isinstance(node, exp.Or):
-            return Or((self.formula(node.this), self.formula(node.expression)))
+            return Or(tuple(self.formula(part) for part in node.flatten()))
         return self._atom(node)
 
     def _atom(self, node: exp.Expr) -> Atom:
@@ -162,70 +160,75 @@ class Atoms:
             )
 
     def _read_mixed(self, node: exp.Expr, dims: tuple[int, ...]) -> AtomTable:
-        """An atom of whispered and public columns: evaluated once groups of reports are known."""
+        """An atom of whispered and public columns: over whispered values it is true in one of a
+        few patterns, and reports with the same pattern are alike, whatever their public values.
+        """
+        row = self._row(f"pattern of {written(node)}", lambda: self._patterns(node, dims))
+        return AtomTable(node, dims, np.stack(self.row_columns[row].labels), row)
+
+    def _patterns(self, node: exp.Expr, dims: tuple[int, ...]) -> RowColumn:
+        """The pattern of each report; labels are tables over the values of dimensions."""
         copy = node.copy()
-        rows = []
+        parts: list[RowColumn] = []
         for number, part in enumerate(list(_public_parts(copy, self.columns))):
-            rows.append(self.row_column(part, written(part)))
+            parts.append(self._evaluated(part, written(part)))
             part.replace(exp.column(f"k{number}", quoted=True))
-        atom = AtomTable(node, dims, parts=tuple(rows))
-        self._mixed.append((atom, copy))
-        return atom
+        codes, firsts = joined_codes(parts, self.columns.source.people)  # (people,), (different,)
+        sizes = [len(self.columns.dimension(number).values) for number in dims]
+        check_size([len(firsts), *sizes], MAX_ATOM_CELLS, node, self.text)
+        table = self._evaluate_mixed(copy, parts, firsts).reshape(len(firsts), -1)
+        patterns, which = np.unique(table, axis=0, return_inverse=True)
+        labels = [pattern.reshape(sizes) for pattern in patterns]
+        return RowColumn(labels, which.reshape(-1)[codes])
 
-    def row_column(self, node: exp.Expr, expression: str) -> int:
-        """The number of the row column that holds what a public expression is worth."""
-        if expression not in self._known_rows:
-            self._known_rows[expression] = len(self.row_columns)
-            column = self.columns.row_columns.get(
-                expression,
-                lambda: RowColumn.of(self.columns.over_rows(node, expression, self.text)),
-            )
-            self.row_columns.append(column)
-            self.row_texts.append(expression)
-        return self._known_rows[expression]
-
-    # -- once groups of reports are known
-
-    def settle(self, groups: Sequence[tuple[int, ...]]) -> None:
-        """Evaluate the atoms that have public parts, for the values that occur together."""
-        for atom, node in self._mixed:
-            found = {tuple(labels[part] for part in atom.parts) for labels in groups}
-            atom.combinations = {labels: place for place, labels in enumerate(sorted(found))}
-            sizes = [len(self.columns.dimension(number).values) for number in atom.dims]
-            sizes = [len(atom.combinations), *sizes]
-            check_size(sizes, MAX_ATOM_CELLS, atom.node, self.text)
-            atom.table = self._evaluate_mixed(atom, node).reshape(sizes)
-
-    def _evaluate_mixed(self, atom: AtomTable, node: exp.Expr) -> Truths:
+    def _evaluate_mixed(
+        self, node: exp.Expr, parts: Sequence[RowColumn], firsts: Integers
+    ) -> Truths:
+        """The truth for the public values of some reports, over the values of dimensions."""
         pa = imported("pyarrow")
-        table = {"pk": pa.array(range(len(atom.combinations)), pa.int64())}
-        for number, part in enumerate(atom.parts):
-            labels = self.row_columns[part].labels
-            table[f"k{number}"] = pa.array([labels[each[number]] for each in atom.combinations])
+        table = {"pk": pa.array(range(len(firsts)), pa.int64())}
+        for number, part in enumerate(parts):
+            table[f"k{number}"] = pa.array([part.labels[code] for code in part.codes[firsts]])
         self.columns.engine.add("combinations", pa.table(table))
         column = self.columns.over_domain_and(
             node, f"CAST(({written(node)}) AS BOOLEAN)", self.text, "combinations", "pk"
         )
         return truths(column)
 
+    def row_column(self, node: exp.Expr, expression: str) -> int:
+        """The number of the row column that holds what a public expression is worth."""
+        return self._row(expression, lambda: self._evaluated(node, expression))
+
+    def _row(self, key: str, make: Callable[[], RowColumn]) -> int:
+        """The number of a row column, made now if there is none under this key."""
+        if key not in self._known_rows:
+            self._known_rows[key] = len(self.row_columns)
+            self.row_columns.append(self.columns.row_columns.get(key, make))
+            self.row_texts.append(key)
+        return self._known_rows[key]
+
+    def _evaluated(self, node: exp.Expr, expression: str) -> RowColumn:
+        return RowColumn.of(self.columns.over_rows(node, expression, self.text))
+
+    # -- once groups of reports are known
+
     def truth(self, number: int, labels: tuple[int, ...]) -> Truths:
         """The truth of an atom in a group of reports: over its dimensions' values, or one."""
         atom = self.listed[number]
-        if atom.row is not None:
-            label = self.row_columns[atom.row].labels[labels[atom.row]]
-            return np.array(NULL if label is None else int(label), np.int8)
-        assert atom.table is not None
-        if atom.parts:
-            found: Truths = atom.table[
-                atom.combinations[tuple(labels[part] for part in atom.parts)]
-            ]
-            return found
-        return atom.table
+        if atom.row is None:
+            assert atom.table is not None
+            return atom.table
+        label = self.row_columns[atom.row].labels[labels[atom.row]]
+        if atom.table is not None:  # a pattern
+            pattern: Truths = label
+            return pattern
+        return np.array(NULL if label is None else int(label), np.int8)
 
 
 def _public_parts(node: exp.Expr, columns: QueryColumns) -> Any:
     """The largest parts that are public alone."""
-    if columns.publics(node) and not columns.dimensions(node):
+    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)  # WHEN x THEN y
+    if columns.publics(node) and not columns.dimensions(node) and not is_branch:
         yield node
         return
     for child in list(node.iter_expressions()):

@@ -62,7 +62,7 @@ def row_groups(columns: Sequence[RowColumn], people: int) -> list[RowGroup]:
         return [RowGroup(None, (), people)]
     if people == 0:
         return []
-    codes, firsts = _joined(columns, people)  # (people,), (groups,)
+    codes, firsts = joined_codes(columns, people)  # (people,), (groups,)
     if len(firsts) > MAX_ROW_GROUPS:
         raise SqlError(
             f"the public parts of the query take {len(firsts):,} different values together; "
@@ -82,7 +82,7 @@ def row_groups(columns: Sequence[RowColumn], people: int) -> list[RowGroup]:
     return groups
 
 
-def _joined(columns: Sequence[RowColumn], people: int) -> tuple[Integers, Integers]:
+def joined_codes(columns: Sequence[RowColumn], people: int) -> tuple[Integers, Integers]:
     """(the number of each report's group, a report of each group)."""
     joined = np.zeros(people, np.int64)
     size = 1

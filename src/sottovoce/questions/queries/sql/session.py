@@ -19,12 +19,13 @@ from sottovoce.questions.queries.sql.aggregates import (
     VARIANCE_KIND,
     Call,
 )
-from sottovoce.questions.queries.sql.answer import AnswerRow, QueryAnswer
+from sottovoce.questions.queries.sql.answer import AnswerRow, BinLabel, QueryAnswer
 from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.engine import Engine
 from sottovoce.questions.queries.sql.errors import SqlError
 from sottovoce.questions.queries.sql.explain import Explanation, term_text
 from sottovoce.questions.queries.sql.expressions import (
+    MAX_SQUARED_PRODUCTS,
     ONE,
     Product,
     Products,
@@ -38,13 +39,13 @@ from sottovoce.questions.queries.sql.measures import EstimatedNumber, ratio, spr
 from sottovoce.questions.queries.sql.notes import domain_notes
 from sottovoce.questions.queries.sql.ordering import chosen, estimates_choose
 from sottovoce.questions.queries.sql.outline import Outline, outline
-from sottovoce.questions.queries.sql.parse import parse
+from sottovoce.questions.queries.sql.parse import TOO_DEEP, parse
 from sottovoce.questions.queries.sql.predicates import ALWAYS, And, Atoms, Formula
 from sottovoce.questions.queries.sql.quantiles import quantile, up_to_each_code, value_order
 from sottovoce.questions.queries.sql.rows import RowColumn, RowGroup, row_groups
 from sottovoce.questions.queries.sql.selections import Mask, Selections, WhisperedKey
 from sottovoce.questions.queries.sql.source import QuerySource
-from sottovoce.questions.queries.sql.spans import span_of
+from sottovoce.questions.queries.sql.spans import refused, span_of
 from sottovoce.results.cells import quantile as normal_quantile
 
 MAX_ROWS = 10_000  # of an answer
@@ -65,9 +66,12 @@ class Session:
         """The answer to a query."""
         normal_quantile(level)  # refuses what is no level
         parsed = parse(sql)
-        with self._lock:  # one query at a time: what is fitted is shared
-            asked = outline(parsed, self.columns)
-            return _Run(self, asked, level).answer()
+        try:
+            with self._lock:  # one query at a time: what is fitted is shared
+                asked = outline(parsed, self.columns)
+                return _Run(self, asked, level).answer()
+        except RecursionError:
+            raise SqlError(TOO_DEEP) from None
 
     def close(self) -> None:
         """Let go of what was fitted."""
@@ -130,7 +134,6 @@ class _Run:
             tuple(self.atoms.row_texts),
             lambda: row_groups(self.atoms.row_columns, self.session.source.people),
         )
-        self.atoms.settle([group.labels for group in groups])
         factors = [
             factor
             for each in wanted
@@ -169,12 +172,23 @@ class _Run:
                 added = ProductSum(ONE, nullable)
             else:
                 added = read_sum(call.argument, self.columns, self.text)
+                self._check_square(call, added)
         for node in added.nullable:
             missing = exp.Is(this=exp.paren(node.copy()), expression=exp.Null())
             parts.append(self.atoms.formula(exp.Not(this=missing)))
         parts = [part for part in parts if part != ALWAYS]
         formula = parts[0] if len(parts) == 1 else And(tuple(parts))
         return _Wanted(call, formula, added)
+
+    def _check_square(self, call: Call, added: ProductSum) -> None:
+        if call.kind not in (VARIANCE_KIND, STDDEV_KIND):
+            return
+        if len(added.products) > MAX_SQUARED_PRODUCTS:
+            raise refused(
+                f"what is squared here must have at most {MAX_SQUARED_PRODUCTS} products",
+                call.node,
+                self.text,
+            )
 
     def _keys(self) -> tuple[dict[int, int], list[WhisperedKey]]:
         """(the row column of each public key, the whispered keys)."""
@@ -191,7 +205,11 @@ class _Run:
         dims = self.columns.dimensions(key)
         dimension = self.columns.dimension(dims[0])
         if isinstance(key, exp.Column) and dimension.is_binned:
-            return WhisperedKey(dims, dimension.codes, list(dimension.attribute.labels()))
+            named = [
+                BinLabel(str(label), place)
+                for place, label in enumerate(dimension.attribute.labels())
+            ]
+            return WhisperedKey(dims, dimension.codes, named)
         _, column = self.columns.over_domain(key, f"({written(key)})", self.text)
         encoded = RowColumn.of(column)
         sizes = [len(self.columns.dimension(number).values) for number in dims]
@@ -321,9 +339,9 @@ class _Run:
         told.is_unbiased = self.session.fits.is_unbiased
         for atom in self.atoms.listed:
             name = self._written(atom.node)
-            if atom.row is not None:
+            if atom.row is not None and atom.table is None:
                 told.clear.append(name)
-            elif atom.parts:
+            elif atom.row is not None:
                 told.whispered.append(f"{name}, with public values in clear")
             elif atom.dims and atom.table is not None:
                 count = int((atom.table == 1).sum())
@@ -406,4 +424,6 @@ class _Run:
 
 
 def _sort_key(key: Any) -> tuple[int, Any]:
+    if isinstance(key, BinLabel):
+        return 0, key.place
     return (1, 0) if key is None else (0, key)
