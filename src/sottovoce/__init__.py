@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from sottovoce.questions.marginals import MarginalEstimate, Marginals
     from sottovoce.questions.queries import Queries, QueryEstimate
     from sottovoce.questions.queries.sql import query
+    from sottovoce.questions.queries.sql.notebook import (
+        load_ipython_extension as load_ipython_extension,
+    )
     from sottovoce.results.estimate import Estimate, Table
     from sottovoce.results.findings import Findings
     from sottovoce.schema import (
@@ -89,6 +92,7 @@ _HOMES = {
     "questions.marginals": ("MarginalEstimate", "Marginals"),
     "questions.queries": ("Queries", "QueryEstimate"),
     "questions.queries.sql": ("query",),
+    "questions.queries.sql.notebook": ("load_ipython_extension",),  # which %load_ext looks for
     "oracles": ("oracle",),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),

@@ -101,6 +101,31 @@ def test_the_prompt_answers_what_is_piped_in(
     assert "never" not in found.err
 
 
+def test_a_table_of_ones_own_is_joined_by_the_ids_of_a_store(
+    sottovoce: Command, tmp_path: Path
+) -> None:
+    schema = sv.Schema(age=sv.Ordinal(18, 25), city=sv.Categorical(["a", "b"], sensitive=False))
+    made = sv.plan(schema, sv.Queries(["age"], method="tree"), epsilon=2.0, people=100)
+    (tmp_path / "plan.json").write_bytes(made.to_json().encode())
+    ids = np.random.default_rng(1).integers(0, 256, (100, ID_BYTES), np.uint8)
+    store = f"sqlite:///{tmp_path}/shop.db"
+    with open_store(store) as kept:
+        kept.add_plan(made)
+        kept.append(made, ids, sv.simulate(made, {"age": [20] * 100}, seed=1))
+    rows = [f"{each.tobytes().hex()},{'ab'[place % 2]}" for place, each in enumerate(ids[:90])]
+    (tmp_path / "own.csv").write_text("report,city\n" + "\n".join(rows) + "\n")
+    asked = ("SELECT city, COUNT(*) FROM people GROUP BY city", "-q")
+    own = ("--table", tmp_path / "own.csv", "--on", "report")
+    assert sottovoce("export", store, "-o", tmp_path / "exported", "-q").code == 0
+    for source in (store, tmp_path / "exported"):
+        found = sottovoce("query", tmp_path / "plan.json", source, *asked, *own, "--json")
+        assert [row["value"] for row in json.loads(found.out)] == [45.0, 45.0]
+    table = sottovoce("query", tmp_path / "plan.json", store, *asked, *own)
+    assert "10 of 100 reports have no row in the joined table" in table.out
+    unjoined = sottovoce("query", tmp_path / "plan.json", store, *asked)
+    assert "the public column 'city' does not travel with reports" in unjoined.err
+
+
 def test_a_missing_library_is_named_with_its_extra(
     sottovoce: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,22 @@ def test_a_tiny_plan_is_private_as_a_whole(name: str) -> None:
     assert plan.guarantee.per_report <= float(EPSILON) + 1e-9
 
 
+def test_reports_with_too_many_ways_are_known_before_records_are_compared() -> None:
+    schema = sv.Schema(age=sv.Ordinal(0, 63), state=sv.Categorical("abc"))
+    plan = sv.plan(schema, sv.Queries(["age", "state"]), epsilon=2, people=20_000)
+    lines: list[str] = []
+    made: list[int] = []
+    found = audit_plan(
+        plan, DRAWS, entropy=Seeded(5), seed=b"x", progress=made.append, say=lines.append
+    )
+    assert found.passed
+    assert found.kind == "sampled"
+    assert [line.partition(" ")[0] for line in lines] == ["enumerating", "reports"]
+    assert "sampling 1,000 of them" in lines[1]
+    # some cohorts could be enumerated: their ways would have been gone in vain
+    assert max(made) <= 1 << 13
+
+
 def channel(grid: Grid, oracle: str = "grr") -> float:
     """The largest log ratio of the chances of a report, over all two records of the schema."""
     ask = Ask(grid, sv.oracle(oracle, size=grid.size, epsilon=EPSILON))

@@ -19,6 +19,7 @@ from sottovoce.audit.records import MAX_RECORDS, Record, Records
 from sottovoce.audit.walk import (
     MAX_BRANCHES,
     Draws,
+    EndsFirst,
     Law,
     Path,
     PublicCoins,
@@ -28,7 +29,7 @@ from sottovoce.audit.walk import (
 )
 from sottovoce.device.assignment import LATEST, Assignment
 from sottovoce.device.client import ClientState, InvalidValueWarning
-from sottovoce.ground.entropy import Entropy, Stream
+from sottovoce.ground.entropy import Stream
 from sottovoce.ground.errors import NotEnumerable, SottovoceError
 from sottovoce.oracles.thresholds import exceeds, log_ratio
 from sottovoce.protocol.plan import Plan
@@ -165,6 +166,8 @@ class _Enumerator:
         else:
             wanted = max(wanted, min(2 * len(self.plan.cohorts), MAX_COHORTS))
             samples = min(wanted, max(MIN_SAMPLES, self.limit // each))
+        if is_listed:
+            self._check_widths()
         for number in range(samples):
             self._sample(number, is_listed)
         self.found.public_samples = samples if public.is_sampled or not is_listed else 0
@@ -184,6 +187,20 @@ class _Enumerator:
         self.found.ways = 0
         public.is_sampled |= self.is_assigned
         return max(ways), public
+
+    def _check_widths(self) -> None:
+        """Go one record's ways under all public coins: who finds too many at the end goes in vain.
+
+        It takes a small part of what comparing all records does.
+        """
+        before = self.found.ways
+        path = Path()
+        while True:
+            public = self._public(0, path)
+            self._law([[self.records.lowest]], public, self._assigning(0), self._first_state)
+            if not path.advance():
+                break
+        self.found.ways = before
 
     def _cohort(self, public: PublicCoins) -> int:
         """The cohort that the public coins say, by the report of one record."""
@@ -214,7 +231,7 @@ class _Enumerator:
     def _public(self, number: int, path: Path | None) -> PublicCoins:
         source = Stream(b"public coins" + self.seed + number.to_bytes(8, "little"))
         if path is None and self.plan.cohorts.weight > 1:
-            return PublicCoins(_Ends(source, number), None)
+            return PublicCoins(EndsFirst(source, number), None)
         return PublicCoins(source, path, self.tickets)
 
     def _assigning(self, number: int) -> Assigning:
@@ -471,19 +488,3 @@ def _tickets(plan: Plan) -> Tickets | None:
     spread = np.linspace(0, cohorts.weight - 1, SPREAD_TICKETS).astype(np.int64)
     found, first = np.unique(cohorts.at_column(spread), return_index=True)
     return Tickets(cohorts.weight, spread[first].tolist()) if len(found) == len(cohorts) else None
-
-
-class _Ends(Entropy):
-    """Sampled public coins; the first draw, the cohort's,
-    is at its ends in the first two samples.
-    """
-
-    def __init__(self, source: Entropy, number: int) -> None:
-        self._source, self._number = source, number
-
-    def bits(self, count: int) -> int:
-        return self._source.bits(count)
-
-    def below(self, limit: int) -> int:
-        number, self._number = self._number, 2
-        return (0, limit - 1)[number] if number < 2 else self._source.below(limit)

@@ -143,6 +143,7 @@ def audit_plan(
     seed: bytes | None = None,
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> PlanAudit:
     """Audit a plan by its devices' reports: cohort, encoding, all asks together, one and several.
 
@@ -158,6 +159,7 @@ def audit_plan(
         seed: of the public coins that are sampled where they are too many; by default a new one.
         limit: of the ways that are enumerated, about; ``MAX_WAYS`` by default.
         progress: told how many reports were made so far.
+        say: told what comes next, in words, before it is begun.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -167,12 +169,17 @@ def audit_plan(
     """
     enumeration = None
     faults: list[str] = []
+    say = say or (lambda line: None)
+    most = limit or MAX_WAYS
+    cohorts = f"{len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}"
+    say(f"enumerating reports of {cohorts}, about {most:,} ways that coins fall")
     try:
         enumeration = enumerate_reports(
-            plan, device, seed=seed or os.urandom(16), limit=limit or MAX_WAYS, progress=progress
+            plan, device, seed=seed or os.urandom(16), limit=most, progress=progress
         )
     except NotEnumerable:
         count = draws
+        say(f"reports have too many ways to list: sampling {count:,} of them with real coins")
     else:
         count = min(draws, CHECKED_DRAWS)
         faults += [*enumeration.faults, *faults_of_draws(enumeration.draws)]

@@ -180,6 +180,22 @@ class PublicCoins(Entropy):
         return outcomes[place]
 
 
+class EndsFirst(Entropy):
+    """Sampled public coins; the first draw, the cohort's,
+    is at its ends in the first two samples.
+    """
+
+    def __init__(self, source: Entropy, number: int) -> None:
+        self._source, self._number = source, number
+
+    def bits(self, count: int) -> int:
+        return self._source.bits(count)
+
+    def below(self, limit: int) -> int:
+        number, self._number = self._number, 2
+        return (0, limit - 1)[number] if number < 2 else self._source.below(limit)
+
+
 @dataclass
 class Draws:
     """What devices drew with, so that each of these can be checked by itself."""

@@ -357,8 +357,9 @@ def audit(
     total = auditing.AUDIT_DRAWS if draws is None else draws
     whole = None
     if plan is not None:
+        tell = None if quiet else lambda line: typer.echo(f"audit: {line}", err=True)
         with progress("auditing reports", None, quiet) as advance:
-            whole = auditing.audit_plan(plan, draws=total, progress=advance)
+            whole = auditing.audit_plan(plan, draws=total, progress=advance, say=tell)
     listed = [suspect] if suspect is not None else []
     if plan is not None and whole is not None and whole.enumeration is None:
         listed = suspects(plan)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,17 @@ SQL_WORDS = (
     "OR", "NOT", "IN", "COUNT(*)", "SUM(", "AVG(", "STDDEV(", "VARIANCE(", "MEDIAN(", "QUANTILE(",
 )  # fmt: skip
 Level = Annotated[float, typer.Option(help="Of the intervals.")]
+OwnTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--table",
+        metavar="FILE",
+        help="Your own table (CSV, Parquet) of columns that are not sent.",
+    ),
+]
+JoinColumn = Annotated[
+    str, typer.Option("--on", metavar="COLUMN", help="Its column of the ids of reports.")
+]
 
 
 @app.command()
@@ -46,6 +57,8 @@ def query(
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
     ] = None,
     level: Level = 0.95,
+    table: OwnTable = None,
+    on: JoinColumn = "id",
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -57,8 +70,11 @@ def query(
 
     Example:  sottovoce query plan.json sqlite:///shop.db "SELECT state, SUM(amount) FROM people
               WHERE age BETWEEN 30 AND 40 GROUP BY state" --explain --plot states.svg
+
+    Example:  sottovoce query plan.json sqlite:///shop.db "SELECT SUM(amount) FROM people
+              WHERE age < 30" --table sales.csv --on report
     """
-    asked = _session(plan_file, plan_id, reports, quiet)
+    asked = _session(plan_file, plan_id, reports, quiet, table, on)
     answer = _answered(asked, sql, level)
     if plot is not None:
         answer.plot(str(plot))
@@ -79,6 +95,8 @@ def sql_prompt(
     plan_file: PlanFile,
     reports: ReportsSource,
     level: Level = 0.95,
+    table: OwnTable = None,
+    on: JoinColumn = "id",
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -91,7 +109,7 @@ def sql_prompt(
 
     Example:  sottovoce sql plan.json sqlite:///shop.db
     """
-    asked = _session(plan_file, plan_id, reports, quiet)
+    asked = _session(plan_file, plan_id, reports, quiet, table, on)
     names = asked.columns.names
     if sys.stdin.isatty():
         _remember(names)
@@ -121,7 +139,14 @@ def _answered(asked: Session, sql: str, level: float) -> QueryAnswer:
         raise typer.Exit(REFUSED_QUERY) from None
 
 
-def _session(plan_file: Path, plan_id: str | None, source: str, quiet: bool) -> Session:
+def _session(
+    plan_file: Path,
+    plan_id: str | None,
+    source: str,
+    quiet: bool,
+    table: Path | None,
+    on: str,
+) -> Session:
     """What was heard, ready for queries."""
     from sottovoce.console.surveys import read_plan
     from sottovoce.questions.queries.sql import open_session
@@ -131,35 +156,51 @@ def _session(plan_file: Path, plan_id: str | None, source: str, quiet: bool) -> 
         raise InvalidInput(
             f"plan ({plan_file}): its question must be queries, not {made.question.kind}"
         )
+    if "://" in source:
+        ids, reports = _stored_reports(made, source, quiet)
+        return open_session(made, reports, table=table, on=on, ids=ids)
+    if table is not None:  # which needs ids
+        return open_session(made, source, table=table, on=on)
     return open_session(made, _reports(made, source, quiet))
 
 
 def _reports(made: Plan, source: str, quiet: bool) -> Reports:
-    """All reports of a file, a folder or a store."""
+    """All reports of a file or a folder."""
     from sottovoce.console.progress import progress
     from sottovoce.protocol.report_files import stream
     from sottovoce.protocol.reports import Reports
     from sottovoce.sending.people import row_count
 
     parts: list[Reports] = []
-    if "://" not in source:
-        with progress("listening", row_count(Path(source)), quiet) as advance:
-            for batch in stream(source, plan_id=made.id):
-                parts.append(batch.checked(made))
-                advance(sum(map(len, parts)))
-        return Reports.concat(parts)
+    with progress("listening", row_count(Path(source)), quiet) as advance:
+        for batch in stream(source, plan_id=made.id):
+            parts.append(batch.checked(made))
+            advance(sum(map(len, parts)))
+    return Reports.concat(parts)
+
+
+def _stored_reports(made: Plan, source: str, quiet: bool) -> tuple[Any, Reports]:
+    """(the ids, the reports) of a store."""
+    import numpy as np
+
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import REPORT_ID_BYTES
+    from sottovoce.protocol.reports import Reports
     from sottovoce.store import open_store
 
+    parts: list[Reports] = [Reports.empty(made)]
+    ids = [np.zeros((0, REPORT_ID_BYTES), np.uint8)]
     store = open_store(source, create=False)
     try:
         kept = store.entry(made.id).plan
         with progress("listening", store.count(kept), quiet) as advance:
-            for _, _, batch in store.read(kept):
+            for _, names, batch in store.read(kept):
                 parts.append(batch)
+                ids.append(names)
                 advance(sum(map(len, parts)))
     finally:
         store.close()
-    return Reports.concat(parts) if parts else Reports.empty(made)
+    return np.concatenate(ids), Reports.concat(parts)
 
 
 def _statements() -> Iterator[str]:
@@ -199,6 +240,8 @@ def _command(text: str, asked: Session, last: object) -> None:
             typer.echo(f"{each.name}: whispered, {each.domain_text()}")
         for public in asked.source.public_names:
             typer.echo(f"{public}: public")
+        for unsent in asked.source.unsent_names:
+            typer.echo(f"{unsent}: public, not sent; --table joins it")
     elif name in (".explain", ".plot") and not isinstance(last, QueryAnswer):
         typer.echo("error: ask a query first", err=True)
     elif name == ".explain" and isinstance(last, QueryAnswer):

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 from typing import Any
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import BudgetExceeded, InvalidInput
 from sottovoce.protocol.families import Family
-from sottovoce.protocol.families.base import Cohort
 
 # what is spent is counted in billionths, rounded up, so that every language adds it up alike
 UNITS = 10**9
@@ -42,13 +42,18 @@ class Spent:
 
 def cost_of(cohorts: Family) -> Spent:
     """The most that answering costs: of the cohorts that a device may be in, the dearest one."""
-    costs = [_cost(cohort) for cohort in cohorts.kinds]
+    costs = [_cost(requested, delta) for requested, delta in cohorts.charges]
     return Spent(max(cost.epsilon for cost in costs), max(cost.delta for cost in costs))
 
 
-def _cost(cohort: Cohort) -> Spent:
-    epsilons = [ceil(ask.requested * UNITS) for ask in cohort.asks]
-    return Spent(sum(epsilons), ceil(cohort.delta * UNITS))
+def _cost(requested: Iterable[Fraction], delta: Fraction) -> Spent:
+    epsilons = [ceil(each * UNITS) for each in requested]
+    return Spent(sum(epsilons), ceil(delta * UNITS))
+
+
+@lru_cache(maxsize=64)
+def _billionths(number: Decimal | str) -> int:
+    return floor(Fraction(number) * UNITS)
 
 
 def _limit(name: str, value: Any) -> int:
@@ -56,7 +61,7 @@ def _limit(name: str, value: Any) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
-        units = floor(Fraction(value if isinstance(value, Decimal) else str(value)) * UNITS)
+        units = _billionths(value if isinstance(value, Decimal) else str(value))
     except (TypeError, ValueError, ArithmeticError):
         raise InvalidInput(f"{name} ({value}) must be a finite number") from None
     if not 0 <= units <= LARGEST_INTEGER:

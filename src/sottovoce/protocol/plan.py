@@ -64,6 +64,15 @@ class Plan:
         return Columns.of(self.schema, self.columns)
 
     @cached_property
+    def unsent(self) -> tuple[str, ...]:
+        """Public attributes that do not travel: whoever has them joins them by report id."""
+        return tuple(
+            name
+            for name, attribute in self.schema.items()
+            if not attribute.sensitive and name not in self.columns
+        )
+
+    @cached_property
     def row_bytes(self) -> int:
         """Bytes of a report where all are as long as the longest: payload, then public values."""
         return self.cohorts.bytes + self.public.width

@@ -7,10 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import replacing
 from sottovoce.protocol.reports import PLAN_KEY, STREAM_BATCH, Reports, public_names
+
+REPORT_ID = "id"  # the column of ids in what a store exports
+REPORT_ID_BYTES = 16
+Ids = NDArray[np.uint8]  # (reports, REPORT_ID_BYTES)
 
 
 def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
@@ -44,10 +51,29 @@ def stream(
 
     With ``plan_id`` the files of other plans in a folder are passed over.
     """
+    for file in _files(path, plan_id):
+        yield from _stream_file(file, batch)
+
+
+def read_with_ids(path: str | os.PathLike[str], plan_id: str) -> tuple[Ids, Reports]:
+    """All reports of a plan in a file or a folder, with their ids; refused if it has none.
+
+    Ids are in what a store exports, one for each report; devices whose reports went into a file
+    at once have none.
+    """
+    ids: list[Ids] = []
+    parts: list[Reports] = []
+    for file in _files(path, plan_id):
+        ids.append(_ids_of(file))
+        parts += _stream_file(file, STREAM_BATCH)
+    return np.concatenate(ids), Reports.concat(parts)
+
+
+def _files(path: str | os.PathLike[str], plan_id: str | None) -> list[Path]:
+    """A file, or those of a folder by name, of one plan if it is given."""
     place = Path(path)
     if not place.is_dir():
-        yield from _stream_file(place, batch)
-        return
+        return [place]
     files = sorted(place.glob("*.parquet"))
     if plan_id is not None:
         files = [
@@ -58,8 +84,7 @@ def stream(
     if not files:
         of_plan = "" if plan_id is None else " of the plan"
         raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
-    for file in files:
-        yield from _stream_file(file, batch)
+    return files
 
 
 def _open(path: Path) -> Any:
@@ -94,3 +119,24 @@ def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
         raise CorruptReport(
             f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
         ) from None
+
+
+def _ids_of(path: Path) -> Ids:
+    pa = imported("pyarrow")
+
+    file = _open(path)
+    schema = file.schema_arrow
+    if REPORT_ID not in schema.names or schema.field(REPORT_ID).type != pa.binary(REPORT_ID_BYTES):
+        raise InvalidInput(
+            f"reports ({path}) must have a column {REPORT_ID!r} of {REPORT_ID_BYTES} bytes each to "
+            "be joined with a table, as in what `sottovoce export` writes"
+        )
+    try:
+        column = file.read([REPORT_ID]).column(REPORT_ID)
+    except (pa.ArrowException, OSError):
+        raise CorruptReport(
+            f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
+        ) from None
+    if column.null_count:
+        raise CorruptReport(f"reports ({path}): no id may be missing")
+    return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, REPORT_ID_BYTES)

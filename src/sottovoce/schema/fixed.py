@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, number_in
@@ -62,12 +63,12 @@ class FixedPoint(Attribute):
         object.__setattr__(self, "low", self.written(first))
         object.__setattr__(self, "high", self.written(last))
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The smallest number, scaled."""
         return scaled_decimal(self.low, self.decimals)
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The largest number, scaled."""
         return scaled_decimal(self.high, self.decimals)

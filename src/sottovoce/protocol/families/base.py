@@ -232,6 +232,14 @@ class Family(ABC):
         return max(cohort.delta for cohort in self.kinds)
 
     @cached_property
+    def charges(self) -> tuple[tuple[tuple[Fraction, ...], Fraction], ...]:
+        """(what each ask was asked for, the delta) of its cohorts, each different one once."""
+        kinds = [
+            (tuple(ask.requested for ask in cohort.asks), cohort.delta) for cohort in self.kinds
+        ]
+        return tuple(dict.fromkeys(kinds))
+
+    @cached_property
     def bytes(self) -> int:
         """The widest payload."""
         return max(cohort.bytes for cohort in self.kinds)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -54,6 +56,13 @@ class Listed(Family):
     @cached_property
     def weight(self) -> int:
         return sum(cohort.weight for cohort in self._listed)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(cohort.weight for cohort in self._listed))
+
+    def at(self, ticket: int) -> int:
+        return bisect_right(self._ends, ticket)
 
     def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
         return share_of(tickets, [cohort.weight for cohort in self._listed])

@@ -219,7 +219,12 @@ class Queries(Question):
         ranked = [each for each in self.rank(plan, baselines=True) if each.ratio is not None]
         listed = ", ".join(f"{each.method} {each.ratio:.3g}" for each in ranked[:MOST_RANKED])
         lines.append(f"Predicted squared errors, over the least: {listed}")
-        return lines + chosen.explain(target, plan, self.options)
+        lines += chosen.explain(target, plan, self.options)
+        if plan.unsent:
+            lines.append(
+                f"Not sent: {', '.join(plan.unsent)}; an analyst may join them by report id"
+            )
+        return lines
 
     # -- what was learnt
 

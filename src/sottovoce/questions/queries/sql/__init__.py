@@ -8,7 +8,7 @@ to selections), ``fits`` and ``linear`` (selections to estimates), ``measures`` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from sottovoce.ground.extras import imported
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["SqlError", "open_session", "query"]
 
 
-def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> QueryAnswer:
+def query(
+    plan: Plan,
+    reports: Heard,
+    sql: str,
+    *,
+    level: float = 0.95,
+    table: Any = None,
+    on: str = "id",
+    ids: Any = None,
+) -> QueryAnswer:
     """The answer to one query, with standard errors and intervals.
 
     Args:
@@ -32,8 +41,14 @@ def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> Query
             where no public column is needed.
         sql: a SELECT; the table may have any name. See docs/sql-language.md.
         level: of the intervals.
+        table: your own, with public columns of the plan that do not travel: a pandas or Arrow
+            table, a dict of columns, or the path of a CSV or Parquet file.
+        on: the column of ``table`` that holds the ids of reports, in hexadecimal digits.
+        ids: of the reports, in their order, if ``reports`` is an object: rows of 16 bytes, or
+            hexadecimal digits. A file that a store exported has them.
 
-    What was fitted to an object of reports is kept as long as the object, for the next query.
+    What was fitted to an object of reports is kept as long as the object, for the next query; not
+    so with a table, which :func:`open_session` keeps.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(age=sv.Ordinal(18, 81))
@@ -43,20 +58,26 @@ def query(plan: Plan, reports: Heard, sql: str, *, level: float = 0.95) -> Query
     >>> bool(abs(answer.value - 2000) < 4 * answer.rows[0].cells[0].std_error)
     True
     """
-    return _session_of(plan, reports).ask(sql, level)
+    if table is None:
+        return _session_of(plan, reports).ask(sql, level)
+    return open_session(plan, reports, table=table, on=on, ids=ids).ask(sql, level)
 
 
-def open_session(plan: Plan, reports: Heard) -> Session:
+def open_session(
+    plan: Plan, reports: Heard, *, table: Any = None, on: str = "id", ids: Any = None
+) -> Session:
     """What was heard, ready for many queries: ``open_session(plan, reports).ask("SELECT ...")``.
 
-    What one query fitted is kept for the next.
+    What one query fitted is kept for the next. See :func:`query` for ``table``, ``on``, ``ids``.
     """
     for library in ("sqlglot", "duckdb", "pyarrow"):
         imported(library)
+    from sottovoce.questions.queries.sql.joining import JoinTable
     from sottovoce.questions.queries.sql.plan_source import PlanSource
     from sottovoce.questions.queries.sql.session import Session
 
-    return Session(PlanSource(plan, reports))
+    own = None if table is None else JoinTable(table, on)
+    return Session(PlanSource(plan, reports, own, ids))
 
 
 # by the identity of reports: what was fitted to them, until they are gone

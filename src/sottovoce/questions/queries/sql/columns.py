@@ -108,6 +108,14 @@ class QueryColumns:
         found = self.find(column.name)
         if found is not None:
             return found
+        for unsent in self.source.unsent_names:
+            if unsent.lower() == column.name.lower():
+                raise refused(
+                    f"the public column {unsent!r} does not travel with reports",
+                    column,
+                    text,
+                    "join it from a table of your own, by the ids of reports",
+                )
         names = self.names
         lowered = {name.lower(): name for name in names}
         near = get_close_matches(column.name.lower(), list(lowered), n=1, cutoff=0.5)

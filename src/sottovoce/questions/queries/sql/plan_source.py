@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from sottovoce.aggregation.aggregate import Aggregate, fold
 from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.report_files import read_with_ids
 from sottovoce.protocol.reports import Reports
 from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.evidence import Integers
 from sottovoce.questions.queries.fitted import FittedTable
 from sottovoce.questions.queries.question import Queries
+from sottovoce.questions.queries.sql.joining import (
+    JoinTable,
+    joined_columns,
+    read_ids,
+)
 from sottovoce.questions.queries.sql.source import QuerySource, WhisperedColumn
 
 # the thesis's, which answer ranges and their products: conditions reach them in its normal form
@@ -28,9 +35,17 @@ class PlanSource(QuerySource):
     """Whispers of a plan whose question is :class:`~sottovoce.Queries`.
 
     With reports every query can be answered; an aggregate has no public columns.
+
+    Args:
+        plan: of what was heard.
+        heard: reports, the path of a file or a folder of them, or an aggregate.
+        table: of the analyst, with public columns that do not travel.
+        ids: of the reports, where ``heard`` is an object of them and there is a table.
     """
 
-    def __init__(self, plan: Plan, heard: Heard) -> None:
+    def __init__(
+        self, plan: Plan, heard: Heard, table: JoinTable | None = None, ids: Any = None
+    ) -> None:
         question = plan.question
         if not isinstance(question, Queries):
             raise InvalidInput(
@@ -39,9 +54,16 @@ class PlanSource(QuerySource):
         self.plan = plan
         self.plan_id = plan.id
         if isinstance(heard, str | os.PathLike):
-            heard = _read(heard, plan)
+            if table is not None:
+                ids, heard = read_with_ids(heard, plan.id)
+            else:
+                heard = _read(heard, plan)
         if heard_plan_id(heard) != plan.id:
             raise PlanMismatch("reports: they belong to another plan")
+        self.joined: Mapping[str, PublicColumn] = {}
+        if table is not None:
+            heard = self._join(heard, table, ids)
+        self.unsent_names = tuple(name for name in plan.unsent if name not in self.joined)
         self.reports: Reports | None = None
         if isinstance(heard, Reports):
             # an object of its own, so that a source does not keep its caller's alive
@@ -58,11 +80,29 @@ class PlanSource(QuerySource):
         self.method = self.estimate.method.name
         self.boxes_only = self.method in BOXES_ONLY
 
+    def _join(self, heard: Reports | Aggregate, table: JoinTable, ids: Any) -> Reports:
+        """The reports that have a row in the table; what the table says of them is kept."""
+        if not isinstance(heard, Reports):
+            raise InvalidInput("table: it is joined with single reports, not with an aggregate")
+        if ids is None:
+            raise InvalidInput(
+                "ids must be given, one for each report: these reports have none to join a table by"
+            )
+        known = read_ids(ids)
+        if len(known) != len(heard):
+            raise InvalidInput(f"ids ({len(known):,}) must be as many as reports ({len(heard):,})")
+        found = joined_columns(self.plan, known, table)
+        self.joined = found.columns
+        self.notes = found.notes
+        return heard[found.rows]
+
     @property
     def public_names(self) -> tuple[str, ...]:
-        return self.plan.public.names
+        return (*self.plan.public.names, *self.joined)
 
     def public(self, name: str) -> PublicColumn:
+        if name in self.joined:
+            return self.joined[name]
         if self.reports is None:
             raise InvalidInput(
                 f"reports: the public column {name!r} is only in reports, not in an aggregate"

@@ -402,6 +402,7 @@ class _Run:
             for each in calls
             if each.call is not None
         ]
+        self.explanation.notes.extend(self.session.source.notes)
         marks = {cell.mark for row in narrowed for cell in row.cells}
         if "unstable" in marks:
             self.explanation.notes.append(

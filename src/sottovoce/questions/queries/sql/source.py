@@ -105,11 +105,13 @@ class QuerySource(ABC):
     plan_id: str = ""  # of which plan the reports are, if of any
     method: str  # by which the table was fitted
     boxes_only: bool = False  # whether the method is meant for ranges and their products alone
+    unsent_names: tuple[str, ...] = ()  # public columns that neither travelled nor were joined
+    notes: tuple[str, ...] = ()  # what to know of every answer
 
     @property
     @abstractmethod
     def public_names(self) -> tuple[str, ...]:
-        """The public columns of the plan."""
+        """The public columns: those that travelled, and those that were joined."""
 
     @abstractmethod
     def public(self, name: str) -> PublicColumn:
