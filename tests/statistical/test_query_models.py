@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from sottovoce.questions.queries.models.line import LineTable, fit_line
-from sottovoce.questions.queries.models.unbiased import fit_unbiased
+from sottovoce.questions.queries.models.line import LineTable, fit_line, fit_unbiased
 from tests.grid_crowds import hear, line_grids
 from tests.statistics import ALPHA
 

@@ -10,10 +10,10 @@ from sottovoce.kernels import curvature
 from sottovoce.questions.queries.evidence import GridEvidence
 from sottovoce.questions.queries.models.cascade import fit_cascade, node_masses
 from sottovoce.questions.queries.models.cells import GridCells, cells_of
-from sottovoce.questions.queries.models.line import fit_line
+from sottovoce.questions.queries.models.line import fit_line, fit_unbiased
 from sottovoce.questions.queries.models.posterior import data_curvature, prior_curvature
 from sottovoce.questions.queries.models.splits import splits_of
-from sottovoce.questions.queries.models.unbiased import fit_unbiased, least_squares
+from sottovoce.questions.queries.models.unbiased import LeastSquares
 from tests.grid_crowds import hear, line_grids
 
 SIZES = (2, 3, 8, 13, 16)
@@ -174,7 +174,8 @@ def test_least_squares_is_the_solution_of_its_equations(size):
         np.full(size + many.lows.size, 1e9),
         *one_grid(size + many.lows.size),
     )
-    found, linear = least_squares(cells, size)
+    linear = LeastSquares(cells, size).map(np.eye(size))
+    found = cells.values @ linear.pulls + linear.constants
     holds = (single >= cells.lows[:, None]) & (single < cells.highs[:, None])
     roots = np.sqrt(cells.precisions(cells.shares(np.full(size, 1 / size))))
     # a heavy row holds the sum at 1
@@ -182,7 +183,7 @@ def test_least_squares_is_the_solution_of_its_equations(size):
     plain = np.linalg.lstsq(rows, np.append(cells.values * roots, 1e5), rcond=None)[0]
     assert found == pytest.approx(plain, abs=1e-6)
     assert found.sum() == pytest.approx(1.0, abs=1e-9)
-    assert linear.sum(axis=0) == pytest.approx(np.zeros(cells.lows.size), abs=1e-9)
+    assert linear.pulls.sum(axis=1) == pytest.approx(np.zeros(cells.lows.size), abs=1e-9)
 
 
 def steps_and_spikes(size: int, people: int, rng: np.random.Generator):
@@ -213,12 +214,36 @@ def test_answers_are_sums_of_frequencies_and_draws_have_their_covariance():
         joint = table.joint([{0: low}, {0: high}, {}])
         assert joint.values == pytest.approx([table.frequencies[:7].sum(), 1 - joint.values[0], 1])
         assert joint.covariance[0, 1] == pytest.approx(-joint.covariance[0, 0], rel=1e-6)
-        assert joint.draws is not None
         # 400 draws: a variance is good to sqrt(2 / 400) = 7%
-        assert joint.draws[:, 0].var() == pytest.approx(joint.covariance[0, 0], rel=0.35)
-    again = fit_line(evidence, 20)
-    first = fit_line(evidence, 20).joint([{0: low}])
-    assert again.joint([{0: low}]).draws == pytest.approx(first.draws, abs=0)
+        assert (table.draws @ low).var() == pytest.approx(joint.covariance[0, 0], rel=0.35)
+    again, first = fit_line(evidence, 20), fit_line(evidence, 20)
+    assert again.draws == pytest.approx(first.draws, abs=0)
+
+
+def test_intervals_are_those_of_unbiased_answers_to_the_same_reports():
+    rng = np.random.default_rng(6)
+    people = steps_and_spikes(20, 100_000, rng)
+    evidence = hear(people, line_grids(20, (4, 20)), 1.0, rng)
+    inside = {0: (np.arange(20) < 7).astype(float)}
+    fitted = fit_line(evidence, 20).joint([inside])
+    plain = fit_unbiased(evidence, 20).joint([inside])
+    assert fitted.unbiased is not None
+    assert fitted.unbiased.values == pytest.approx(plain.values)
+    # variances are looked at where the fit is, not where the noisy answers are
+    assert fitted.unbiased.covariance == pytest.approx(plain.covariance, rel=0.05)
+    low, high = fitted.interval()
+    assert low < plain.values - 1.9 * plain.std_errors
+    assert high > plain.values + 1.9 * plain.std_errors
+
+
+def test_codes_that_nobody_tells_apart_have_no_unbiased_answers():
+    rng = np.random.default_rng(6)
+    people = steps_and_spikes(20, 1_000, rng)
+    evidence = hear(people, line_grids(20, (4,)), 1.0, rng)
+    joint = fit_line(evidence, 20).joint([{0: np.eye(20)[3]}])
+    assert joint.unbiased is None
+    low, high = joint.interval()
+    assert low < joint.values < high
 
 
 def test_cells_of_two_axes_are_summed_over_the_other():

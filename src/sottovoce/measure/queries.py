@@ -38,7 +38,6 @@ from sottovoce.questions.queries.estimate import QueryEstimate
 from sottovoce.questions.queries.fitted import Joint, Term
 from sottovoce.questions.queries.methods import method
 from sottovoce.questions.queries.target import RANDOM, Target
-from sottovoce.results.cells import quantile
 
 LEVEL = 0.95  # of the intervals whose coverage is counted
 
@@ -317,11 +316,7 @@ def _sums(estimate: QueryEstimate, reports: Reports, crowd: AskedCrowd) -> dict[
         part = float(weights.sum()) / total
         for volume, terms in crowd.terms.items():
             joint = table.joint(terms)
-            own = Joint(
-                sign * part * joint.values,
-                part**2 * joint.covariance,
-                None if joint.draws is None else sign * part * joint.draws,
-            )
+            own = joint.scaled(sign * part)
             found[volume] = _added(found[volume], own) if volume in found else own
     return found
 
@@ -331,7 +326,10 @@ def _added(one: Joint, other: Joint) -> Joint:
     draws = None
     if one.draws is not None and other.draws is not None:
         draws = one.draws + other.draws
-    return Joint(one.values + other.values, one.covariance + other.covariance, draws)
+    unbiased = None
+    if one.unbiased is not None and other.unbiased is not None:
+        unbiased = _added(one.unbiased, other.unbiased)
+    return Joint(one.values + other.values, one.covariance + other.covariance, draws, unbiased)
 
 
 def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> QueryScore:
@@ -349,21 +347,12 @@ def judged(joint: Joint, truth: Floats, seconds: float, coverage: bool) -> Query
         relative = float(np.mean(np.abs(errors[is_held] / truth[is_held])))
     inside = None
     if coverage:
-        low, high = _interval(joint)
+        low, high = joint.interval(LEVEL)
         is_inside = (low - INTERVAL_ROUNDING <= truth) & (truth <= high + INTERVAL_ROUNDING)
         inside = float(is_inside.mean())
     return QueryScore(
         float(np.mean(errors**2)), float(np.mean(np.abs(errors))), relative, inside, seconds
     )
-
-
-def _interval(joint: Joint) -> tuple[Floats, Floats]:
-    """95% intervals as answers give them: quantiles of draws, or normal."""
-    if joint.draws is not None:
-        low, high = np.quantile(joint.draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-        return low, high
-    reach = quantile(LEVEL) * joint.std_errors
-    return joint.values - reach, joint.values + reach
 
 
 def _number(volume: str) -> float | str:

@@ -16,10 +16,9 @@ from sottovoce.oracles import Noise
 from sottovoce.protocol.reports import Reports
 from sottovoce.questions.method import Options
 from sottovoce.questions.queries.evidence import Floats, cohort_squares, evidence_of
-from sottovoce.questions.queries.fitted import FittedTable, Term
+from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.target import Dimension, Target
-from sottovoce.results.cells import quantile
 from sottovoce.results.estimate import CLOSED_FORM, Estimate, Table
 from sottovoce.schema import Attribute, Integer, Ordinal, Schema
 
@@ -36,25 +35,32 @@ __all__ = ["CountAnswer", "QueryEstimate", "evidence_of"]
 class CountAnswer:
     """An estimated number, its standard error, and intervals of any level.
 
-    >>> answer = CountAnswer(120.0, 10.0)
+    >>> answer = CountAnswer(Joint(np.array([120.0]), np.array([[100.0]])))
+    >>> answer.value, answer.std_error
+    (120.0, 10.0)
     >>> [round(end, 1) for end in answer.interval(0.95)]
     [100.4, 139.6]
     """
 
-    value: float
-    std_error: float
-    draws: Floats | None = None  # of a posterior, if the method has one: (draws,)
+    joint: Joint  # of one term
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+        return float(self.joint.values[0])
+
+    @property
+    def std_error(self) -> float:
+        """How far it is off, on average."""
+        return float(self.joint.std_errors[0])
 
     def __float__(self) -> float:
         return self.value
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """(low, high): quantiles of the draws if there are any, else normal."""
-        reach = quantile(level) * self.std_error
-        if self.draws is None:
-            return self.value - reach, self.value + reach
-        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
+        """(low, high), as :meth:`Joint.interval` has them."""
+        low, high = self.joint.interval(level)
+        return float(low[0]), float(high[0])
 
     def __str__(self) -> str:
         low, high = self.interval()
@@ -154,11 +160,7 @@ class QueryEstimate(Estimate):
     def answer(self, term: Term, scale: float | None = None) -> CountAnswer:
         """How many people are in a weighted selection, or how much of what ``scale`` is all of."""
         times = self.people if scale is None else scale
-        joint = self.fitted.joint([term])
-        draws = None if joint.draws is None else joint.draws[:, 0] * times
-        return CountAnswer(
-            float(joint.values[0]) * times, float(joint.std_errors[0]) * abs(times), draws
-        )
+        return CountAnswer(self.fitted.joint([term]).scaled(times))
 
     # -- weights
 
@@ -204,7 +206,6 @@ class QueryEstimate(Estimate):
         joint = self.fitted.joint([dict(zip(axes, each, strict=True)) for each in product(*units)])
         labels = [self.schema[name].labels() for name in attributes]
         variances = joint.std_errors**2
-        is_drawn = joint.draws is not None
         return Table(
             attributes,
             tuple(labels[0]) if len(labels) == 1 else tuple(product(*labels)),
@@ -214,7 +215,7 @@ class QueryEstimate(Estimate):
             Noise(float(variances.min()), 0.0),
             is_unbiased=self.is_unbiased,
             method=self.method.name,
-            errors="posterior" if is_drawn else CLOSED_FORM,
+            errors=CLOSED_FORM if self.is_unbiased else "posterior",
         )
 
 

@@ -18,9 +18,9 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence, error_law
 from sottovoce.questions.queries.fitted import FittedTable, Term
 from sottovoce.questions.queries.method import GridMethod, PlannedGrid, oracle_of_size
 from sottovoce.questions.queries.models.forecast import forecast_errors
-from sottovoce.questions.queries.models.line import LineTable, fit_line
+from sottovoce.questions.queries.models.line import LineTable, fit_line, fit_unbiased
 from sottovoce.questions.queries.models.several import SeveralTable, fit_several
-from sottovoce.questions.queries.models.unbiased import fit_unbiased, planned_covariance
+from sottovoce.questions.queries.models.unbiased import planned_covariance
 from sottovoce.questions.queries.models.weights import fit_weighted
 from sottovoce.questions.queries.target import Target
 
@@ -234,10 +234,10 @@ class UnbiasedGrids(ShiftedGrids):
     def predict_terms(
         self, target: Target, terms: Terms, options: Options, selections: Sequence[Term]
     ) -> Floats:
-        covariance = planned_covariance(self._planned(target, terms, options), target.sizes[0])
         whole = np.ones(target.sizes[0])
         weights = np.stack([np.asarray(each.get(0, whole), float) for each in selections])
-        return np.asarray(((weights @ covariance) * weights).sum(axis=1))
+        planned = self._planned(target, terms, options)
+        return np.diag(planned_covariance(planned, weights.T))
 
     def explain(self, target: Target, plan: Plan, options: Options) -> list[str]:
         return [f"Grids: {len(self.grids(target, options)):,}"]

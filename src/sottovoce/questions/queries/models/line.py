@@ -13,6 +13,7 @@ from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
 from sottovoce.questions.queries.models.posterior import CascadeErrors, tail_weights
+from sottovoce.questions.queries.models.unbiased import UnbiasedLine, unbiased_line
 
 LINE_DRAWS = 400
 LINE_SEED = 7  # of the draws: an answer is the same whenever it is asked for
@@ -37,7 +38,7 @@ class LineTable(FittedTable):
         errors: Gives how they err together; it is asked for once, when somebody wants an error.
         is_unbiased: Whether the frequencies are right on average.
         number: Of the dimension; dimensions are drawn apart.
-        evidence: What the frequencies were fitted to, for fits of weights.
+        evidence: What people said, for fits of weights and for intervals.
         around: Of a weight the table of the count, from which it deviates; what the count is off,
             the weight is off too, also in draws of the same number.
     """
@@ -65,6 +66,22 @@ class LineTable(FittedTable):
         """How the frequencies err, without what the count is off."""
         return self._make_errors()
 
+    @cached_property
+    def unbiased(self) -> UnbiasedLine | None:
+        """Unbiased sums of the same reports, for intervals; None where some codes were not told
+        apart, or where the table is unbiased itself.
+        """
+        if self.is_unbiased or not self.evidence:
+            return None
+        like = None if self.around is None else self.around.unbiased
+        return unbiased_line(
+            self.evidence,
+            self.sizes[0],
+            axis=self.number,
+            frequencies=self.frequencies,
+            like=like,
+        )
+
     def _covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
         own = self._errors.covariance(selections)
@@ -81,21 +98,6 @@ class LineTable(FittedTable):
         """Standard normal draws, (draws, count), the same whenever they are asked for."""
         coins = np.random.default_rng([LINE_SEED, self.number, self.depth])
         return coins.standard_normal((LINE_DRAWS, count))
-
-    def _draws_of(self, selections: Floats) -> Floats:
-        """Draws of weighted sums, (draws, sums).
-
-        Those of a count are kept whole, since weights deviate from them row by row. What a weight
-        deviates by is drawn for these sums alone, where they are few.
-        """
-        if self.around is None or 4 * selections.shape[1] > len(selections):
-            drawn: Floats = self.draws @ selections
-            return drawn
-        values, vectors = np.linalg.eigh(self._errors.covariance(selections))
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # (sums, sums)
-        own = self.frequencies - self.around.frequencies
-        moved: Floats = own @ selections + self._noise(len(root)) @ root
-        return moved + self.around._draws_of(selections)
 
     @property
     def depth(self) -> int:
@@ -118,8 +120,14 @@ class LineTable(FittedTable):
         """The shares of some weighted selections, with their covariances."""
         whole = np.ones(self.sizes[0])
         weights = np.array([term.get(0, whole) for term in terms]).reshape(len(terms), -1)
-        covariance = self._covariance(weights.T)
-        return Joint(weights @ self.frequencies, covariance, self._draws_of(weights.T))
+        return self.sums(weights.T)
+
+    def sums(self, selections: Floats) -> Joint:
+        """The shares of weighted sums, of weights (size, sums)."""
+        unbiased = None
+        if self.unbiased is not None:
+            unbiased = Joint(*self.unbiased.sums(selections))
+        return Joint(self.frequencies @ selections, self._covariance(selections), unbiased=unbiased)
 
 
 def fit_line(
@@ -129,6 +137,7 @@ def fit_line(
     is_ordered: bool = True,
     axis: int = 0,
     around: LineTable | None = None,
+    plain: Sequence[GridEvidence] | None = None,
 ) -> LineTable:
     """Fit one dimension by a cascade of splits.
 
@@ -138,6 +147,7 @@ def fit_line(
         is_ordered: Whether neighbouring codes are alike; not for categories.
         axis: The number of the dimension; what grids say of others is summed over.
         around: Of a weight the table of the count, from which it deviates.
+        plain: Of a weight what the people said of it, where ``evidence`` is how it deviates.
     """
     cells = cells_of(evidence, axis)
     # the whole crowd, also those who were asked about other dimensions alone: answers are about it
@@ -149,5 +159,16 @@ def fit_line(
         return CascadeErrors(fit, cells, people, tail_weights(fit))
 
     return LineTable(
-        fit.frequencies, errors, is_unbiased=False, number=axis, evidence=evidence, around=around
+        fit.frequencies,
+        errors,
+        is_unbiased=False,
+        number=axis,
+        evidence=evidence if plain is None else plain,
+        around=around,
     )
+
+
+def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:
+    """The unbiased table of one dimension, number 0 of the evidence."""
+    line = UnbiasedLine(evidence, size)
+    return LineTable(line.frequencies, lambda: line, is_unbiased=True)

@@ -7,101 +7,180 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sottovoce.ground.extras import imported
 from sottovoce.kernels.curvature import cell_products
+from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.models.cells import GridCells, cells_of
-from sottovoce.questions.queries.models.line import LineTable
 
 
-def least_squares(cells: GridCells, size: int) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """Sums of frequencies as they follow from the values of cells: values @ pulls + constants."""
+
+    pulls: Floats  # (cells, sums)
+    constants: Floats  # (sums,)
+
+
+class LeastSquares:
     """Frequencies that add up to 1, with the least weighted squares of all cells' misfits.
 
-    The weights are those of equal frequencies, so that they do not depend on what was heard.
+    The weights are those of equal frequencies, so that they do not depend on what was heard. Any
+    weights give an unbiased answer: what was solved for one crowd also serves its groups, and sums
+    of a public weight, as long as they have answered the same grids.
 
     Args:
         cells: What grids say; together they must tell all codes apart.
         size: The number of codes.
-
-    Returns:
-        The frequencies, (size,), and their linear map from the cells' values: frequencies =
-        map @ values + what does not depend on them, (size, cells).
     """
-    equal = np.full(size, 1.0 / size)
-    precisions = cells.precisions(cells.shares(equal))
-    products = cell_products(cells.lows, cells.highs, precisions, size)  # A' V^-1 A
-    # with a multiplier for the sum, f solves  [K 1; 1' 0] [f; u] = [A' V^-1 y; 1]
-    system = np.ones((size + 1, size + 1))
-    system[:size, :size] = products
-    system[size, size] = 0.0
-    inverse = np.linalg.inv(system)
-    sums = np.zeros((size + 1, size))
-    sums[1:] = np.cumsum(inverse[:size, :size], axis=0)  # over codes, (size + 1, size)
-    pulls = (sums[cells.highs] - sums[cells.lows]) * precisions[:, None]  # (cells, size)
-    frequencies = pulls.T @ cells.values + inverse[:size, size]
-    return frequencies, pulls.T
+
+    def __init__(self, cells: GridCells, size: int) -> None:
+        self.cells = cells
+        self.size = size
+        equal = np.full(size, 1.0 / size)
+        self.precisions = cells.precisions(cells.shares(equal))
+        products = cell_products(cells.lows, cells.highs, self.precisions, size)  # K = A' V^-1 A
+        with one_thread():
+            self._factor = imported("scipy.linalg").cho_factor(products, check_finite=False)
+        self._ones = self._solved(np.ones((size, 1)))[:, 0]  # K^-1 1
+
+    def _solved(self, right: Floats) -> Floats:
+        """K^-1 times a matrix."""
+        with one_thread():
+            found: Floats = imported("scipy.linalg").cho_solve(
+                self._factor, right, check_finite=False
+            )
+        return found
+
+    def map(self, selections: Floats) -> LinearMap:
+        """The map to weighted sums, of weights (size, sums)."""
+        # with a multiplier u for the sum, f = K^-1 (A' V^-1 y + u 1) and 1' f = 1
+        solved = self._solved(selections)  # (size, sums)
+        constants = solved.sum(axis=0) / self._ones.sum()
+        solved -= np.outer(self._ones, constants)
+        sums = np.zeros((self.size + 1, selections.shape[1]))
+        np.cumsum(solved, axis=0, out=sums[1:])
+        held = sums[self.cells.highs] - sums[self.cells.lows]  # (cells, sums)
+        return LinearMap(held * self.precisions[:, None], constants)
 
 
-def linear_covariance(cells: GridCells, linear: Floats, frequencies: Floats) -> Floats:
-    """The covariance of a linear estimate's errors towards the crowd's frequencies, (size, size).
+def linear_covariance(
+    cells: GridCells, pulls: Floats, selections: Floats, frequencies: Floats
+) -> Floats:
+    """The covariance of a linear estimate's errors towards the crowd's own sums, (sums, sums).
 
     Coins: cells err by themselves, or against each other where they add up to 1. People: those of
     a grid are a sample of the crowd, and all grids together are the crowd.
 
     Args:
         cells: What the estimate is of.
-        linear: The map from the cells' values to frequencies, (size, cells).
+        pulls: The map from the cells' values to sums, (cells, sums).
+        selections: The weights of codes that the sums have, (size, sums).
         frequencies: Where the variances are looked at, (size,).
     """
     held = np.clip(cells.shares(frequencies), 0.0, 1.0)
-    alone = cells.floors + held * cells.slopes + held / cells.people
-    covariance = (linear * np.maximum(alone, 0.0)) @ linear.T
-    people = 0.0
-    for grid in np.unique(cells.grids):
-        own = cells.grids == grid
-        asked = cells.people[own][0]
-        sample = linear[:, own] @ held[own]
-        covariance -= np.outer(sample, sample) / asked
-        if cells.adds_up[own][0]:
-            total = linear[:, own].sum(axis=1)
-            covariance -= np.outer(total, total) * (cells.floors[own][0] / own.sum())
-        people += asked
+    alone = np.maximum(cells.floors + held * cells.slopes + held / cells.people, 0.0)
+    firsts = np.flatnonzero(np.diff(cells.grids, prepend=-1))  # of each grid its first cell
+    asked = cells.people[firsts]  # (grids,)
+    counts = np.diff(np.append(firsts, cells.grids.size))
+    # people of a grid:  - (F' pulls)' (F' pulls) / people
+    samples = np.add.reduceat(pulls * held[:, None], firsts, axis=0)  # (grids, sums)
+    # cells that add up to 1:  - (1' pulls)' (1' pulls) floor / cells
+    totals = np.add.reduceat(pulls, firsts, axis=0)
+    shared = np.where(cells.adds_up[firsts], cells.floors[firsts] / counts, 0.0)
+    covariance = (pulls * alone[:, None]).T @ pulls
+    covariance -= (samples / asked[:, None]).T @ samples
+    covariance -= (totals * shared[:, None]).T @ totals
     positive = np.clip(frequencies, 0.0, None)
-    crowd = np.diag(positive) - np.outer(positive, positive)
-    result: Floats = covariance - crowd / people
+    means = positive @ selections
+    crowd = (selections * positive[:, None]).T @ selections - np.outer(means, means)
+    result: Floats = covariance - crowd / asked.sum()
     return result
 
 
-def planned_covariance(evidence: Sequence[GridEvidence], size: int) -> Floats:
-    """The covariance of the unbiased table's errors, if people are spread evenly: (size, size)."""
+def planned_covariance(evidence: Sequence[GridEvidence], selections: Floats) -> Floats:
+    """The covariance of unbiased sums' errors, if people are spread evenly: (sums, sums).
+
+    Args:
+        evidence: Grids that will be asked, of one dimension.
+        selections: Weights of codes, (size, sums).
+    """
     cells = cells_of(evidence, 0)
-    _, linear = least_squares(cells, size)
-    return linear_covariance(cells, linear, np.full(size, 1.0 / size))
+    size = len(selections)
+    pulls = LeastSquares(cells, size).map(selections).pulls
+    return linear_covariance(cells, pulls, selections, np.full(size, 1.0 / size))
 
 
-def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:
-    """The unbiased table of one dimension, number 0 of the evidence."""
-    cells = cells_of(evidence, 0)
-    frequencies, linear = least_squares(cells, size)
+class UnbiasedLine:
+    """Unbiased sums of one dimension's frequencies, and how they err.
 
-    def errors() -> LinearErrors:
-        return LinearErrors(linear_covariance(cells, linear, frequencies))
+    Args:
+        evidence: What the people of each grid said.
+        size: The number of codes.
+        axis: The number of the dimension.
+        frequencies: As another fit has them, where variances are looked at; by default its own.
+        like: One of the same grids, whose equations are solved already.
+    """
 
-    return LineTable(frequencies, errors, is_unbiased=True)
+    def __init__(
+        self,
+        evidence: Sequence[GridEvidence],
+        size: int,
+        *,
+        axis: int = 0,
+        frequencies: Floats | None = None,
+        like: UnbiasedLine | None = None,
+    ) -> None:
+        self.cells = cells_of(evidence, axis)
+        self.size = size
+        self.cohorts = tuple((grid.cohort, grid.ask) for grid in evidence if axis in grid.axes)
+        self._squares: LeastSquares
+        if like is not None and like.cohorts == self.cohorts:
+            self._squares = like._squares
+        else:
+            self._squares = LeastSquares(self.cells, size)
+        self._frequencies = frequencies
 
+    @property
+    def frequencies(self) -> Floats:
+        """Where variances are looked at, (size,)."""
+        if self._frequencies is None:
+            self._frequencies = self.values(np.eye(self.size))
+        return self._frequencies
 
-@dataclass(frozen=True, eq=False)
-class LinearErrors:
-    """Errors of frequencies whose covariance is known as a matrix."""
+    def values(self, selections: Floats) -> Floats:
+        """Weighted sums, (sums,), of weights (size, sums)."""
+        linear = self._squares.map(selections)
+        found: Floats = self.cells.values @ linear.pulls + linear.constants
+        return found
 
-    matrix: Floats  # (size, size)
+    def sums(self, selections: Floats) -> tuple[Floats, Floats]:
+        """Weighted sums, (sums,), and the covariance of their errors, of weights (size, sums)."""
+        linear = self._squares.map(selections)
+        values = self.cells.values @ linear.pulls + linear.constants
+        return values, linear_covariance(self.cells, linear.pulls, selections, self.frequencies)
 
     def covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
-        found: Floats = selections.T @ self.matrix @ selections
-        return found
+        return self.sums(selections)[1]
 
     def root(self) -> Floats:
         """A matrix R, (size, size), with R' R the covariance of the errors of all frequencies."""
-        squares, axes = np.linalg.eigh(self.matrix)
+        squares, axes = np.linalg.eigh(self.covariance(np.eye(self.size)))
         found: Floats = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
         return found
+
+
+def unbiased_line(
+    evidence: Sequence[GridEvidence],
+    size: int,
+    *,
+    axis: int = 0,
+    frequencies: Floats | None = None,
+    like: UnbiasedLine | None = None,
+) -> UnbiasedLine | None:
+    """The same as :class:`UnbiasedLine`, or None if the grids heard do not tell codes apart."""
+    try:
+        return UnbiasedLine(evidence, size, axis=axis, frequencies=frequencies, like=like)
+    except np.linalg.LinAlgError:
+        return None

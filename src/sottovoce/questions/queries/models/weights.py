@@ -78,5 +78,7 @@ def fit_weighted(
         if known is not None:
             evidence.append(deviation(grid, known, table.cell_shares(grid)))
     if isinstance(table, LineTable):
-        return fit_line(evidence, table.sizes[0], is_ordered=is_ordered[0], around=table)
+        return fit_line(
+            evidence, table.sizes[0], is_ordered=is_ordered[0], around=table, plain=weighted
+        )
     return fit_several(evidence, table.sizes, is_ordered, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -197,8 +197,4 @@ def _answer(table: FittedTable, requests: Sequence[Request], number: int) -> Non
         draws = draws[order]
     for request in requests:
         own = [places[id(term)] for term in request.terms]
-        request.joint = Joint(
-            joint.values[own],
-            joint.covariance[np.ix_(own, own)],
-            None if draws is None else draws[:, own],
-        )
+        request.joint = replace(joint, draws=draws).some(own)

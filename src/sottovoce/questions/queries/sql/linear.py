@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sottovoce.questions.queries.evidence import Floats
-from sottovoce.questions.queries.fitted import Term
+from sottovoce.questions.queries.fitted import Joint, Term
 from sottovoce.questions.queries.sql.expressions import Weight
 from sottovoce.questions.queries.sql.fits import Fits, GroupWeight, JointBatch, Request
 from sottovoce.questions.queries.sql.rows import RowGroup
@@ -30,12 +30,21 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Estimated sums. ``is_exact``: whether all of them are known without a whisper."""
+    """Estimated sums. ``is_exact``: whether all of them are known without a whisper.
+
+    ``unbiased``: what intervals rest on, where the tables have unbiased answers too.
+    """
 
     values: Floats  # (quantities,)
     covariance: Floats  # (quantities, quantities)
     draws: Floats | None  # (draws, quantities)
     is_exact: bool
+    unbiased: Linear | None = None
+
+    @property
+    def sure(self) -> Linear:
+        """The sums whose covariance says where the truth may be, whatever people hold."""
+        return self if self.unbiased is None else self.unbiased
 
 
 @dataclass(eq=False)
@@ -93,34 +102,55 @@ class LinearSums:
 
     def result(self) -> Linear:
         """The sums, once the batch has run."""
+        values, covariance = self._moments(_answered)
+        is_exact = not self.groups
+        unbiased = None
+        if any(_answered(part).unbiased for parts in self.groups for part in parts):
+            unbiased = Linear(*self._moments(_sure), None, is_exact)
+        return Linear(values, covariance, self._draws(), is_exact, unbiased)
+
+    def _moments(self, joint: Callable[[_Part], Joint]) -> tuple[Floats, Floats]:
+        """Values and covariances, by the joint estimate that is taken of each part."""
         values = self.known.copy()
         covariance = np.zeros((len(values), len(values)))
-        draws: Floats | None = None
-        has_draws = all(len(parts) == 1 for parts in self.groups)
         for parts in self.groups:
-            for part in parts:
-                joint = part.request.joint
-                assert joint is not None
-                values = values + part.coefficients @ joint.values
-                if not has_draws or joint.draws is None:
-                    has_draws = False
-                    continue
-                own = joint.draws @ part.coefficients.T  # (draws, quantities)
-                draws = own if draws is None else draws + own[: len(draws)]
-            covariance = covariance + _covariance(parts)
-        if not has_draws or draws is None:
-            return Linear(values, covariance, None, not self.groups)
-        return Linear(values, covariance, draws + self.known, False)
+            joints = [joint(part) for part in parts]
+            for part, own in zip(parts, joints, strict=True):
+                values = values + part.coefficients @ own.values
+            covariance = covariance + _covariance(parts, joints)
+        return values, covariance
+
+    def _draws(self) -> Floats | None:
+        """Draws of the sums, if all tables have some that go together."""
+        if not self.groups or any(len(parts) > 1 for parts in self.groups):
+            return None
+        draws: Floats | None = None
+        for (part,) in self.groups:
+            drawn = _answered(part).draws
+            if drawn is None:
+                return None
+            own = drawn @ part.coefficients.T  # (draws, quantities)
+            draws = own if draws is None else draws + own[: len(draws)]
+        return None if draws is None else draws + self.known
 
 
-def _covariance(parts: Sequence[_Part]) -> Floats:
+def _answered(part: _Part) -> Joint:
+    """What a part's table said."""
+    assert part.request.joint is not None
+    return part.request.joint
+
+
+def _sure(part: _Part) -> Joint:
+    """The unbiased answers of a part's table, or what it has."""
+    joint = _answered(part)
+    return joint if joint.unbiased is None else joint.unbiased
+
+
+def _covariance(parts: Sequence[_Part], joints: Sequence[Joint]) -> Floats:
     """That of the sums of one group: within a table as it says, between two by their weights."""
     total = np.zeros((len(parts[0].coefficients),) * 2)
-    for first in parts:
-        for second in parts:
-            one, other = first.request.joint, second.request.joint
-            assert one is not None
-            assert other is not None
+    for first, one in zip(parts, joints, strict=True):
+        for second, other in zip(parts, joints, strict=True):
             if first is second:
                 middle = one.covariance
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, nan, sqrt
 
@@ -15,6 +16,7 @@ KNOWN_EXACTLY, UNSTABLE, UNDEFINED = "exact", "unstable", "undefined"
 STABLE_ERRORS = 3.0  # a count below so many standard errors makes a ratio unstable
 DEFINED_ERRORS = 1.0  # and below so many nothing is divided by it
 NEGLIGIBLE_COUNT = 1e-9  # of a count: less is an error of rounding
+SMALL_STEP = 1e-4  # of a sum's error, over which a slope is taken
 
 
 @dataclass(frozen=True)
@@ -37,20 +39,50 @@ def total(linear: Linear, level: float) -> EstimatedNumber:
     error = sqrt(max(0.0, float(linear.covariance[0, 0])))
     if linear.is_exact:
         return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
-    draws = None if linear.draws is None else linear.draws[:, 0]
-    low, high = interval(value, error, level, draws)
-    return EstimatedNumber(value, error, low, high)
+    return EstimatedNumber(value, error, *interval(linear, level, _first, value))
+
+
+def _first(sums: Floats) -> Floats:
+    return sums[..., 0]
 
 
 def interval(
-    value: float, error: float, level: float, draws: Floats | None = None
+    linear: Linear, level: float, function: Callable[[Floats], Floats], value: float
 ) -> tuple[float, float]:
-    """Quantiles of draws if there are any, else a normal interval."""
-    if draws is None:
-        reach = quantile(level) * error
-        return value - reach, value + reach
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    """Where a smooth function of sums may be; its value is inside.
+
+    It is normal around the unbiased sums if there are any, by the delta method; without them it
+    follows from draws; and without draws it is normal around the value.
+
+    Args:
+        linear: the sums.
+        level: of the interval.
+        function: from sums, (..., quantities), to numbers, (...).
+        value: of the estimated sums.
+    """
+    if linear.unbiased is None and linear.draws is not None:
+        drawn = function(linear.draws)
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    else:
+        sure = linear.sure
+        middle = float(function(sure.values))
+        slopes = gradient(function, sure)
+        variance = float(slopes @ sure.covariance @ slopes)
+        reach = quantile(level) * sqrt(max(0.0, variance))
+        low, high = middle - reach, middle + reach
     return min(float(low), value), max(float(high), value)
+
+
+def gradient(function: Callable[[Floats], Floats], linear: Linear) -> Floats:
+    """The slopes of a function of sums, by differences over a small part of their errors."""
+    steps = SMALL_STEP * np.sqrt(np.maximum(np.diag(linear.covariance), 0.0))
+    slopes = np.zeros(len(linear.values))
+    for place in np.flatnonzero(steps):
+        moved = np.zeros(len(linear.values))
+        moved[place] = steps[place]
+        change = function(linear.values + moved) - function(linear.values - moved)
+        slopes[place] = change / (2 * steps[place])
+    return slopes
 
 
 def doubt(count: float, error: float) -> str:
@@ -63,8 +95,8 @@ def doubt(count: float, error: float) -> str:
 def ratio(linear: Linear, level: float) -> EstimatedNumber:
     """The first of two sums over the second, which is a count.
 
-    A stable one has the interval of the delta method, or of draws; an unstable one Fieller's set,
-    which may have no end.
+    The interval is Fieller's set, which may have no end; a stable ratio that has draws, or nothing
+    else, has theirs, or the one of the delta method.
     """
     above, count = (float(each) for each in linear.values)
     covariance = linear.covariance
@@ -73,18 +105,19 @@ def ratio(linear: Linear, level: float) -> EstimatedNumber:
         return REFUSED
     value = above / count
     # Var[S/C] = (Var S - 2 R Cov[S, C] + R^2 Var C) / C^2
-    gradient = np.array([1.0, -value]) / count
-    error = sqrt(max(0.0, float(gradient @ covariance @ gradient)))
+    slopes = np.array([1.0, -value]) / count
+    error = sqrt(max(0.0, float(slopes @ covariance @ slopes)))
     if linear.is_exact:
         return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
-    if mark == UNSTABLE:
-        low, high = fieller(above, count, covariance, level)
-        return EstimatedNumber(value, error, low, high, mark)
-    draws = None
-    if linear.draws is not None and (linear.draws[:, 1] > 0).all():
-        draws = linear.draws[:, 0] / linear.draws[:, 1]
-    low, high = interval(value, error, level, draws)
-    return EstimatedNumber(value, error, low, high)
+    if mark == UNSTABLE or linear.unbiased is not None:
+        sure = linear.sure
+        low, high = fieller(float(sure.values[0]), float(sure.values[1]), sure.covariance, level)
+        return EstimatedNumber(value, error, min(low, value), max(high, value), mark)
+    return EstimatedNumber(value, error, *interval(linear, level, _quotient, value))
+
+
+def _quotient(sums: Floats) -> Floats:
+    return sums[..., 0] / np.maximum(sums[..., 1], NEGLIGIBLE_COUNT)
 
 
 def fieller(above: float, count: float, covariance: Floats, level: float) -> tuple[float, float]:
@@ -119,13 +152,15 @@ def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Est
         return REFUSED
     value = (squares - added**2 / count) / below
     # the derivatives by Q, S and C; C - 1 and C differ by less than any error here
-    gradient = np.array([1.0, -2 * added / count, added**2 / count**2 - value]) / below
-    error = sqrt(max(0.0, float(gradient @ linear.covariance @ gradient)))
-    draws = None
-    if linear.draws is not None and (linear.draws[:, 2] > 1).all():
-        drawn = linear.draws
-        draws = (drawn[:, 0] - drawn[:, 1] ** 2 / drawn[:, 2]) / (drawn[:, 2] - (not population))
-    low, high = interval(value, error, level, draws)
+    slopes = np.array([1.0, -2 * added / count, added**2 / count**2 - value]) / below
+    error = sqrt(max(0.0, float(slopes @ linear.covariance @ slopes)))
+
+    def variance(sums: Floats) -> Floats:
+        counts = np.maximum(sums[..., 2], 1.0 + NEGLIGIBLE_COUNT)
+        found: Floats = (sums[..., 0] - sums[..., 1] ** 2 / counts) / (counts - (not population))
+        return found
+
+    low, high = interval(linear, level, variance, value)
     low = max(low, 0.0)
     if root:
         return _root(EstimatedNumber(value, error, low, high, mark), linear.is_exact)

@@ -66,10 +66,13 @@ def quantile(
     value = _within(place, counts, share * people, firsts, lasts)
     if linear.is_exact or not linear.covariance.any():
         return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY if linear.is_exact else mark)
-    if linear.draws is not None:
+    if linear.draws is not None and linear.unbiased is None:
         low, high, error = _by_draws(linear.draws, share, level, firsts, lasts)
     else:
-        low, high, error = _by_errors(linear.covariance, above, share, level, firsts, lasts)
+        *_, error = _by_errors(linear.covariance, above, share, level, firsts, lasts)
+        sure = linear.sure
+        above = sure.values - share * sure.values[-1]
+        low, high, _ = _by_errors(sure.covariance, above, share, level, firsts, lasts)
     return EstimatedNumber(value, error, min(low, value), max(high, value), mark)
 
 
