@@ -12,7 +12,7 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
-from sottovoce.questions.queries.models.posterior import CascadeErrors, tail_weights
+from sottovoce.questions.queries.models.posterior import CascadeErrors, DeviationErrors, tail_weights
 
 LINE_DRAWS = 400
 LINE_SEED = 7  # of the draws: an answer is the same whenever it is asked for
@@ -145,8 +145,10 @@ def fit_line(
     base = None if around is None else around.frequencies
     fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
 
-    def errors() -> CascadeErrors:
-        return CascadeErrors(fit, cells, people, tail_weights(fit))
+    def errors() -> LineErrors:
+        if around is None:
+            return CascadeErrors(fit, cells, people, tail_weights(fit))
+        return DeviationErrors(fit, cells, people, tail_weights(fit))
 
     return LineTable(
         fit.frequencies, errors, is_unbiased=False, number=axis, evidence=evidence, around=around
