@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -27,6 +28,15 @@ class LineErrors(Protocol):
 
     def root(self) -> Floats:
         """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """What a table said of some weighted sums."""
+
+    selections: Floats  # (size, sums)
+    covariance: Floats  # (sums, sums)
+    draws: Floats  # (draws, sums)
 
 
 class LineTable(FittedTable):
@@ -59,6 +69,7 @@ class LineTable(FittedTable):
         self.evidence = tuple(evidence)
         self.around = around
         self._make_errors = errors
+        self._last: _Answered | None = None
 
     @cached_property
     def _errors(self) -> LineErrors:
@@ -68,7 +79,7 @@ class LineTable(FittedTable):
     def _covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
         own = self._errors.covariance(selections)
-        return own if self.around is None else own + self.around._covariance(selections)
+        return own if self.around is None else own + self.around._answered(selections).covariance
 
     @cached_property
     def draws(self) -> Floats:
@@ -95,7 +106,19 @@ class LineTable(FittedTable):
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # (sums, sums)
         own = self.frequencies - self.around.frequencies
         moved: Floats = own @ selections + self._noise(len(root)) @ root
-        return moved + self.around._draws_of(selections)
+        return moved + self.around._answered(selections).draws
+
+    def _answered(self, selections: Floats) -> _Answered:
+        """The covariance and the draws of weighted sums.
+
+        The last ones are kept: all groups of a query deviate from one table, and ask it the same.
+        """
+        last = self._last
+        if last is None or not np.array_equal(last.selections, selections):
+            covariance = self._covariance(selections)
+            last = _Answered(selections.copy(), covariance, self._draws_of(selections))
+            self._last = last
+        return last
 
     @property
     def depth(self) -> int:
@@ -118,8 +141,8 @@ class LineTable(FittedTable):
         """The shares of some weighted selections, with their covariances."""
         whole = np.ones(self.sizes[0])
         weights = np.array([term.get(0, whole) for term in terms]).reshape(len(terms), -1)
-        covariance = self._covariance(weights.T)
-        return Joint(weights @ self.frequencies, covariance, self._draws_of(weights.T))
+        answered = self._answered(weights.T)
+        return Joint(weights @ self.frequencies, answered.covariance, answered.draws)
 
 
 def fit_line(
