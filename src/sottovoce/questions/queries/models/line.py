@@ -13,7 +13,11 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
-from sottovoce.questions.queries.models.posterior import CascadeErrors, DeviationErrors, tail_weights
+from sottovoce.questions.queries.models.posterior import (
+    CascadeErrors,
+    DeviationErrors,
+    tail_weights,
+)
 
 LINE_DRAWS = 400
 LINE_SEED = 7  # of the draws: an answer is the same whenever it is asked for

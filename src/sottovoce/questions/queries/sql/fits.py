@@ -46,17 +46,17 @@ class GroupWeight:
 
     def _cosine(self, other: GroupWeight) -> float:
         if self.values is None or other.values is None:
-            known = other if self.values is None else self
-            assert known.values is not None
+            values = other.values if self.values is None else self.values
+            assert values is not None
             # cos(1, w) = sum w / sqrt(n sum w^2)
-            return known.total / float(np.sqrt(len(known.values) * _dot(known, known)))
-        norm = float(np.sqrt(_dot(self, self) * _dot(other, other)))
-        return _dot(self, other) / norm
+            return float(values.sum() / np.sqrt(len(values) * _dot(values, values)))
+        norm = np.sqrt(_dot(self.values, self.values) * _dot(other.values, other.values))
+        return float(_dot(self.values, other.values) / norm)
 
 
-def _dot(one: GroupWeight, other: GroupWeight) -> float:
+def _dot(one: Floats, other: Floats) -> float:
     # not by @, whose threads wait for each other on a busy machine
-    return float(np.einsum("i,i->", one.values, other.values))
+    return float(np.einsum("i,i->", one, other))
 
 
 class Fits:
