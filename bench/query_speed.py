@@ -1,14 +1,16 @@
-"""How long queries take: the first answer to a crowd's reports, and the next ones.
+"""How long SQL takes: the first answer to a crowd's reports, and the next ones.
 
-``python -m bench.query_speed PEOPLE SIZE DIMENSIONS`` is one case in a process of its own.
+``python -m bench.query_speed CASE PEOPLE SIZE`` is one case in a process of its own.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -21,9 +23,13 @@ from bench.timing import Timing, child
 
 FIRST_ONE, NEXT_ONE = 2.0, 0.05
 FIRST_TWO, NEXT_TWO, TWO_MIB = 10.0, 0.1, 2048.0
-NEXT = 20  # queries after the first
+FIRST_GROUPS, NEXT_GROUPS = 5.0, 0.25
+NEXT = 10  # queries after the first
 PART = 1_000_000  # people who are simulated at once
 WARM_UP = 2000
+STATES = 50
+
+Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,90 +42,141 @@ class Shape:
     square: int = 256  # values of each of two dimensions
 
 
+@dataclass(frozen=True)
+class Case:
+    """A survey and what is asked of it; ``{low}`` and ``{high}`` differ from query to query."""
+
+    dimensions: tuple[str, ...]
+    public: tuple[str, ...] = ()
+    has_pay: bool = False
+    sql: str = "SELECT COUNT(*) FROM people WHERE x BETWEEN {low} AND {high}"
+
+
+GROUPED = "SELECT state, SUM(pay) FROM people WHERE x BETWEEN {low} AND {high} GROUP BY state"
+CASES = {
+    "one": Case(("x",)),
+    "two": Case(
+        ("x", "y"),
+        has_pay=True,
+        sql="SELECT COUNT(*), SUM(pay) FROM people WHERE x BETWEEN {low} AND {high} "
+        "AND y BETWEEN {low} AND {high}",
+    ),
+    "public-groups": Case(("x",), ("state",), has_pay=True, sql=GROUPED),
+    "whispered-groups": Case(("x", "state"), has_pay=True, sql=GROUPED),
+}
+
+
 def queries(_: Any, __: Mapping[str, Any], shape: Shape = Shape()) -> Iterator[Row]:
     """Every target of queries."""
     group = "queries"
-    one = child("bench.query_speed", str(shape.people), str(shape.size), "1")
+    one = child("bench.query_speed", "one", str(shape.people), str(shape.size))
     what = f"{shape.people:,} reports, one dimension of {shape.size:,}"
-    yield Row(group, f"{what}: first count", "s", _once(one["first"]), limit=FIRST_ONE)
-    yield Row(group, f"{what}: each next count", "s", _once(one["next"]), limit=NEXT_ONE)
+    yield Row(group, f"{what}: first count of a range", "s", _once(one["first"]), limit=FIRST_ONE)
+    yield Row(group, f"{what}: first, from a file", "s", _once(one["file"]), limit=FIRST_ONE)
+    yield Row(group, f"{what}: each next range", "s", _once(one["next"]), limit=NEXT_ONE)
+    yield Row(group, f"{what}: COUNT(*) of all", "s", _once(one["all"]), limit=NEXT_ONE)
 
-    two = child("bench.query_speed", str(shape.many), str(shape.square), "2")
+    two = child("bench.query_speed", "two", str(shape.many), str(shape.square))
     what = f"{shape.many:,} reports with a measure, two dimensions of {shape.square:,}"
     yield Row(group, f"{what}: first count and sum", "s", _once(two["first"]), limit=FIRST_TWO)
-    yield Row(group, f"{what}: each next sum", "s", _once(two["next"]), limit=NEXT_TWO)
+    yield Row(group, f"{what}: each next one", "s", _once(two["next"]), limit=NEXT_TWO)
     yield Row(group, f"{what}: peak memory", "MiB", _once(two["mib"]), limit=TWO_MIB)
+
+    for kind in ("public", "whispered"):
+        found = child("bench.query_speed", f"{kind}-groups", str(shape.people), str(shape.size))
+        what = f"{shape.people:,} reports, sums of {STATES} {kind} groups"
+        yield Row(group, f"{what}: first", "s", _once(found["first"]), limit=FIRST_GROUPS)
+        yield Row(group, f"{what}: each next one", "s", _once(found["next"]), limit=NEXT_GROUPS)
 
 
 def _once(figure: float) -> Timing:
     return Timing(figure, figure, 1)
 
 
-def _people(count: int, size: int, dimensions: int, seed: int) -> dict[str, Any]:
-    """Columns of a crowd that leans to the middle; with two dimensions they go together."""
+def _schema(asked: Case, size: int) -> Any:
+    """All columns that a case has."""
+    attributes: Columns = {}
+    for name in (*asked.dimensions, *asked.public):
+        if name == "state":
+            names = [f"S{number:02d}" for number in range(STATES)]
+            attributes[name] = sv.Categorical(names, sensitive=name in asked.dimensions)
+        else:
+            attributes[name] = sv.Ordinal(0, size - 1)
+    if asked.has_pay:
+        attributes["pay"] = sv.Number(0, 500, step="0.01", sensitive=False)
+    return sv.Schema(**attributes)
+
+
+def _people(asked: Case, count: int, size: int, seed: int) -> Columns:
+    """A crowd that leans to the middle; its columns go together."""
     draws = np.random.default_rng(seed)
     share = draws.beta(2, 4, count)
-    columns: dict[str, Any] = {"x": np.minimum((share * size).astype(np.int64), size - 1)}
-    if dimensions == 2:
-        other = (share + draws.random(count)) / 2
-        columns["y"] = np.minimum((other * size).astype(np.int64), size - 1)
-        columns["pay"] = draws.integers(0, 500, count)
-    return columns
+    other = (share + draws.random(count)) / 2
+    state = np.minimum((other * STATES).astype(np.int64), STATES - 1)
+    columns: Columns = {
+        "x": np.minimum((share * size).astype(np.int64), size - 1),
+        "y": np.minimum((other * size).astype(np.int64), size - 1),
+        "state": np.array([f"S{number:02d}" for number in range(STATES)])[state],
+    }
+    kept = {name: columns[name] for name in (*asked.dimensions, *asked.public)}
+    if asked.has_pay:
+        kept["pay"] = draws.integers(0, 50_000, count) / 100
+    return kept
 
 
-def case(people: int, size: int, dimensions: int) -> dict[str, float]:
+def case(name: str, people: int, size: int) -> dict[str, float]:
     """Seconds of a first answer and of later ones, from reports; and the peak memory."""
-    names = ["x", "y"][:dimensions]
-    attributes: dict[str, Any] = {name: sv.Ordinal(0, size - 1) for name in names}
-    measures = []
-    if dimensions == 2:
-        attributes["pay"] = sv.Number(0, 500, sensitive=False)
-        measures = ["pay"]
-    schema = sv.Schema(**attributes)
-    made = sv.plan(schema, sv.Queries(names, measures=measures), epsilon=1.0, people=people)
-    _answered(made, [sv.simulate(made, _people(WARM_UP, size, dimensions, 0), seed=0)], size)
+    asked = CASES[name]
+    measures = ["pay"] if asked.has_pay else []
+    question = sv.Queries(list(asked.dimensions), measures=measures)
+    made = sv.plan(
+        _schema(asked, size), question, epsilon=1.0, people=people, public=list(asked.public)
+    )
+    # a few people first, who load libraries and compile what runs
+    _answered(made, sv.simulate(made, _people(asked, WARM_UP, size, 0), seed=0), asked, size)
     parts = []
     for place, start in enumerate(range(0, people, PART)):
-        crowd = _people(min(PART, people - start), size, dimensions, place + 1)
+        crowd = _people(asked, min(PART, people - start), size, place + 1)
         parts.append(sv.simulate(made, crowd, seed=place + 1))
-    first, later = _answered(made, parts, size)
-    return {"first": first, "next": later, "mib": peak()}
+    reports = parts[0] if len(parts) == 1 else type(parts[0]).concat(parts)
+    del parts
+    first, later = _answered(made, reports, asked, size)
+    found = {"first": first, "next": later, "mib": peak()}
+    if name == "one":
+        found |= _of_everybody(made, reports, asked, size)
+    return found
 
 
-def _answered(made: Any, parts: list[Any], size: int) -> tuple[float, float]:
+def _answered(made: Any, reports: Any, asked: Case, size: int) -> tuple[float, float]:
     """Seconds until the first answer, and those of each later one."""
-    from sottovoce.aggregation.aggregate import fold
-    from sottovoce.questions.queries.evidence import cohort_squares
-
+    texts = _texts(asked, size)
     start = perf_counter()
-    total = sv.Aggregate(made)
-    for part in parts:
-        total.add(part)
-    estimate: Any = total.estimate()
-    fitted = estimate.fitted
-    estimate.count(x=(0, size // 3))
-    if made.columns:
-        weighed, squares = sv.Aggregate(made), np.zeros(len(made.cohorts))
-        for part in parts:
-            weights = part.public["pay"].values
-            weighed = weighed.merge(fold(made, part, weights))
-            squares += cohort_squares(part.cohorts, weights, len(made.cohorts))
-        fitted = estimate.fit_weights(weighed, squares)
-    fitted.joint([_selection(0, size, made)])
+    sv.query(made, reports, texts[0])
     first = perf_counter() - start
     start = perf_counter()
-    for number in range(NEXT):
-        fitted.joint([_selection(number, size, made)])
-    return first, (perf_counter() - start) / NEXT
+    for text in texts[1:]:
+        sv.query(made, reports, text)
+    return first, (perf_counter() - start) / (len(texts) - 1)
 
 
-def _selection(number: int, size: int, made: Any) -> dict[int, Any]:
-    """Ranges that differ from query to query."""
-    codes = np.arange(size)
-    low, high = number * size // 64, size // 2 + number * size // 64
-    inside = ((codes >= low) & (codes < high)).astype(float)
-    return dict.fromkeys(range(len(made.question.dimensions)), inside)
+def _of_everybody(made: Any, reports: Any, asked: Case, size: int) -> dict[str, float]:
+    """Seconds of a count without a condition, and of a first answer from a Parquet file."""
+    start = perf_counter()
+    sv.query(made, reports, "SELECT COUNT(*) FROM people")
+    everybody = perf_counter() - start
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "reports.parquet"
+        reports.write(path)
+        start = perf_counter()
+        sv.query(made, str(path), _texts(asked, size)[0])
+        return {"all": everybody, "file": perf_counter() - start}
+
+
+def _texts(asked: Case, size: int) -> Sequence[str]:
+    """Queries of ranges that differ from one to the next."""
+    ends = [(number * size // 64, size // 2 + number * size // 64) for number in range(NEXT + 1)]
+    return [asked.sql.format(low=low, high=high) for low, high in ends]
 
 
 if __name__ == "__main__":
-    print(json.dumps(case(*map(int, sys.argv[1:]))))
+    print(json.dumps(case(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

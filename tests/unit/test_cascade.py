@@ -8,10 +8,17 @@ import pytest
 from sottovoce.kernels import cascade as kernel
 from sottovoce.kernels import curvature
 from sottovoce.questions.queries.evidence import GridEvidence
+from sottovoce.questions.queries.models import posterior
 from sottovoce.questions.queries.models.cascade import fit_cascade, node_masses
 from sottovoce.questions.queries.models.cells import GridCells, cells_of
 from sottovoce.questions.queries.models.line import fit_line, fit_unbiased
-from sottovoce.questions.queries.models.posterior import data_curvature, prior_curvature
+from sottovoce.questions.queries.models.posterior import (
+    CascadeErrors,
+    DeviationErrors,
+    data_curvature,
+    prior_curvature,
+    tail_weights,
+)
 from sottovoce.questions.queries.models.splits import splits_of
 from sottovoce.questions.queries.models.unbiased import LeastSquares
 from tests.grid_crowds import hear, line_grids
@@ -270,3 +277,59 @@ def test_who_was_asked_about_another_dimension_is_of_the_crowd_too():
         (variance,) = table.joint([{0: np.array([1.0, 0.0])}]).std_errors ** 2
         # the prior takes a little off
         assert variance == pytest.approx(spread * left, rel=0.02, abs=0.01 * spread / asked)
+
+
+def weighed_fit(size: int, seed: int, people: int = 20_000):
+    """The fit of a group of people around that of all, and the cells that it is of."""
+    rng = np.random.default_rng([seed, size])
+    shares = np.minimum((rng.beta(2, 4, people) * size).astype(np.int64), size - 1)
+    crowd, group = (np.bincount(part, minlength=size) for part in (shares, shares[::5]))
+    grids = line_grids(size, [4, 16, size])
+    around = fit_line(hear(crowd, grids, 1.0, rng), size)
+    cells = cells_of(hear(group, grids, 1.0, rng), 0)
+    return fit_cascade(cells, size, base=around.frequencies), cells
+
+
+@pytest.mark.parametrize("size", [2, 13, 100, 256])
+def test_errors_of_few_sums_are_those_by_matrices(size):
+    fit, cells = weighed_fit(size, seed=3)
+    weights = tail_weights(fit)
+    fast = DeviationErrors(fit, cells, 4000.0, weights)
+    plain = CascadeErrors(fit, cells, 4000.0, weights)
+    codes = np.arange(size)
+    sums = np.stack([codes < size // 2, codes == 1, codes], axis=1).astype(float)  # (size, 3)
+    wanted = plain.covariance(sums)
+    assert fast._whole is None
+    scale = np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)))
+    assert (np.abs(fast.covariance(sums) - wanted) <= 1e-9 * scale).all()
+    # a mutant whose prior counts twice is told from it
+    other = DeviationErrors(fit, cells, 4000.0, 2 * weights).covariance(sums)
+    assert (np.abs(other - wanted) > 1e-6 * scale).any()
+
+
+def test_errors_that_do_not_come_near_are_made_by_matrices(monkeypatch):
+    fit, cells = weighed_fit(64, seed=4)
+    weights = tail_weights(fit)
+    wanted = CascadeErrors(fit, cells, 4000.0, weights).covariance(np.eye(64)[:, :2])
+    monkeypatch.setattr(posterior, "SOLVE_STEPS", 1)
+    hasty = DeviationErrors(fit, cells, 4000.0, weights)
+    assert hasty.covariance(np.eye(64)[:, :2]) == pytest.approx(wanted, rel=1e-12)
+    assert hasty._whole is not None
+
+
+def test_few_fits_keep_their_matrices(monkeypatch):
+    monkeypatch.setattr(posterior, "MAX_KEPT_MATRICES", 2)
+    fit, cells = weighed_fit(16, seed=5)
+    made = [DeviationErrors(fit, cells, 4000.0, tail_weights(fit)) for _ in range(4)]
+    roots = [each.root() for each in made]
+    assert [each._whole is None for each in made] == [True, True, False, False]
+    assert all((root == roots[0]).all() for root in roots)
+    assert (made[0].root() == roots[0]).all()
+
+
+def test_sums_around_a_table_need_a_prior_without_neighbours():
+    rng = np.random.default_rng(6)
+    cells = random_cells(8, rng)
+    fit = fit_cascade(cells, 8)
+    with pytest.raises(ValueError, match="must not depend on neighbours"):
+        DeviationErrors(fit, cells, 100.0, tail_weights(fit))

@@ -111,18 +111,29 @@ def fill_information(lows, highs, precisions, masses, sums, information):  # typ
     """Fill each logit's own Fisher information.
 
     It is the sum over the cells that cut a node of ((1 - S) m(cell, left) - S m(cell, right))^2
-    times the cell's precision. A cell that holds a node whole tells nothing of its split, so that
-    at each depth only the nodes at the cell's two ends count.
+    times the cell's precision. Cells within one child of a node are added up once, from the leaves
+    to the root. A cell that holds a node whole tells nothing of its split, so that from the last
+    node around a cell downwards only the nodes at its two ends are looked at.
     """
     leaves = information.size
     information[:] = 0.0
+    inside = np.zeros(2 * leaves)  # precision times squared mass of the cells within each node
     for cell in range(precisions.size):
         low, high = lows[cell], highs[cell]
         if low >= high:
             continue
-        span = leaves
-        first = 1
-        while span > 1:
+        begin, end = leaves + low, leaves + high - 1
+        span = 1
+        while begin != end:
+            begin //= 2
+            end //= 2
+            span *= 2
+        held = sums[high] - sums[low]
+        inside[begin] += precisions[cell] * held * held
+        first = leaves // span
+        is_cut = True
+        while span > 1 and is_cut:
+            is_cut = False
             begin = low // span
             end = (high - 1) // span
             for turn in range(2 if end > begin else 1):
@@ -131,14 +142,21 @@ def fill_information(lows, highs, precisions, masses, sums, information):  # typ
                 stop = min(high, place * span + span)
                 if stop - start == span:
                     continue
+                is_cut = True
                 node = first + place
                 middle = place * span + span // 2
                 left = masses[2 * node] / masses[node] if masses[node] > 0.0 else 0.5
-                inside = sums[min(stop, middle)] - sums[start] if start < middle else 0.0
-                slope = inside - left * (sums[stop] - sums[start])
+                part = sums[min(stop, middle)] - sums[start] if start < middle else 0.0
+                slope = part - left * (sums[stop] - sums[start])
                 information[node] += precisions[cell] * slope * slope
             span //= 2
             first *= 2
+    for node in range(leaves - 1, 0, -1):
+        left = masses[2 * node] / masses[node] if masses[node] > 0.0 else 0.5
+        right = 1.0 - left
+        information[node] += right * right * inside[2 * node]
+        information[node] += left * left * inside[2 * node + 1]
+        inside[node] += inside[2 * node] + inside[2 * node + 1]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")

@@ -131,3 +131,101 @@ def leaf_slopes(masses):  # type: ignore[no-untyped-def]
         span //= 2
         first *= 2
     return slopes
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _multiply_data(lows, highs, precisions, masses, is_split, vector, pull, sums, line, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` (leaves,) with T' K T times ``vector``, without the matrix.
+
+    ``pull`` (2 leaves,), ``sums`` (leaves + 1,) and ``line`` (leaves,) are room to work in.
+    """
+    leaves = vector.size
+    # T v: how much of itself each leaf gains, the sum over all nodes above it
+    pull[1] = 0.0
+    for node in range(1, leaves):
+        left = masses[2 * node] / masses[node] if masses[node] > 0.0 else 0.5
+        step = vector[node] if is_split[node] else 0.0
+        pull[2 * node] = pull[node] + (1.0 - left) * step
+        pull[2 * node + 1] = pull[node] - left * step
+    sums[0] = 0.0
+    for leaf in range(leaves):
+        sums[leaf + 1] = sums[leaf] + pull[leaves + leaf] * masses[leaves + leaf]
+        line[leaf] = 0.0
+    # K T v: each cell adds its precision times what it gains to all its leaves
+    for cell in range(precisions.size):
+        gained = precisions[cell] * (sums[highs[cell]] - sums[lows[cell]])
+        line[lows[cell]] += gained
+        if highs[cell] < leaves:
+            line[highs[cell]] -= gained
+    total = 0.0
+    for leaf in range(leaves):
+        total += line[leaf]
+        line[leaf] = total
+    _to_logits(line, masses, pull, out)
+    for node in range(leaves):
+        if not is_split[node]:
+            out[node] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_logits(  # type: ignore[no-untyped-def]
+    lows, highs, precisions, masses, is_split, weights, information, lines, tolerance, steps
+):
+    """Solve H x = b by conjugate gradients: H = J + W, J = T' K T the data's curvature.
+
+    Each step costs as much as there are cells and leaves, and no matrix is made.
+
+    Args:
+        lows: For each cell its first leaf, (cells,).
+        highs: For each cell the leaf behind its last, (cells,).
+        precisions: What each cell counts, (cells,).
+        masses: Of all nodes, (2 leaves,).
+        is_split: Whether a node has codes on both sides, (leaves,); the others have no logit.
+        weights: The diagonal of W, (leaves,).
+        information: The diagonal of J or nearly so, which makes steps few, (leaves,).
+        lines: One weight for each leaf and right side, (sides, leaves): b = T' line.
+        tolerance: Of what is left of b, as a share.
+        steps: At most.
+
+    Returns:
+        b, x and J x, (sides, leaves) each, and whether all are as near as wanted.
+    """
+    sides, leaves = lines.shape
+    right = np.zeros((sides, leaves))
+    solved = np.zeros((sides, leaves))
+    bent = np.zeros((sides, leaves))
+    pull = np.zeros(2 * leaves)
+    sums = np.zeros(leaves + 1)
+    line = np.zeros(leaves)
+    product = np.zeros(leaves)
+    is_near = True
+    for side in range(sides):
+        _to_logits(lines[side], masses, pull, right[side])
+        for node in range(leaves):
+            if not is_split[node]:
+                right[side, node] = 0.0
+        rest = right[side].copy()
+        solution = solved[side]
+        scaled = rest / (information + weights)
+        direction = scaled.copy()
+        size = (rest * scaled).sum()
+        wanted = tolerance * tolerance * size
+        step = 0
+        while size > wanted and step < steps:
+            _multiply_data(
+                lows, highs, precisions, masses, is_split, direction, pull, sums, line, product
+            )
+            product += weights * direction
+            length = size / (direction * product).sum()
+            solution += length * direction
+            rest -= length * product
+            scaled = rest / (information + weights)
+            before = size
+            size = (rest * scaled).sum()
+            direction = scaled + (size / before) * direction
+            step += 1
+        is_near = is_near and size <= wanted
+        _multiply_data(
+            lows, highs, precisions, masses, is_split, solution, pull, sums, line, bent[side]
+        )
+    return right, solved, bent, is_near

@@ -12,7 +12,11 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models.cascade import fit_cascade
 from sottovoce.questions.queries.models.cells import cells_of
-from sottovoce.questions.queries.models.posterior import CascadeErrors, tail_weights
+from sottovoce.questions.queries.models.posterior import (
+    CascadeErrors,
+    DeviationErrors,
+    tail_weights,
+)
 from sottovoce.questions.queries.models.unbiased import UnbiasedLine, unbiased_line
 
 LINE_DRAWS = 400
@@ -60,6 +64,7 @@ class LineTable(FittedTable):
         self.evidence = tuple(evidence)
         self.around = around
         self._make_errors = errors
+        self._last: tuple[Floats, Floats] | None = None  # selections, and their covariance
 
     @cached_property
     def _errors(self) -> LineErrors:
@@ -83,9 +88,18 @@ class LineTable(FittedTable):
         )
 
     def _covariance(self, selections: Floats) -> Floats:
-        """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""
-        own = self._errors.covariance(selections)
-        return own if self.around is None else own + self.around._covariance(selections)
+        """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums).
+
+        The last ones are kept: all groups of a query deviate from one table, and ask it the same.
+        """
+        last = self._last
+        if last is None or not np.array_equal(last[0], selections):
+            found = self._errors.covariance(selections)
+            if self.around is not None:
+                found = found + self.around._covariance(selections)
+            last = (selections.copy(), found)
+            self._last = last
+        return last[1]
 
     @cached_property
     def draws(self) -> Floats:
@@ -155,8 +169,10 @@ def fit_line(
     base = None if around is None else around.frequencies
     fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
 
-    def errors() -> CascadeErrors:
-        return CascadeErrors(fit, cells, people, tail_weights(fit))
+    def errors() -> LineErrors:
+        if around is None:
+            return CascadeErrors(fit, cells, people, tail_weights(fit))
+        return DeviationErrors(fit, cells, people, tail_weights(fit))
 
     return LineTable(
         fit.frequencies,

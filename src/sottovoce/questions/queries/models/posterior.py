@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import ClassVar
+from weakref import ref
+
 import numpy as np
 
 from sottovoce.ground.extras import imported
@@ -21,6 +25,10 @@ from sottovoce.questions.queries.models.tails import normal_weights
 USUAL_SCALE = float(np.exp(-2.0))  # of a depth's deviations
 USUAL_WEIGHT = 2.0  # how many logits that is worth
 SMALLEST_LEFT = 1e-6  # of a posterior's variance that the crowd's own may leave
+FEW_SUMS = 64  # that are asked of a cascade without its matrices
+SOLVED_TOLERANCE = 1e-11  # of a sum's slopes: what conjugate gradients leave of them
+SOLVE_STEPS = 400
+MAX_KEPT_MATRICES = 8  # fits of weights and groups that keep theirs, of 25 MB at 1,024 codes
 
 
 def interval_scales(fit: Cascade) -> Floats:
@@ -146,3 +154,84 @@ class CascadeErrors:
             factor = np.linalg.cholesky(left)
             found: Floats = factor.T @ spread
         return found
+
+
+class DeviationErrors:
+    """The same errors of a cascade that deviates from another one, of few sums at a time.
+
+    Its prior bends in each logit by itself, so that H x = b is solved by conjugate gradients, a
+    sum at a time and without a matrix: a query of fifty groups fits fifty cascades, and asks one or
+    two sums of each. Many sums, and the root, are left to :class:`CascadeErrors`.
+
+    Args:
+        fit: What was fitted; it takes nothing over from neighbours.
+        cells: To what.
+        people: How many there are, in all grids, also in those about other dimensions.
+        weights: The prior's precision of each logit, (leaves,).
+    """
+
+    _with_matrices: ClassVar[deque[ref[DeviationErrors]]] = deque()  # the oldest first
+
+    def __init__(self, fit: Cascade, cells: GridCells, people: float, weights: Floats) -> None:
+        if fit.rho:
+            raise ValueError("the prior's logits must not depend on neighbours")
+        self._fit = fit
+        self._cells = cells
+        self._people = people
+        self._weights = weights
+        self._whole: CascadeErrors | None = None
+
+    def covariance(self, selections: Floats) -> Floats:
+        """The covariance of the errors of weighted sums of frequencies, (sums, sums).
+
+        Args:
+            selections: A weight for each code, (size, sums).
+        """
+        if self._whole is None and selections.shape[1] <= FEW_SUMS:
+            found = self._solved(selections)
+            if found is not None:
+                return found
+        return self._matrices().covariance(selections)
+
+    def _solved(self, selections: Floats) -> Floats | None:
+        """The covariance without matrices; None if the steps do not come near enough."""
+        fit, cells = self._fit, self._cells
+        splits = fit.splits
+        lines = np.zeros((selections.shape[1], splits.leaves))
+        lines[:, splits.places[:-1]] = selections.T
+        right, solved, bent, is_near = curvature.solve_logits(
+            splits.places[cells.lows],
+            splits.places[cells.highs],
+            cells.precisions(cells.shares(fit.frequencies)),
+            node_masses(fit),
+            splits.is_split,
+            self._weights,
+            fit.information,
+            lines,
+            SOLVED_TOLERANCE,
+            SOLVE_STEPS,
+        )
+        if not is_near:
+            return None
+        # b' H^-1 b - b' H^-1 J M J H^-1 b
+        spread = right @ solved.T  # (sums, sums)
+        crowd = bent * np.sqrt(crowd_variances(fit, self._people))  # (sums, leaves)
+        found: Floats = (1.0 + SMALLEST_LEFT) * (spread + spread.T) / 2 - crowd @ crowd.T
+        return found
+
+    def root(self) -> Floats:
+        """A matrix R, (rank, size), with R' R the covariance of the errors of all frequencies."""
+        return self._matrices().root()
+
+    def _matrices(self) -> CascadeErrors:
+        """The errors by matrices, which only a few fits keep: they are large."""
+        whole = self._whole
+        if whole is None:
+            whole = CascadeErrors(self._fit, self._cells, self._people, self._weights)
+            self._whole = whole
+            self._with_matrices.append(ref(self))
+            while len(self._with_matrices) > MAX_KEPT_MATRICES:
+                oldest = self._with_matrices.popleft()()
+                if oldest is not None:
+                    oldest._whole = None
+        return whole

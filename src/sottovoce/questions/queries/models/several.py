@@ -30,6 +30,9 @@ TOLERANCE = 1e-9
 SMALLEST_MASS = 1e-12
 
 
+PartMeans = dict[tuple[int, bytes], Floats]  # by axis and weights: (1 + draws, parts)
+
+
 @dataclass(frozen=True, eq=False)
 class PairFit:
     """Two dimensions of several."""
@@ -177,14 +180,20 @@ class SeveralTable(FittedTable):
 
     def joint(self, terms: Sequence[Term]) -> Joint:
         """The shares of some weighted selections, with their covariances."""
-        answers = np.stack([self._answer(term) for term in terms], axis=1)  # (1 + draws, terms)
+        means: PartMeans = {}
+        answers = np.stack([self._answer(term, means) for term in terms], axis=1)
         values = answers[0]
         off = answers[1:] - answers[1:].mean(axis=0)
         covariance = off.T @ off / (SEVERAL_DRAWS - 1)
         return Joint(values, covariance, values + off)
 
-    def _answer(self, term: Term) -> Floats:
-        """A term's value, as fitted and as it might be, (1 + draws,)."""
+    def _answer(self, term: Term, means: PartMeans) -> Floats:
+        """A term's value, as fitted and as it might be, (1 + draws,).
+
+        Args:
+            term: The selection.
+            means: What was computed for terms before it; many of a query share a condition.
+        """
         axes = [axis for axis in sorted(term) if not np.all(term[axis] == 1.0)]
         if not axes:
             return np.ones(1 + SEVERAL_DRAWS)
@@ -192,13 +201,19 @@ class SeveralTable(FittedTable):
             single: Floats = self.rows[axes[0]] @ term[axes[0]]
             return single
         if len(axes) == 2:
-            x = self._part_means(axes[0], term[axes[0]])
-            y = self._part_means(axes[1], term[axes[1]])
+            x, y = (self._kept_means(axis, term[axis], means) for axis in axes)
             table = self.tables[axes[0], axes[1]]
             inside = (x[:, None, :] @ table)[:, 0, :]  # (1 + draws, parts of y)
             double: Floats = (inside * y).sum(axis=1)
             return double
         return self._answer_many(axes, term)
+
+    def _kept_means(self, axis: int, weights: Floats, means: PartMeans) -> Floats:
+        """The same as :meth:`_part_means`, computed once for the same weights."""
+        key = (axis, weights.tobytes())
+        if key not in means:
+            means[key] = self._part_means(axis, weights)
+        return means[key]
 
     def _part_means(self, axis: int, weights: Floats) -> Floats:
         """The mean weight in each part of an axis, (1 + draws, parts)."""

@@ -65,18 +65,19 @@ class LeastSquares:
 
 
 def linear_covariance(
-    cells: GridCells, pulls: Floats, selections: Floats, frequencies: Floats
+    cells: GridCells, pulls: Floats, selections: Floats, frequencies: Floats, people: float
 ) -> Floats:
     """The covariance of a linear estimate's errors towards the crowd's own sums, (sums, sums).
 
     Coins: cells err by themselves, or against each other where they add up to 1. People: those of
-    a grid are a sample of the crowd, and all grids together are the crowd.
+    a grid are a sample of the crowd, which all are who answered some grid.
 
     Args:
         cells: What the estimate is of.
         pulls: The map from the cells' values to sums, (cells, sums).
         selections: The weights of codes that the sums have, (size, sums).
         frequencies: Where the variances are looked at, (size,).
+        people: How many there are, in all grids, also in those about other dimensions.
     """
     held = np.clip(cells.shares(frequencies), 0.0, 1.0)
     alone = np.maximum(cells.floors + held * cells.slopes + held / cells.people, 0.0)
@@ -94,7 +95,7 @@ def linear_covariance(
     positive = np.clip(frequencies, 0.0, None)
     means = positive @ selections
     crowd = (selections * positive[:, None]).T @ selections - np.outer(means, means)
-    result: Floats = covariance - crowd / asked.sum()
+    result: Floats = covariance - crowd / people
     return result
 
 
@@ -108,7 +109,8 @@ def planned_covariance(evidence: Sequence[GridEvidence], selections: Floats) -> 
     cells = cells_of(evidence, 0)
     size = len(selections)
     pulls = LeastSquares(cells, size).map(selections).pulls
-    return linear_covariance(cells, pulls, selections, np.full(size, 1.0 / size))
+    people = sum(grid.people for grid in evidence)
+    return linear_covariance(cells, pulls, selections, np.full(size, 1.0 / size), people)
 
 
 class UnbiasedLine:
@@ -133,6 +135,7 @@ class UnbiasedLine:
     ) -> None:
         self.cells = cells_of(evidence, axis)
         self.size = size
+        self.people = sum(grid.people for grid in evidence)
         self.cohorts = tuple((grid.cohort, grid.ask) for grid in evidence if axis in grid.axes)
         self._squares: LeastSquares
         if like is not None and like.cohorts == self.cohorts:
@@ -158,7 +161,10 @@ class UnbiasedLine:
         """Weighted sums, (sums,), and the covariance of their errors, of weights (size, sums)."""
         linear = self._squares.map(selections)
         values = self.cells.values @ linear.pulls + linear.constants
-        return values, linear_covariance(self.cells, linear.pulls, selections, self.frequencies)
+        covariance = linear_covariance(
+            self.cells, linear.pulls, selections, self.frequencies, self.people
+        )
+        return values, covariance
 
     def covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.column_types import PublicColumn
+from sottovoce.questions.queries.evidence import Floats
 from sottovoce.questions.queries.sql.engine import Engine, EngineError
 from sottovoce.questions.queries.sql.recent import RecentCache
 from sottovoce.questions.queries.sql.rows import RowColumn, RowGroup
@@ -193,6 +194,15 @@ class QueryColumns:
         self.add_public(self.publics(node))
         sql = f"SELECT {expression} AS answer FROM {PUBLIC_TABLE}"
         return self._asked(sql, node, text).column("answer").combine_chunks()
+
+    def stored_numbers(self, node: exp.Column) -> Floats | None:
+        """The numbers of a public column as they travelled, (people,); None if it is no number."""
+        (number,) = self.publics(node)
+        column = self.source.public(self.source.public_names[number])
+        if column.values.dtype.kind != "i":
+            return None
+        values: Floats = column.values / 10.0 ** (column.decimals or 0)
+        return values
 
     def _asked(self, sql: str, node: exp.Expr, text: str) -> Any:
         try:

@@ -161,6 +161,10 @@ def _factor(
 
 def _public_numbers(node: exp.Expr, columns: QueryColumns, text: str) -> tuple[Floats, bool]:
     """(a public expression's number for each report, whether it is NULL for somebody)."""
+    if isinstance(node, exp.Column):
+        stored = columns.stored_numbers(node)
+        if stored is not None:  # as it travelled: nothing is to be computed
+            return stored, False
     column = columns.over_rows(node, f"({written(node)})", text)
     return _numbers(column, node, text), column.null_count > 0
 

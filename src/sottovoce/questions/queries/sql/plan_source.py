@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from sottovoce.aggregation.aggregate import Aggregate, fold
 from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.protocol.column_types import PublicColumn
@@ -67,7 +69,7 @@ class PlanSource(QuerySource):
         self.reports: Reports | None = None
         if isinstance(heard, Reports):
             # an object of its own, so that a source does not keep its caller's alive
-            self.reports = replace(heard.checked(plan))
+            self.reports = replace(self._in_order(heard).checked(plan))
             # what is folded needs no public columns: groups of rows are copied without them
             self.whispers = replace(self.reports, public={})
             heard = fold(plan, self.whispers)
@@ -95,6 +97,19 @@ class PlanSource(QuerySource):
         self.joined = found.columns
         self.notes = found.notes
         return heard[found.rows]
+
+    def _in_order(self, heard: Reports) -> Reports:
+        """The reports by cohort, with what was joined to them: every later fold, of all of them or
+        of a group, then reads each cohort's reports one after the other.
+        """
+        cohorts = heard.cohorts
+        if (cohorts[1:] >= cohorts[:-1]).all():
+            return heard
+        if int(cohorts.max()) < 1 << 16:
+            cohorts = cohorts.astype(np.uint16)  # which are sorted many times as fast
+        order = np.argsort(cohorts, kind="stable")
+        self.joined = {name: column[order] for name, column in self.joined.items()}
+        return heard[order]
 
     @property
     def public_names(self) -> tuple[str, ...]:
