@@ -39,9 +39,9 @@ class Queries(Question):
         dimensions: sensitive ordinal, integer, categorical or boolean attributes.
         measures: public attributes whose sums may be asked for.
         method: a name, or ``auto``, which predicts every method's error and takes the best.
-        workload: the selections that matter: ``volumes``, shares of all combinations of codes or
-            ``random``, and ``dimensions``, over how many at once; by default random ranges of
-            one and two dimensions.
+        workload: the selections that matter: ``volumes``, shares of all combinations of codes,
+            ``random`` or ``mean``, and ``dimensions``, over how many at once; by default random
+            ranges of one and two dimensions, and the mean of one.
         fanout: hi, hio, sc, tree: into how many intervals an interval is cut.
         fine: hdg: how many cells the grid of one dimension has.
         coarse: hdg: how many cells the grid of two dimensions has along each.

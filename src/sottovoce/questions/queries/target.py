@@ -16,6 +16,7 @@ from sottovoce.questions.queries.fitted import Term
 from sottovoce.schema import Attribute, Boolean, Categorical, Integer, Ordinal, Schema
 
 RANDOM = "random"  # a volume: both ends of a range are drawn
+MEAN = "mean"  # in place of a volume: the mean of a dimension in order, over everybody
 MAX_DIMENSION = 1 << 20  # values of one dimension
 MAX_QUERY_DIMENSIONS = 16
 TERMS_EACH = 48  # selections that stand for all of one volume and one number of dimensions
@@ -56,13 +57,14 @@ class QueryWorkload:
     """The selections that matter: ranges of these volumes, over so many dimensions at once.
 
     A volume is the share of all combinations of codes that a selection holds, or ``random`` for
-    ranges whose ends are drawn. Of a dimension without an order one value is selected.
+    ranges whose ends are drawn. Of a dimension without an order one value is selected. ``mean``
+    among the volumes says that means of dimensions matter too: coarse cells tell most of them.
 
     >>> QueryWorkload.of({"volumes": ["0.10", "random"], "dimensions": [1]}).to_json()
     {'volumes': ['0.1', 'random'], 'dimensions': [1]}
     """
 
-    volumes: tuple[str, ...] = (RANDOM,)
+    volumes: tuple[str, ...] = (RANDOM, MEAN)
     orders: tuple[int, ...] = (1, 2)
 
     @classmethod
@@ -80,6 +82,16 @@ class QueryWorkload:
             tuple(whole("workload: dimensions", each, 1, MAX_QUERY_DIMENSIONS) for each in orders),
         )
 
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The volumes of ranges; by errors of ranges methods are compared."""
+        return tuple(each for each in self.volumes if each != MEAN) or (RANDOM,)
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether means of dimensions matter."""
+        return MEAN in self.volumes
+
     def to_json(self) -> dict[str, Any]:
         """The inverse of :meth:`of`."""
         return {"volumes": list(self.volumes), "dimensions": list(self.orders)}
@@ -88,15 +100,16 @@ class QueryWorkload:
         parts = " and ".join(str(order) for order in self.orders)
         volumes = ", ".join(
             "random ranges" if each == RANDOM else f"ranges of volume {each}"
-            for each in self.volumes
+            for each in self.ranges
         )
-        return f"{volumes} over {parts} dimension{'s' if self.orders != (1,) else ''}"
+        means = "; means" if self.has_mean else ""
+        return f"{volumes} over {parts} dimension{'s' if self.orders != (1,) else ''}{means}"
 
 
 def _volume(given: Any) -> str:
     """A volume as a plan writes it."""
-    if given == RANDOM:
-        return RANDOM
+    if given in (RANDOM, MEAN):
+        return str(given)
     found = share("workload: a volume", given)
     if found == 0:
         raise InvalidInput("workload: a volume (0) must be greater than 0")
@@ -144,7 +157,7 @@ class Target:
         orders = sorted({min(order, len(self)) for order in self.workload.orders})
         for order in orders:
             sets = list(combinations(range(len(self)), order))
-            for volume in self.workload.volumes:
+            for volume in self.workload.ranges:
                 for place in range(TERMS_EACH):
                     # every set of dimensions in turn
                     chosen = sets[place % len(sets)]

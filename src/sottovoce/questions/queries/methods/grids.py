@@ -35,6 +35,9 @@ CODES = 0  # a number of cells: one for each code
 FEW_CELLS = (4, 8, 32, 128)
 STRONG_CELLS = (8, 32, 128)  # from STRONG on
 STRONG = 2.5  # epsilon
+# where means matter: two cells, in many shifts, tell of a mean as much as a report can
+MEAN_CELLS = (2, 8, 32, 128)
+MEAN_FALL = 0.65
 FALL = 0.75  # each finer grid has so many of the people of the one before, unless signals are clear
 UNCLEAR, CLEAR = 300.0, 3000.0  # signal to noise between which all grids become alike
 
@@ -111,6 +114,8 @@ class ShiftedGrids(GridMethod):
         expected to be clearly better, by its share of the usual error on average over the workload.
         """
         dimension = target.dimensions[0]
+        if dimension.is_ordered and target.workload.has_mean:
+            return _falling(_coarse(MEAN_CELLS, dimension.size), MEAN_FALL)
         usual = _line_parts(dimension.size, terms)
         if not dimension.is_ordered or dimension.size > MOST_COMPARED:
             return usual
@@ -250,8 +255,12 @@ def _line_parts(size: int, terms: Terms) -> list[list[int]]:
     signal = terms.people * (exp(epsilon / 2) - exp(-epsilon / 2)) ** 2 / 4 / size
     clear = log10(max(signal, 1.0) / UNCLEAR) / log10(CLEAR / UNCLEAR)
     fall = FALL + (1.0 - FALL) * min(max(clear, 0.0), 1.0)
-    coarse = STRONG_CELLS if epsilon >= STRONG else FEW_CELLS
-    return _falling([cells for cells in coarse if cells <= size // 2], fall)
+    return _falling(_coarse(STRONG_CELLS if epsilon >= STRONG else FEW_CELLS, size), fall)
+
+
+def _coarse(cells: Sequence[int], size: int) -> list[int]:
+    """Those of some numbers of cells that join codes."""
+    return [count for count in cells if count <= size // 2]
 
 
 def _falling(cells: Sequence[int], fall: float) -> list[list[int]]:
