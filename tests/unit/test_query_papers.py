@@ -1,7 +1,7 @@
 """Numbers that follow from li2020numerical, yang2020ranges and du2021ahead.
 
-Literals were computed to fifty digits from the formulas of the papers and of their authors' public
-code, apart from the code under test.
+Literals were computed to fifty digits from the formulas of their authors' public code, apart from
+the code under test.
 """
 
 from __future__ import annotations
