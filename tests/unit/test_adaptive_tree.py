@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -48,6 +49,38 @@ def test_intervals_grow_where_people_are() -> None:
     assert grown(edges, shares, 0.1) == (2, 4, 5, 8, 12)
     assert grown(edges, np.zeros(4), 0.1) == (4, 5, 8)
     assert threshold(4e-4) == pytest.approx(np.sqrt(3 * 4e-4))
+
+
+def test_what_was_left_whole_stays_whole() -> None:
+    """In the round before (0, 8) and (8, 16) were told; the first was cut, the second was not."""
+    edges, shares = np.array([0, 4, 8, 16]), np.array([0.3, 0.3, 0.4])
+    assert grown(edges, shares, 0.1, np.array([0, 8, 16])) == (2, 4, 6, 8)
+    assert grown(edges, shares, 0.1) == (2, 4, 6, 8, 12)  # in a first round all are judged
+
+
+def test_empty_intervals_of_a_series_are_judged_once() -> None:
+    """Half of the values hold nobody. A tree that judges them anew in each of nine rounds cuts them
+    by noise, at a chance of P(Z > sqrt 3) = .042 each time.
+
+    Once judged, a half or quarter that was left whole is never seen cut in a later plan.
+    """
+    schema = sv.Schema(age=sv.Ordinal(0, 1023))
+    plan = sv.plan(schema, sv.Queries(["age"], method="ahead"), epsilon=1.0, people=50_000)
+    ages = np.random.default_rng(5).integers(0, 512, 50_000)
+    asked = []
+    while True:
+        encoding = plan.cohorts[0].asks[0].encoding
+        assert isinstance(encoding, Intervals)
+        asked.append({*pairwise((0, *encoding.cuts, 1024))})
+        estimate = sv.Aggregate(plan).add(sv.simulate(plan, {"age": ages}, seed=5)).estimate()
+        following = sv.next_plan(plan, estimate)
+        if following is None:
+            break
+        plan = following
+    whole = asked[0] & asked[1]
+    assert whole == {(512, 1024)}  # nobody is there, and it was not cut
+    for before, now, later in zip(asked, asked[1:], asked[2:], strict=False):
+        assert before & now <= later
 
 
 def test_rounds_together_are_least_squares() -> None:

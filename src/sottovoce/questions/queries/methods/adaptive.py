@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -156,7 +157,7 @@ class AdaptiveTable(FittedTable):
 
 class AdaptiveTree(QueryMethod):
     """Each round asks other people about the intervals of a tree, then cuts those in two that hold
-    more than noise explains.
+    more than noise explains. What is not cut stays whole in all later rounds.
 
     Guarantee: epsilon-LDP for one report; nobody answers two rounds.
     Assumes:   uniform entropy; values in the schema's ranges.
@@ -236,7 +237,10 @@ class AdaptiveTree(QueryMethod):
         cell = aggregate.plan.cohorts[0].oracles[0].noise(aggregate.people).floor
         told = tuple(int(share) for share in np.rint(own * UNIT))
         layer = Layer(growth.cuts, told, aggregate.people)
-        cuts = grown(_edges(growth.cuts, target.sizes[0]), own, threshold(cell))
+        size = target.sizes[0]
+        before = _edges(growth.layers[-1].cuts, size) if growth.layers else None
+        # frequencies are judged, as du2021ahead's code does, not the unbiased shares
+        cuts = grown(_edges(growth.cuts, size), norm_sub(own), threshold(cell), before)
         return RoundResult(found, Growth(cuts, (*growth.layers, layer)).to_json())
 
 
@@ -250,16 +254,31 @@ def threshold(variance: float) -> float:
     return sqrt((FANOUT + 1) * variance)
 
 
-def grown(edges: Integers, shares: Floats, least: float) -> tuple[int, ...]:
+def grown(
+    edges: Integers, shares: Floats, least: float, before: Integers | None = None
+) -> tuple[int, ...]:
     """The cuts of the next round: intervals that hold more than ``least`` are cut in two.
+
+    An interval that a round left whole stays whole. Judged anew in every round, it would be cut by
+    noise in one of them.
+
+    Args:
+        edges: of the intervals of this round.
+        shares: how many people each holds, (intervals,).
+        least: at or below it an interval stays whole.
+        before: edges of the intervals of the round before; None in the first.
 
     >>> grown(np.array([0, 4, 8]), np.array([0.9, 0.1]), 0.2)
     (2, 4)
+    >>> grown(np.array([0, 2, 4, 8]), np.array([0.1, 0.5, 0.4]), 0.2, np.array([0, 4, 8]))
+    (2, 3, 4)
     """
+    left_whole = set() if before is None else set(pairwise(before.tolist()))
     cuts = set(edges[1:-1].tolist())
-    for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True):
-        if share > least and high - low > 1:
-            cuts.add(int(low + high + 1) // 2)
+    for interval, share in zip(pairwise(edges.tolist()), shares, strict=True):
+        low, high = interval
+        if share > least and high - low > 1 and interval not in left_whole:
+            cuts.add((low + high + 1) // 2)
     return tuple(sorted(cuts))
 
 
