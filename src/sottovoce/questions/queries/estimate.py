@@ -18,6 +18,7 @@ from sottovoce.questions.method import Options
 from sottovoce.questions.queries.evidence import Floats, cohort_squares, evidence_of
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.method import QueryMethod
+from sottovoce.questions.queries.spreads import JointSpread
 from sottovoce.questions.queries.target import Dimension, Target
 from sottovoce.results.estimate import CLOSED_FORM, Estimate, Table
 from sottovoce.schema import Attribute, Integer, Ordinal, Schema
@@ -216,6 +217,7 @@ class QueryEstimate(Estimate):
             is_unbiased=self.is_unbiased,
             method=self.method.name,
             errors=CLOSED_FORM if self.is_unbiased else "posterior",
+            spread=JointSpread(joint),
         )
 
 

@@ -66,6 +66,16 @@ class Joint:
             None if self.unbiased is None else self.unbiased.some(places),
         )
 
+    def summed(self, places: Sequence[int]) -> Joint:
+        """The sum of some of the terms, as one."""
+        own = self.some(places)
+        return Joint(
+            own.values.sum(keepdims=True),
+            own.covariance.sum(keepdims=True),
+            None if own.draws is None else own.draws.sum(axis=1, keepdims=True),
+            None if self.unbiased is None else self.unbiased.summed(places),
+        )
+
     def scaled(self, times: float) -> Joint:
         """The same, of shares times a number."""
         return Joint(

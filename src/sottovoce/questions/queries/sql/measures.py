@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, nan, sqrt
 
 import numpy as np
@@ -40,6 +40,14 @@ def total(linear: Linear, level: float) -> EstimatedNumber:
     if linear.is_exact:
         return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
     return EstimatedNumber(value, error, *interval(linear, level, _first, value))
+
+
+def counted(linear: Linear, level: float, people: int) -> EstimatedNumber:
+    """The first of some sums, which is a count of people and so lies between 0 and all."""
+    found = total(linear, level)
+    low = max(found.low, min(0.0, found.value))
+    high = min(found.high, max(float(people), found.value))
+    return replace(found, low=low, high=high)
 
 
 def _first(sums: Floats) -> Floats:

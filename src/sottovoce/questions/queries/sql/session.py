@@ -35,7 +35,7 @@ from sottovoce.questions.queries.sql.expressions import (
 )
 from sottovoce.questions.queries.sql.fits import Fits, JointBatch
 from sottovoce.questions.queries.sql.linear import LinearSums, Piece
-from sottovoce.questions.queries.sql.measures import EstimatedNumber, ratio, spread, total
+from sottovoce.questions.queries.sql.measures import EstimatedNumber, counted, ratio, spread, total
 from sottovoce.questions.queries.sql.notes import domain_notes
 from sottovoce.questions.queries.sql.ordering import chosen, estimates_choose
 from sottovoce.questions.queries.sql.outline import Outline, outline
@@ -305,7 +305,9 @@ class _Run:
 
     def _measured(self, call: Call, sums: LinearSums) -> EstimatedNumber:
         linear = sums.result()
-        if call.kind in (COUNT_KIND, SUM_KIND):
+        if call.kind == COUNT_KIND:
+            return counted(linear, self.level, self.columns.source.people)
+        if call.kind == SUM_KIND:
             return total(linear, self.level)
         if call.kind == AVG_KIND:
             return ratio(linear, self.level)
