@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.questions.queries.sql.session import Session
 from sottovoce.store import open_store
 from sottovoce.store.base import ID_BYTES
 from tests.cli.helpers import Command, refused
@@ -132,3 +135,49 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     found = sottovoce("query", folder / "plan.json", folder / "reports.parquet", COUNT_OLD, "-q")
     refused(found, 'sqlglot is not installed; it comes with: pip install "sottovoce[queries]"')
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_a_query_with_one_line(
+    sottovoce: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = (folder / "plan.json", folder / "reports.parquet")
+    monkeypatch.setattr(Session, "ask", interrupted)
+    found = sottovoce("query", *files, COUNT_OLD, "-q")
+    assert (found.code, found.out, found.err) == (130, "", "interrupted\n")
+
+
+def test_an_interrupt_at_the_prompt_ends_the_query_alone(
+    sottovoce: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "ask", interrupted)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{COUNT_OLD};\n.columns\n"))
+    found = sottovoce("sql", folder / "plan.json", folder / "reports.parquet", "-q")
+    assert (found.code, found.err) == (0, "interrupted\n")
+    assert "age: whispered" in found.out
+
+
+def test_a_time_limit_ends_a_query_and_leaves_no_clock_behind(
+    sottovoce: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = (folder / "plan.json", folder / "reports.parquet")
+    before = signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr(Session, "ask", lambda *_: signal.pause())
+    found = sottovoce("query", *files, COUNT_OLD, "-q", "--timeout", "0.01")
+    late = "error: no answer after 0.01 seconds (--timeout)\n"
+    assert (found.code, found.out, found.err) == (124, "", late)
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    monkeypatch.undo()
+    assert sottovoce("query", *files, COUNT_OLD, "-q", "--timeout", "1000").code == 0
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_a_time_limit_is_some_seconds(sottovoce: Command, folder: Path, seconds: str) -> None:
+    files = (folder / "plan.json", folder / "reports.parquet")
+    found = sottovoce("query", *files, COUNT_OLD, "-q", f"--timeout={seconds}")
+    assert found.code == 2
+    assert "must be finite and greater than 0" in found.err

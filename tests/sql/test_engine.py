@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,3 +54,18 @@ def test_errors_do_not_echo_values() -> None:
 def test_too_much_memory_is_refused() -> None:
     with pytest.raises(EngineError):
         Engine().ask("SELECT repeat('x', 100000000) AS answer FROM range(1000) ORDER BY 1")
+
+
+def test_an_interrupt_ends_what_duckdb_is_at() -> None:
+    """The query would run for years; whoever waits for it gets the interrupt, and may ask again."""
+    engine = Engine()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            engine.ask("SELECT sum(a.range * b.range) FROM range(1000000) a, range(100000000) b")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert engine.ask("SELECT 1 AS x").column("x").to_pylist() == [1]
+    engine.close()

@@ -12,6 +12,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.questions.queries import sql as sql_package
+from sottovoce.questions.queries.evidence import Integers
+from sottovoce.questions.queries.fitted import FittedTable
 from sottovoce.questions.queries.sql import SqlError, open_session
 from sottovoce.questions.queries.sql.plan_source import PlanSource
 from sottovoce.questions.queries.sql.session import Session
@@ -25,6 +27,15 @@ LARGE = (
     "SELECT state, age // 20 AS part, COUNT(*), SUM(amount * age) FROM people WHERE age >= 20 "
     "AND age < 60 GROUP BY state, part ORDER BY state, part",
     "SELECT COUNT(*) FROM people WHERE NOT (state = 'CA' AND channel = 'web') AND amount > 20",
+    "SELECT COUNT(*) FROM people WHERE NOT (age > 30 OR NOT (lower(state) = 'ny')) OR NULL",
+    "SELECT COUNT(*) FROM people WHERE CAST(age AS VARCHAR) LIKE '3%' AND NULLIF(age, 33) <> 35",
+    "SELECT COUNT(*) FROM people WHERE age < amount AND age BETWEEN 30.5 AND 1e9",
+    "SELECT state, channel, COUNT(*) n, AVG(amount) FROM people GROUP BY ALL HAVING n > 10 "
+    "ORDER BY 1, 2",
+    "SELECT NULLIF(channel, 'web') k, SUM(-amount), STDDEV(age) FROM people WHERE age < 50 "
+    "GROUP BY k ORDER BY k",
+    "SELECT floor(amount / 50) s, COUNT(*) FILTER (WHERE state <> 'TX'), AVG(age) FROM people "
+    "WHERE age > 30 GROUP BY s HAVING COUNT(*) > 200 ORDER BY s",
 )
 
 
@@ -186,3 +197,53 @@ def test_the_sum_of_negated_numbers_is_the_negated_sum() -> None:
     assert moved.value == pytest.approx(plus.value - 20 * count.value, rel=1e-3)
     # its errors cancel those of the count in part, and never more than all of them
     assert abs(plus.std_error - 20 * count.std_error) < moved.std_error < plus.std_error
+
+
+def test_the_order_of_reports_does_not_matter() -> None:
+    """They are read by cohort, with the public columns beside them."""
+    sql = (
+        "SELECT channel, COUNT(*), SUM(amount), AVG(amount) FROM people WHERE age > 40 "
+        "GROUP BY channel"
+    )
+    heard = reports("auto", 2.0)
+    shuffled = heard[np.random.default_rng(9).permutation(len(heard))]
+    rows = [sv.query(plan("auto", 2.0), each, sql).rows for each in (heard, shuffled)]
+    for one, other in zip(*rows, strict=True):
+        assert one.keys == other.keys
+        for cell, again in zip(one.cells, other.cells, strict=True):
+            assert cell.value == pytest.approx(again.value, rel=1e-9)
+            assert cell.std_error == pytest.approx(again.std_error, rel=1e-9)
+
+
+def test_many_public_groups_are_fitted_once_and_kept() -> None:
+    """A hundred tables of fifty groups are there for the next query."""
+    people = 4000
+    draws = np.random.default_rng(3)
+    names = [f"s{number}" for number in range(50)]
+    schema = sv.Schema(
+        age=sv.Ordinal(0, 63),
+        place=sv.Categorical(names, sensitive=False),
+        amount=sv.Number(0, 100, sensitive=False),
+    )
+    question = sv.Queries(["age"], measures=["amount"], method="grids")
+    made = sv.plan(schema, question, epsilon=2.0, people=people, public=["place"])
+    crowd = {
+        "age": draws.integers(0, 64, people),
+        "place": draws.choice(names, people),
+        "amount": draws.integers(0, 100, people),
+    }
+    asked = open_session(made, sv.simulate(made, crowd, seed=1))
+    fitted = []
+    fit = asked.source.fit
+
+    def counted(rows: Integers | None, weights: Integers | None) -> FittedTable:
+        fitted.append(0 if rows is None else len(rows))
+        return fit(rows, weights)
+
+    asked.source.fit = counted  # type: ignore[method-assign]
+    sql = "SELECT place, COUNT(*), SUM(amount) FROM people WHERE age < {} GROUP BY place"
+    assert len(asked.ask(sql.format(20)).rows) == 50
+    # each report is folded once for the counts and once for the sums
+    assert (len(fitted), sum(fitted)) == (100, 2 * people)
+    asked.ask(sql.format(30))
+    assert len(fitted) == 100

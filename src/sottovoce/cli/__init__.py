@@ -25,20 +25,22 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code.
 
-    0 well, 1 an audit failed or reports were lost, 2 bad input, 130 interrupted.
+    0 well, 1 an audit failed or reports were lost, 2 bad input, 124 out of time, 130 interrupted.
     """
     try:
         outcome = app(
             args=list(arguments) or ["--help"], prog_name="sottovoce", standalone_mode=False
         )
     except KeyboardInterrupt:
-        return INTERRUPTED
+        outcome = INTERRUPTED
     except Exception as wrong:
         message = _explained(wrong)
         if message is None:
             raise
         print(f"error: {visible(' '.join(message.split()))}", file=sys.stderr)
         return BAD_INPUT
+    if outcome == INTERRUPTED:
+        print("interrupted", file=sys.stderr)
     return outcome if isinstance(outcome, int) else 0
 
 

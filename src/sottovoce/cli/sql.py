@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sottovoce.cli.clock import time_limit
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, print_json
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.ground.labels import visible_lines
@@ -59,12 +60,18 @@ def query(
     level: Level = 0.95,
     table: OwnTable = None,
     on: JoinColumn = "id",
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Give up after so long; no limit by default."),
+    ] = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer SQL over whispered dimensions, each number with its standard error.
 
     With --json the answer is a list of rows: columns, aggregate, value, std_error, low, high.
+
+    Ctrl-C ends a query; --timeout 60 does so after a minute, with exit code 124.
 
     Example:  sottovoce query plan.json reports.parquet "SELECT COUNT(*) FROM people WHERE age > 30"
 
@@ -74,8 +81,9 @@ def query(
     Example:  sottovoce query plan.json sqlite:///shop.db "SELECT SUM(amount) FROM people
               WHERE age < 30" --table sales.csv --on report
     """
-    asked = _session(plan_file, plan_id, reports, quiet, table, on)
-    answer = _answered(asked, sql, level)
+    with time_limit(timeout):
+        asked = _session(plan_file, plan_id, reports, quiet, table, on)
+        answer = _answered(asked, sql, level)
     if plot is not None:
         answer.plot(str(plot))
     if as_json:
@@ -124,6 +132,8 @@ def sql_prompt(
         try:
             last = asked.ask(text, level)
             typer.echo(visible_lines(str(last)))
+        except KeyboardInterrupt:  # this query, not the prompt
+            typer.echo("interrupted", err=True)
         except SottovoceError as wrong:
             typer.echo(f"error: {visible_lines(str(wrong))}", err=True)
 

@@ -90,10 +90,12 @@ class FittedTable(ABC):
     """People by all dimensions, as a method sees them. Shares are of all people, or of all weight.
 
     ``is_unbiased``: whether answers are right on average, whatever the people are.
+    ``is_small``: whether it keeps so little, asked or not, that hundreds may be held at once.
     """
 
     sizes: tuple[int, ...]
     is_unbiased: bool
+    is_small: bool = False
 
     @abstractmethod
     def joint(self, terms: Sequence[Term]) -> Joint:

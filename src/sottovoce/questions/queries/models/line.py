@@ -21,6 +21,7 @@ from sottovoce.questions.queries.models.unbiased import UnbiasedLine, unbiased_l
 
 LINE_DRAWS = 400
 LINE_SEED = 7  # of the draws: an answer is the same whenever it is asked for
+MAX_KEPT_SUMS = 64  # whose answers a table keeps for whoever asks the same next
 LEAST_DRAWN = 0.1  # of a frequency, where a draw must be positive
 
 
@@ -64,6 +65,7 @@ class LineTable(FittedTable):
         self.evidence = tuple(evidence)
         self.around = around
         self._make_errors = errors
+        self._draws: Floats | None = None
         self._last: tuple[Floats, Floats] | None = None  # selections, and their covariance
 
     @cached_property
@@ -98,15 +100,23 @@ class LineTable(FittedTable):
             if self.around is not None:
                 found = found + self.around._covariance(selections)
             last = (selections.copy(), found)
-            self._last = last
+            self._last = last if selections.shape[1] <= MAX_KEPT_SUMS else None
         return last[1]
 
-    @cached_property
+    @property
     def draws(self) -> Floats:
-        """Frequencies as they might be, (draws, size); they add up to 1, and may be below 0."""
+        """Frequencies as they might be, (draws, size); they add up to 1, and may be below 0.
+
+        Only a count keeps them: there may be a thousand groups that deviate from it.
+        """
+        if self._draws is not None:
+            return self._draws
         root = self._errors.root()
         own: Floats = self.frequencies + self._noise(len(root)) @ root
-        return own if self.around is None else own + self.around.draws - self.around.frequencies
+        if self.around is not None:
+            return own + self.around.draws - self.around.frequencies
+        self._draws = own
+        return own
 
     def _noise(self, count: int) -> Floats:
         """Standard normal draws, (draws, count), the same whenever they are asked for."""
@@ -174,7 +184,7 @@ def fit_line(
             return CascadeErrors(fit, cells, people, tail_weights(fit))
         return DeviationErrors(fit, cells, people, tail_weights(fit))
 
-    return LineTable(
+    table = LineTable(
         fit.frequencies,
         errors,
         is_unbiased=False,
@@ -182,6 +192,8 @@ def fit_line(
         evidence=evidence if plain is None else plain,
         around=around,
     )
+    table.is_small = around is not None
+    return table
 
 
 def fit_unbiased(evidence: Sequence[GridEvidence], size: int) -> LineTable:

@@ -80,6 +80,8 @@ def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[st
         if function.expressions:
             raise refused("COUNT takes one expression, or *", function, text)
         argument = None
+        if isinstance(counted, exp.Star) and any(counted.args.values()):
+            raise refused("COUNT(*) counts people, whatever their columns are", function, text)
         if counted is not None and not isinstance(counted, exp.Star):
             argument = columns.resolve(counted, text, tables)
         return Call(key, COUNT_KIND, node, argument, condition)

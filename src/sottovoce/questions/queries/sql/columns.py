@@ -101,7 +101,7 @@ class QueryColumns:
         raise refused("this is not answered", part, text)
 
     def _name(self, column: exp.Column, text: str, tables: tuple[str, ...]) -> str:
-        qualifier = column.table
+        qualifier = ".".join(part.name for part in column.parts[:-1])
         if qualifier and qualifier.lower() not in [table.lower() for table in tables]:
             raise refused(
                 f"there is no table {qualifier!r}", column, text, f"the table is {tables[0]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import duckdb
@@ -41,6 +42,8 @@ class Engine:
         self._connection.execute("SET preserve_insertion_order = true")
         self._connection.execute("SET lock_configuration = true")
         self._names: set[str] = set()
+        # beside whoever asks, who can be interrupted while DuckDB is at work
+        self._worker = ThreadPoolExecutor(1, "duckdb")
 
     def has(self, name: str) -> bool:
         """Whether there is a table of this name."""
@@ -52,16 +55,25 @@ class Engine:
         self._names.add(name)
 
     def ask(self, sql: str) -> Any:
-        """The Arrow table that a query gives, in the order of the rows it reads."""
+        """The Arrow table that a query gives, in the order of the rows it reads.
+
+        An interrupt ends the query, not only the waiting for it.
+        """
+        asked = self._worker.submit(lambda: self._connection.sql(sql).to_arrow_table())
         try:
-            return self._connection.sql(sql).to_arrow_table()
+            return asked.result()
         except (duckdb.Error, OverflowError) as wrong:
             raise EngineError(_explained(wrong)) from None
         except imported("pyarrow").ArrowException:
             raise EngineError("a value is outside of the range of its type") from None
+        finally:
+            if not asked.done():
+                self._connection.interrupt()
+                wait([asked])
 
     def close(self) -> None:
         """Let go of all tables."""
+        self._worker.shutdown()
         self._connection.close()
 
 

@@ -15,7 +15,8 @@ from sottovoce.questions.queries.sql.recent import RecentCache
 from sottovoce.questions.queries.sql.rows import RowGroup
 from sottovoce.questions.queries.sql.source import QuerySource
 
-MAX_KEPT_FITS = 512
+MAX_KEPT_FITS = 64
+MAX_KEPT_SMALL_FITS = 1024  # which keep some hundred kilobytes each
 MAX_EXACT_TOTAL = 1 << 49  # of weights in fixed point, whose sums stay within 64 bits
 MAX_ROUNDED_BITS = 45
 MAX_DECIMALS = 9
@@ -64,7 +65,8 @@ class Fits:
 
     def __init__(self, source: QuerySource) -> None:
         self.source = source
-        self._kept = RecentCache[FittedTable](MAX_KEPT_FITS)
+        self._large = RecentCache[FittedTable](MAX_KEPT_FITS)
+        self._small = RecentCache[FittedTable](MAX_KEPT_SMALL_FITS)
 
     def weights(self, group: RowGroup, weight: Weight | None) -> list[tuple[float, GroupWeight]]:
         """A weight as numbers times weights that are not negative.
@@ -99,14 +101,19 @@ class Fits:
     @property
     def is_unbiased(self) -> bool:
         """Whether all answers are right on average."""
-        return all(table.is_unbiased for table in self._kept.values())
+        kept = (*self._large.values(), *self._small.values())
+        return all(table.is_unbiased for table in kept)
 
     def table(self, group: RowGroup, weight: GroupWeight) -> FittedTable:
         """The fitted table of a group's weight."""
         if "digest" not in group.known:
             group.known["digest"] = _digest(group.rows)
         key = (group.known["digest"], weight.key)
-        return self._kept.get(key, lambda: self._fitted(group, weight))
+        for kept in (self._small, self._large):
+            if key in kept:
+                return kept.get(key, lambda: self._fitted(group, weight))
+        made = self._fitted(group, weight)
+        return (self._small if made.is_small else self._large).get(key, lambda: made)
 
     def _fitted(self, group: RowGroup, weight: GroupWeight) -> FittedTable:
         fixed = None if weight.values is None else fixed_point(weight.values)

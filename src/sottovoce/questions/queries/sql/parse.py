@@ -14,11 +14,16 @@ from sottovoce.questions.queries.sql.spans import from_keyword, refused, span_of
 
 MAX_TEXT = 100_000  # characters of a query
 MAX_BRACKET_DEPTH = 100  # brackets inside brackets
+BYTE_ORDER_MARK = "\ufeff"  # which some editors put before a text
 TOO_DEEP = "the query is nested too deeply"
 EXAMPLE = "SELECT COUNT(*) FROM people WHERE age > 30"
 
 _ANSWERED_PARTS = (
     "expressions", "from_", "where", "group", "having", "order", "limit", "offset",
+)  # fmt: skip
+_UNREAD_STATEMENTS = (
+    "CALL", "CHECKPOINT", "DEALLOCATE", "DESCRIBE", "EXECUTE", "EXPLAIN", "EXPORT", "IMPORT",
+    "INSTALL", "LOAD", "PRAGMA", "PREPARE", "RESET", "SET", "SHOW", "SUMMARIZE", "VACUUM",
 )  # fmt: skip
 # other parts of a SELECT, and what to do instead
 _REFUSED_PARTS: tuple[tuple[str, str, str], ...] = (
@@ -66,6 +71,7 @@ def parse(text: str) -> Select:
         raise SqlError("sql must be text, such as " + EXAMPLE)
     if len(text) > MAX_TEXT:
         raise SqlError(f"sql ({len(text)} characters) must have at most {MAX_TEXT}")
+    text = text.removeprefix(BYTE_ORDER_MARK)
     _check_depth(text)
     statement = _statement(text)
     if isinstance(statement, exp.SetOperation):
@@ -116,7 +122,7 @@ def _check_depth(text: str) -> None:
 def _statement(text: str) -> exp.Expr:
     """The only statement of a text."""
     first = text.split(None, 1)[0].upper() if text.split() else ""
-    if first in ("EXPLAIN", "DESCRIBE", "SHOW", "SUMMARIZE", "SET", "PRAGMA", "CALL", "INSTALL"):
+    if first.rstrip(";") in _UNREAD_STATEMENTS:
         # the parser would keep these as unread text, and write a line to the log
         start = len(text) - len(text.lstrip())
         hint = "answer.explain() says how a query was answered" if first == "EXPLAIN" else None
@@ -279,6 +285,9 @@ def _groups(statement: exp.Select, items: tuple[Item, ...], text: str) -> tuple[
         raise refused(
             "ROLLUP, CUBE and GROUPING SETS are not answered", node, text, "ask one query for each"
         )
+    if not group.expressions:
+        span = from_keyword("GROUP", (len(text), len(text)), text)
+        raise SqlError("nothing follows GROUP BY", text, span, "name a column, or leave it out")
     return tuple(_selected(node, items, text) for node in group.expressions)
 
 

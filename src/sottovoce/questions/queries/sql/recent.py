@@ -23,6 +23,9 @@ class RecentCache(Generic[Kept]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._kept
+
     def values(self) -> list[Kept]:
         """All that is kept."""
         return list(self._kept.values())
