@@ -35,6 +35,10 @@ CODES = 0  # a number of cells: one for each code
 FEW_CELLS = (4, 8, 32, 128)
 STRONG_CELLS = (8, 32, 128)  # from STRONG on
 STRONG = 2.5  # epsilon
+# where reports of all codes are clear, each finer grid has twice the people: single codes are told
+# best by those who answer for all of them
+FEW_CODES = 64
+STRONG_RISE = 2.0
 # where means matter: two cells, in many shifts, tell of a mean as much as a report can
 MEAN_CELLS = (2, 8, 32, 128)
 MEAN_FALL = 0.65
@@ -255,6 +259,8 @@ def _line_parts(size: int, terms: Terms) -> list[list[int]]:
     signal = terms.people * (exp(epsilon / 2) - exp(-epsilon / 2)) ** 2 / 4 / size
     clear = log10(max(signal, 1.0) / UNCLEAR) / log10(CLEAR / UNCLEAR)
     fall = FALL + (1.0 - FALL) * min(max(clear, 0.0), 1.0)
+    if epsilon >= STRONG and size <= FEW_CODES:
+        fall = STRONG_RISE
     return _falling(_coarse(STRONG_CELLS if epsilon >= STRONG else FEW_CELLS, size), fall)
 
 
