@@ -10,6 +10,7 @@ import duckdb
 from sottovoce.ground.extras import imported
 
 MEMORY_LIMIT = "2GB"
+INTERRUPT_EVERY = 0.05  # seconds, until a query has ended
 _CLOSED = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -59,17 +60,34 @@ class Engine:
 
         An interrupt ends the query, not only the waiting for it.
         """
-        asked = self._worker.submit(lambda: self._connection.sql(sql).to_arrow_table())
+        asked = None
         try:
+            asked = self._worker.submit(lambda: self._connection.sql(sql).to_arrow_table())
             return asked.result()
         except (duckdb.Error, OverflowError) as wrong:
             raise EngineError(_explained(wrong)) from None
         except imported("pyarrow").ArrowException:
             raise EngineError("a value is outside of the range of its type") from None
         finally:
-            if not asked.done():
-                self._connection.interrupt()
-                wait([asked])
+            if asked is None or not asked.done():
+                self._end_query()
+
+    def _end_query(self) -> None:
+        """Interrupt what the worker is at, and leave a connection that answers."""
+        rested = self._worker.submit(self._answers)  # its turn comes when the query has ended
+        while not rested.done():
+            self._connection.interrupt()  # in vain if the query has not begun yet
+            wait([rested], timeout=INTERRUPT_EVERY)
+        while not self._answers():  # an interrupt that came late ends the next query
+            continue
+
+    def _answers(self) -> bool:
+        """Whether the connection is free, and was not interrupted."""
+        try:
+            self._connection.execute("SELECT 1").fetchall()
+        except duckdb.Error:
+            return False
+        return True
 
     def close(self) -> None:
         """Let go of all tables."""
