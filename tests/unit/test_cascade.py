@@ -27,7 +27,7 @@ SIZES = (2, 3, 8, 13, 16)
 
 
 def one_grid(cells: int):
-    """The last columns of cells that are all of one grid."""
+    """The number of the grid, and whether its values add up, of cells that are all of one."""
     return np.zeros(cells, np.int64), np.ones(cells, bool)
 
 
@@ -39,9 +39,8 @@ def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> GridCe
     zero = np.zeros(cells)
     people = np.full(cells, 1e9)
     floors = rng.uniform(0.001, 0.01, cells)
-    return GridCells(
-        ends[0], ends[1], rng.uniform(0, 1, cells), floors, zero, people, *one_grid(cells)
-    )
+    values = rng.uniform(0, 1, cells)
+    return GridCells(values, floors, zero, people, *one_grid(cells), ends[0], ends[1])
 
 
 def leaf_masses(size: int, logits):
@@ -173,13 +172,13 @@ def test_least_squares_is_the_solution_of_its_equations(size):
     single = np.arange(size)
     many = random_cells(size, rng)
     cells = GridCells(
-        np.append(single, many.lows),
-        np.append(single + 1, many.highs),
         np.append(rng.uniform(0, 1, size), many.values),
         np.append(np.full(size, 0.01), many.floors),
         np.zeros(size + many.lows.size),
         np.full(size + many.lows.size, 1e9),
         *one_grid(size + many.lows.size),
+        np.append(single, many.lows),
+        np.append(single + 1, many.highs),
     )
     linear = LeastSquares(cells, size).map(np.eye(size))
     found = cells.values @ linear.pulls + linear.constants

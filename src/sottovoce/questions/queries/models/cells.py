@@ -16,11 +16,9 @@ SMALLEST_VARIANCE = 1e-18  # of a share: what nobody strays from would have an i
 
 
 @dataclass(frozen=True, eq=False)
-class GridCells:
-    """Intervals of codes with their estimated shares; all arrays are (cells,)."""
+class CellErrors:
+    """How far the estimated shares of cells stray; all arrays are (cells,)."""
 
-    lows: Integers
-    highs: Integers  # behind the last code
     values: Floats
     floors: Floats
     slopes: Floats
@@ -48,6 +46,14 @@ class GridCells:
         change = pulls - (totals - held * pulls) / rest
         together = change**2 / np.maximum(self.people - totals, SMALLEST_REST * self.people)
         return alone + np.where(self.adds_up, 0.0, together)
+
+
+@dataclass(frozen=True, eq=False)
+class GridCells(CellErrors):
+    """Intervals of codes with their estimated shares."""
+
+    lows: Integers
+    highs: Integers  # behind the last code
 
     def shares(self, frequencies: Floats) -> Floats:
         """What the cells hold of some frequencies, (cells,)."""
@@ -88,12 +94,12 @@ def cells_of(evidence: Sequence[GridEvidence], axis: int) -> GridCells:
     )
     keep = lows < highs
     return GridCells(
-        lows[keep].astype(np.int64),
-        highs[keep].astype(np.int64),
         values[keep],
         floors[keep],
         slopes[keep],
         people[keep],
         grids[keep].astype(np.int64),
         wholes[keep].astype(bool),
+        lows[keep].astype(np.int64),
+        highs[keep].astype(np.int64),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sottovoce.kernels import planes as kernel
 from sottovoce.kernels.cascade import WHOLE_LOGIT
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
-from sottovoce.questions.queries.models.cells import GridCells, adds_up
+from sottovoce.questions.queries.models.cells import CellErrors, adds_up
 from sottovoce.questions.queries.models.splits import splits_of
 
 PLANE_FREEDOM = 4.0  # of the deviations' Student's t
@@ -177,9 +177,9 @@ def rake(tables: Floats, rows: Floats, columns: Floats, rounds: int = 12) -> Flo
     return tables
 
 
-def _rectangles(
+def rectangles_of(
     evidence: Sequence[GridEvidence], axes: tuple[int, int], sizes: tuple[int, int]
-) -> tuple[Integers, GridCells]:
+) -> tuple[Integers, CellErrors]:
     """All cells that tell of two axes, as rectangles of codes (cells, 4), and what they say."""
     corners: list[Integers] = []
     columns: list[tuple[Floats, ...]] = []
@@ -207,10 +207,7 @@ def _rectangles(
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
     keep = (rectangles[:, 0] < rectangles[:, 1]) & (rectangles[:, 2] < rectangles[:, 3])
-    none = np.zeros(int(keep.sum()), np.int64)
-    cells = GridCells(
-        none,
-        none,
+    cells = CellErrors(
         values[keep],
         floors[keep],
         slopes[keep],
@@ -260,7 +257,7 @@ def fit_plane(
     """
     halvings = (halving_of(x.size, blocks), halving_of(y.size, blocks))
     tree = split_plane(*halvings)
-    rectangles, cells = _rectangles(evidence, axes, (x.size, y.size))
+    rectangles, cells = rectangles_of(evidence, axes, (x.size, y.size))
     segments_x = _segments(halvings[0], rectangles[:, :2])
     segments_y = _segments(halvings[1], rectangles[:, 2:])
     places = np.empty_like(rectangles)

@@ -14,13 +14,15 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models import planes
 from sottovoce.questions.queries.models.line import LINE_SEED, LineTable, fit_line
-from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
+from sottovoce.questions.queries.models.planes import Halving, Plane, halving_of, part_sums, rake
 from sottovoce.questions.queries.models.tails import normal_weights
+from sottovoce.questions.queries.models.unbiased_plane import UnbiasedPlane
 
 PAIR_BLOCKS = 32  # parts of each axis, of two dimensions
 FINE_BLOCKS = 64  # of two dimensions that are known so well:
 FINE_PRECISION = 1e6  # the sum over grids of 1 / floor
 MANY_BLOCKS = 16  # of more
+INTERVAL_BLOCKS = 32  # parts of each axis, at most, that intervals tell apart
 PAIR_STEPS = 80
 MANY_STEPS = 50
 SEVERAL_DRAWS = 200
@@ -94,7 +96,10 @@ class SeveralTable(FittedTable):
         pairs: Mapping[tuple[int, int], PairFit],
         evidence: Sequence[GridEvidence],
         blocks: int,
+        plain: Sequence[GridEvidence],
     ) -> None:
+        self.plain = tuple(plain)
+        self._planes: dict[tuple[int, int], UnbiasedPlane] = {}
         self.blocks = blocks
         self.sizes = tuple(line.sizes[0] for line in lines)
         self.pairs = dict(pairs)
@@ -185,7 +190,37 @@ class SeveralTable(FittedTable):
         values = answers[0]
         off = answers[1:] - answers[1:].mean(axis=0)
         covariance = off.T @ off / (SEVERAL_DRAWS - 1)
-        return Joint(values, covariance, values + off)
+        return Joint(values, covariance, values + off, self._unbiased(terms))
+
+    def _unbiased(self, terms: Sequence[Term]) -> Joint | None:
+        """Answers that follow the reports, for intervals; None if terms are of more than two
+        dimensions together.
+        """
+        axes = sorted({axis for term in terms for axis in restricted(term)})
+        if not axes or len(axes) > 2:
+            return None
+        weights = [
+            np.stack(
+                [np.asarray(term.get(axis, np.ones(self.sizes[axis])), float) for term in terms]
+            )
+            for axis in axes
+        ]  # (terms, size) each
+        if len(axes) == 1:
+            line = self.lines[axes[0]].unbiased
+            return None if line is None else Joint(*line.sums(weights[0].T))
+        return Joint(*self._plane(axes[0], axes[1]).sums(weights[0], weights[1]))
+
+    def _plane(self, x: int, y: int) -> UnbiasedPlane:
+        """The answers of two dimensions that intervals rest on, made once."""
+        if (x, y) not in self._planes:
+            cut = [halving_of(self.sizes[axis], INTERVAL_BLOCKS) for axis in (x, y)]
+            table = self.tables[x, y][0]
+            for place, halving in enumerate(cut):
+                joined = table.shape[place] >> halving.depths
+                table = np.add.reduceat(table, np.arange(0, table.shape[place], joined), axis=place)
+            rows = (self.rows[x], self.rows[y])
+            self._planes[x, y] = UnbiasedPlane(self.plain, (x, y), rows, (cut[0], cut[1]), table)
+        return self._planes[x, y]
 
     def _answer(self, term: Term, means: PartMeans) -> Floats:
         """A term's value, as fitted and as it might be, (1 + draws,).
@@ -194,7 +229,7 @@ class SeveralTable(FittedTable):
             term: The selection.
             means: What was computed for terms before it; many of a query share a condition.
         """
-        axes = [axis for axis in sorted(term) if not np.all(term[axis] == 1.0)]
+        axes = restricted(term)
         if not axes:
             return np.ones(1 + SEVERAL_DRAWS)
         if len(axes) == 1:
@@ -264,6 +299,11 @@ class SeveralTable(FittedTable):
         return levels, np.stack(holds, axis=1)
 
 
+def restricted(term: Term) -> list[int]:
+    """The dimensions by which a term selects."""
+    return [axis for axis in sorted(term) if not np.all(term[axis] == 1.0)]
+
+
 def ratio(above: Floats, below: Floats) -> Floats:
     """Above / below, and 0 where there is nothing below."""
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
@@ -274,6 +314,7 @@ def fit_several(
     sizes: Sequence[int],
     is_ordered: Sequence[bool],
     around: SeveralTable | None = None,
+    plain: Sequence[GridEvidence] | None = None,
 ) -> SeveralTable:
     """Fit two or more dimensions.
 
@@ -282,10 +323,11 @@ def fit_several(
         sizes: The number of codes of each dimension.
         is_ordered: Of each whether neighbouring codes are alike; not for categories.
         around: Of a weight the table of the count, from which it deviates.
+        plain: Of a weight what the people said of it, where ``evidence`` is how it deviates.
     """
     counts = [None] * len(sizes) if around is None else around.lines
     lines = [
-        fit_line(evidence, size, is_ordered=ordered, axis=axis, around=counts[axis])
+        fit_line(evidence, size, is_ordered=ordered, axis=axis, around=counts[axis], plain=plain)
         for axis, (size, ordered) in enumerate(zip(sizes, is_ordered, strict=True))
     ]
     precision = sum(1.0 / grid.floor for grid in evidence if len(grid.axes) == 2)
@@ -307,4 +349,5 @@ def fit_several(
             around=None if around is None else around.pairs[i, j].plane,
         )
         pairs[i, j] = PairFit(plane, lines[i], lines[j])
-    return SeveralTable(lines, pairs, evidence, blocks)
+    said = evidence if plain is None else plain
+    return SeveralTable(lines, pairs, evidence, blocks, said)

@@ -11,7 +11,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.kernels.curvature import cell_products
 from sottovoce.questions.marginals.models.threads import one_thread
 from sottovoce.questions.queries.evidence import Floats, GridEvidence
-from sottovoce.questions.queries.models.cells import GridCells, cells_of
+from sottovoce.questions.queries.models.cells import CellErrors, GridCells, cells_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class LeastSquares:
 
 
 def linear_covariance(
-    cells: GridCells, pulls: Floats, selections: Floats, frequencies: Floats, people: float
+    cells: CellErrors, held: Floats, pulls: Floats, crowd: Floats, people: float
 ) -> Floats:
     """The covariance of a linear estimate's errors towards the crowd's own sums, (sums, sums).
 
@@ -74,12 +74,12 @@ def linear_covariance(
 
     Args:
         cells: What the estimate is of.
+        held: What the cells hold, (cells,).
         pulls: The map from the cells' values to sums, (cells, sums).
-        selections: The weights of codes that the sums have, (size, sums).
-        frequencies: Where the variances are looked at, (size,).
+        crowd: The covariance of the sums over one person drawn from the crowd, (sums, sums).
         people: How many there are, in all grids, also in those about other dimensions.
     """
-    held = np.clip(cells.shares(frequencies), 0.0, 1.0)
+    held = np.clip(held, 0.0, 1.0)
     alone = np.maximum(cells.floors + held * cells.slopes + held / cells.people, 0.0)
     firsts = np.flatnonzero(np.diff(cells.grids, prepend=-1))  # of each grid its first cell
     asked = cells.people[firsts]  # (grids,)
@@ -92,11 +92,21 @@ def linear_covariance(
     covariance = (pulls * alone[:, None]).T @ pulls
     covariance -= (samples / asked[:, None]).T @ samples
     covariance -= (totals * shared[:, None]).T @ totals
-    positive = np.clip(frequencies, 0.0, None)
-    means = positive @ selections
-    crowd = (selections * positive[:, None]).T @ selections - np.outer(means, means)
     result: Floats = covariance - crowd / people
     return result
+
+
+def crowd_covariance(frequencies: Floats, selections: Floats) -> Floats:
+    """The covariance of weighted sums over one person of a crowd, (sums, sums).
+
+    Args:
+        frequencies: Of the crowd, (codes,).
+        selections: Weights of codes, (codes, sums).
+    """
+    positive = np.clip(frequencies, 0.0, None)
+    means = positive @ selections
+    found: Floats = (selections * positive[:, None]).T @ selections - np.outer(means, means)
+    return found
 
 
 def planned_covariance(evidence: Sequence[GridEvidence], selections: Floats) -> Floats:
@@ -110,7 +120,9 @@ def planned_covariance(evidence: Sequence[GridEvidence], selections: Floats) -> 
     size = len(selections)
     pulls = LeastSquares(cells, size).map(selections).pulls
     people = sum(grid.people for grid in evidence)
-    return linear_covariance(cells, pulls, selections, np.full(size, 1.0 / size), people)
+    even = np.full(size, 1.0 / size)
+    crowd = crowd_covariance(even, selections)
+    return linear_covariance(cells, cells.shares(even), pulls, crowd, people)
 
 
 class UnbiasedLine:
@@ -161,10 +173,9 @@ class UnbiasedLine:
         """Weighted sums, (sums,), and the covariance of their errors, of weights (size, sums)."""
         linear = self._squares.map(selections)
         values = self.cells.values @ linear.pulls + linear.constants
-        covariance = linear_covariance(
-            self.cells, linear.pulls, selections, self.frequencies, self.people
-        )
-        return values, covariance
+        held = self.cells.shares(self.frequencies)
+        crowd = crowd_covariance(self.frequencies, selections)
+        return values, linear_covariance(self.cells, held, linear.pulls, crowd, self.people)
 
     def covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""

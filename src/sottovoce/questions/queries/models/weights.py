@@ -81,4 +81,4 @@ def fit_weighted(
         return fit_line(
             evidence, table.sizes[0], is_ordered=is_ordered[0], around=table, plain=weighted
         )
-    return fit_several(evidence, table.sizes, is_ordered, table)
+    return fit_several(evidence, table.sizes, is_ordered, table, weighted)
