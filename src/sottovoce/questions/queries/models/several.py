@@ -14,15 +14,13 @@ from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models import planes
 from sottovoce.questions.queries.models.line import LINE_SEED, LineTable, fit_line
-from sottovoce.questions.queries.models.planes import Halving, Plane, halving_of, part_sums, rake
+from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
 from sottovoce.questions.queries.models.tails import normal_weights
-from sottovoce.questions.queries.models.unbiased_plane import UnbiasedPlane
 
 PAIR_BLOCKS = 32  # parts of each axis, of two dimensions
 FINE_BLOCKS = 64  # of two dimensions that are known so well:
 FINE_PRECISION = 1e6  # the sum over grids of 1 / floor
 MANY_BLOCKS = 16  # of more
-INTERVAL_BLOCKS = 32  # parts of each axis, at most, that intervals tell apart
 PAIR_STEPS = 80
 MANY_STEPS = 50
 SEVERAL_DRAWS = 200
@@ -96,10 +94,7 @@ class SeveralTable(FittedTable):
         pairs: Mapping[tuple[int, int], PairFit],
         evidence: Sequence[GridEvidence],
         blocks: int,
-        plain: Sequence[GridEvidence],
     ) -> None:
-        self.plain = tuple(plain)
-        self._planes: dict[tuple[int, int], UnbiasedPlane] = {}
         self.blocks = blocks
         self.sizes = tuple(line.sizes[0] for line in lines)
         self.pairs = dict(pairs)
@@ -193,34 +188,19 @@ class SeveralTable(FittedTable):
         return Joint(values, covariance, values + off, self._unbiased(terms))
 
     def _unbiased(self, terms: Sequence[Term]) -> Joint | None:
-        """Answers that follow the reports, for intervals; None if terms are of more than two
-        dimensions together.
+        """Unbiased answers to the same reports, for intervals; None if terms are not all of one
+        dimension, since no grid of two tells all combinations of codes apart.
         """
-        axes = sorted({axis for term in terms for axis in restricted(term)})
-        if not axes or len(axes) > 2:
+        axes = {axis for term in terms for axis in restricted(term)}
+        if len(axes) != 1:
             return None
-        weights = [
-            np.stack(
-                [np.asarray(term.get(axis, np.ones(self.sizes[axis])), float) for term in terms]
-            )
-            for axis in axes
-        ]  # (terms, size) each
-        if len(axes) == 1:
-            line = self.lines[axes[0]].unbiased
-            return None if line is None else Joint(*line.sums(weights[0].T))
-        return Joint(*self._plane(axes[0], axes[1]).sums(weights[0], weights[1]))
-
-    def _plane(self, x: int, y: int) -> UnbiasedPlane:
-        """The answers of two dimensions that intervals rest on, made once."""
-        if (x, y) not in self._planes:
-            cut = [halving_of(self.sizes[axis], INTERVAL_BLOCKS) for axis in (x, y)]
-            table = self.tables[x, y][0]
-            for place, halving in enumerate(cut):
-                joined = table.shape[place] >> halving.depths
-                table = np.add.reduceat(table, np.arange(0, table.shape[place], joined), axis=place)
-            rows = (self.rows[x], self.rows[y])
-            self._planes[x, y] = UnbiasedPlane(self.plain, (x, y), rows, (cut[0], cut[1]), table)
-        return self._planes[x, y]
+        (axis,) = axes
+        line = self.lines[axis].unbiased
+        if line is None:
+            return None
+        whole = np.ones(self.sizes[axis])
+        weights = np.stack([np.asarray(term.get(axis, whole), float) for term in terms])
+        return Joint(*line.sums(weights.T))
 
     def _answer(self, term: Term, means: PartMeans) -> Floats:
         """A term's value, as fitted and as it might be, (1 + draws,).
@@ -349,5 +329,4 @@ def fit_several(
             around=None if around is None else around.pairs[i, j].plane,
         )
         pairs[i, j] = PairFit(plane, lines[i], lines[j])
-    said = evidence if plain is None else plain
-    return SeveralTable(lines, pairs, evidence, blocks, said)
+    return SeveralTable(lines, pairs, evidence, blocks)
