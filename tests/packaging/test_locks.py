@@ -24,7 +24,11 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, BUILD = SETTINGS["project"], SETTINGS["build-system"]["requires"]
 LOCKS = {"collector": ("collector", "postgres"), "all": ("all",)}
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
-IMPORTED_AS = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
+IMPORTED_AS = {
+    "dp-accounting": "dp_accounting",
+    "scikit-learn": "sklearn",
+    "vl-convert-python": "vl_convert",
+}
 
 
 def wanted(*extras: str) -> Iterator[Requirement]:
