@@ -18,7 +18,7 @@ from sottovoce.accounting import mu_of, variance_for
 from sottovoce.accounting.gaussian import delta_of
 from sottovoce.accounting.steps import Neighbours, Weights
 from sottovoce.accounting.threshold import (
-    holdings,
+    contributions,
     least_log_hidden,
     threshold_delta,
     threshold_for,
@@ -226,11 +226,11 @@ def test_descent_is_bounded_over_all_weights_and_tightly(limit: int) -> None:
 
 
 def test_every_size_of_a_set_is_looked_at() -> None:
-    held = holdings(40, "equal")
+    held = contributions(40, "equal")
     assert len(held.new) == sum(items + 1 for items in range(1, 41))
     pairs = {(round(1 / weight**2), new) for weight, new in zip(held.weight, held.new, strict=True)}
     assert pairs == {(items, new) for items in range(1, 41) for new in range(items + 1)}
-    wide = holdings(5000, "equal")  # too many to list: bounded as descent is
+    wide = contributions(5000, "equal")  # too many to list: bounded as descent is
     assert wide.new.max() == 5000
 
 
@@ -272,8 +272,8 @@ def test_other_steps_raise_the_threshold_and_too_little_noise_is_refused() -> No
     with pytest.raises(InvalidInput, match="variance"):
         threshold_for(1.0, 1e-6, Fraction(1) / Fraction(mu_of(1.0, 1e-6)) ** 2 / 2, 5, "equal")
     with pytest.raises(InvalidInput, match="limit"):
-        holdings(0, "counts")
+        contributions(0, "counts")
     with pytest.raises(InvalidInput, match="weights"):
-        holdings(2, "heavy")  # type: ignore[arg-type]
+        contributions(2, "heavy")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="neighbours"):
         threshold_delta(1.0, 5, variance, 2, "counts", "friends")  # type: ignore[arg-type]

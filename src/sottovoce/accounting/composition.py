@@ -10,7 +10,7 @@ the losses of such pairs add up (the library's convolutions, always rounded up).
   and else the same with a and b exchanged.
 * the exponential mechanism: its losses range over an interval of length eta = epsilon only, so
   that delta(x) = (1 - e^-(eta - x)/2)^2 / (1 - e^-eta), the largest over all such intervals
-  (dong2020exponential, lemma 1).
+  (dong2020exponential, bounded range).
 * a pure step: randomized response.
 """
 
