@@ -32,7 +32,7 @@ Shape = tuple[int, ...]  # the sizes of some attributes, increasing
 Equal = Literal["counts", "tables"]
 EQUALS: tuple[Equal, ...] = ("counts", "tables")
 
-REFINEMENT = 1 << 10  # the lattice of the noise is so much finer than the moves that it must hold
+REFINEMENT = 1 << 10  # the noise costs so many times more than its lattice
 _ROUNDING = 1e-9
 _MOST_REPLACEMENTS = 1 << 13  # (case, shape) pairs that are compared
 _SHARE_DIGITS = 8  # binary ones of a residual's share of the noise: near enough to the best
@@ -144,7 +144,7 @@ class ResidualPlan:
 
         One person moves a residual by multiples of 1/(cells of its table), so these must lie on it.
         """
-        return REFINEMENT * prod(self._shape(places))
+        return lattice_steps(self._shape(places))
 
     @property
     def steps(self) -> tuple[GaussianStep, ...]:
@@ -222,18 +222,31 @@ def squared_sensitivity(shape: Shape, neighbours: Neighbours) -> Fraction:
     return 2 * kept * Fraction(fewest, fewest - 1)
 
 
+def lattice_steps(shape: Shape) -> int:
+    """How many steps of the noise's lattice make a count: a multiple of a table's cells, and so
+    many that the lattice costs a small part of what the noise does.
+
+    >>> lattice_steps((2,)) // REFINEMENT, lattice_steps((100, 100, 10))
+    (2, 100000)
+    """
+    cells = prod(shape)
+    # |v|_1 / |v|_2^2 = 2^|B| / steps
+    finer = -(-(REFINEMENT << len(shape)) // cells)  # rounded up
+    return cells * finer
+
+
 def lattice_move(shape: Shape, neighbours: Neighbours) -> Fraction:
     """|v|_1 / R^2: how far a person moves a residual in all cells together, where R steps of the
     noise's lattice make a count and v is the move in such steps.
 
-    >>> lattice_move((2, 3), "add-remove") * REFINEMENT
-    Fraction(2, 9)
+    >>> lattice_move((2, 2), "add-remove") * REFINEMENT
+    Fraction(1, 4)
     """
     # |Q e|_1 = prod of 2 (1 - 1/n), in counts
     moved = kept_share(shape) * (1 << len(shape))
     if neighbours == "replace-one":
         moved *= 2
-    return moved / (REFINEMENT * prod(shape))
+    return moved / lattice_steps(shape)
 
 
 @lru_cache(maxsize=256)
