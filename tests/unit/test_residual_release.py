@@ -37,7 +37,7 @@ def test_without_noise_every_table_is_exact(neighbours: str) -> None:
             assert (told.attributes[span] == places).all()
             indices = np.indices(true.shape).reshape(count, -1).T
             assert np.array_equal(told.codes[span], indices)
-            assert told.counts[span] == pytest.approx(true.ravel(), abs=0.1)
+            assert told.counts[span] == pytest.approx(true.ravel(), abs=0.4)
         assert start == len(told.counts)
 
 
