@@ -128,7 +128,10 @@ def test_sets_in_every_form(form: str) -> None:
             "user": "who",
         },
         "rows of lists": {
-            "table": {"who": [0, 3, 0, 1, 2], "items": [["milk"], ["bread"], ["tea", "milk"], [], ["tea"]]},
+            "table": {
+                "who": [0, 3, 0, 1, 2],
+                "items": [["milk"], ["bread"], ["tea", "milk"], [], ["tea"]],
+            },
             "user": "who",
         },
     }  # fmt: skip
@@ -163,7 +166,8 @@ def test_codes_that_do_not_fit_wait_in_a_file(monkeypatch: pytest.MonkeyPatch) -
 def test_texts_that_say_nothing() -> None:
     told = {"job": ["clerk", "not in universe", "clerk", "cook"], "n": [0, 5, 5, 0]}
     table = read_table(told, empty=["not in universe", "0"])
-    assert [row for _, row in labels(table)] == [["clerk", None], [None, 5], ["clerk", 5], ["cook", None]]  # fmt: skip
+    rows = [row for _, row in labels(table)]
+    assert rows == [["clerk", None], [None, 5], ["clerk", 5], ["cook", None]]
 
 
 IDS = {"id": [f"x{place}" for place in range(100)], "tea": ["green", "black"] * 50}

@@ -98,10 +98,8 @@ def _array(name: str, column: Any, is_items: bool) -> Any:
         raise InvalidInput(f"column {name!r} must be a list or an array of values")
     if isinstance(column, np.ndarray) and column.ndim != 1:
         raise InvalidInput(f"column {name!r} must hold one value in each row")
-    is_object = getattr(column, "dtype", object) == object
-    if is_items and is_object:
-        column = [sorted(each, key=repr) if isinstance(each, set | frozenset) else each
-                  for each in column]  # fmt: skip
+    if is_items:
+        column = _without_sets(column)
     try:
         array = pa.array(column, from_pandas=True)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
@@ -110,6 +108,13 @@ def _array(name: str, column: Any, is_items: bool) -> Any:
             "numbers): make them all text, or all numbers"
         ) from None
     return array
+
+
+def _without_sets(column: Any) -> Any:
+    """A column of Python's sets as one of lists, which Arrow knows."""
+    if not any(isinstance(each, set | frozenset) for each in column):
+        return column
+    return [each if each is None else sorted(each, key=repr) for each in column]
 
 
 def _file(path: Path) -> Source:

@@ -19,7 +19,7 @@ from sottovoce.central.sources import Source, lists_of, open_source
 from sottovoce.central.values import Coder, Codes, DiscoveredValues, KnownValues, flattened
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.schema import Items, Schema
+from sottovoce.schema import Schema
 
 TABLE_BATCH_ROWS = 1 << 18  # of the batches that methods read; a user's rows may make it more
 MEMORY_BYTES = 1 << 28  # of codes that are kept in memory
@@ -126,13 +126,7 @@ def _attributes(
     if user is not None and user not in source.names:
         raise InvalidInput(f"user ({user}) must be a column of the table{_listed(source)}")
     if items is not None:
-        if items not in source.names:
-            raise InvalidInput(f"items ({items}) must be a column of the table{_listed(source)}")
-        if columns is not None:
-            raise InvalidInput("columns must not be given with items, which is the only attribute")
-        if items == user:
-            raise InvalidInput(f"items ({items}) must be another column than user")
-        return (items,)
+        return _items_alone(source, user, items, columns)
     if columns is not None:
         chosen = tuple(columns)
     elif schema is not None:
@@ -149,6 +143,18 @@ def _attributes(
         if name == user:
             raise InvalidInput(f"column {name!r} must not be the user column: it tells who it is")
     return chosen
+
+
+def _items_alone(
+    source: Source, user: str | None, items: str, columns: Sequence[str] | None
+) -> tuple[str, ...]:
+    if items not in source.names:
+        raise InvalidInput(f"items ({items}) must be a column of the table{_listed(source)}")
+    if columns is not None:
+        raise InvalidInput("columns must not be given with items, which is the only attribute")
+    if items == user:
+        raise InvalidInput(f"items ({items}) must be another column than user")
+    return (items,)
 
 
 def _listed(source: Source) -> str:

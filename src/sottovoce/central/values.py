@@ -140,11 +140,12 @@ class Coder(ABC):
             if label is not None and text_of(label) not in self._empty:
                 lookup[place] = self._code(label)
         places = encoded.indices.fill_null(len(listed)).to_numpy(zero_copy_only=False)
-        return lookup[places]
+        found: Codes = lookup[places]
+        return found
 
 
 class DiscoveredValues(Coder):
-    """Values are numbered as they come. They are no public fact: only what is released of them is."""
+    """Values are numbered as they come; none is a public fact until it is released."""
 
     is_known = False
 
