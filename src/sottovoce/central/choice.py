@@ -1,0 +1,161 @@
+"""Which method releases a table: asked for by name, or chosen by public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, sqrt
+from typing import Any
+
+from sottovoce.accounting import Neighbours
+from sottovoce.central.method import Batch, CentralTable, ReleaseMethod, ReleaseTerms
+from sottovoce.ground.errors import InvalidInput
+
+AUTO = "auto"
+MAY_BE_EMPTY = "may_be_empty"  # an option that methods need not have: to others any cell may be
+
+
+class PublicFacts(CentralTable):
+    """Of a table what everybody may know before the release: a choice can rest on nothing else.
+
+    Values that are not public are left out. How many people there are is public only if neighbours
+    have equally many.
+    """
+
+    def __init__(self, table: CentralTable, neighbours: Neighbours) -> None:
+        self.columns = table.columns
+        self.is_known = table.is_known
+        self.is_sets = table.is_sets
+        self.values = tuple(
+            values if is_known else ()
+            for values, is_known in zip(table.values, table.is_known, strict=True)
+        )
+        self._people = table.people if neighbours == "replace-one" else None
+
+    @property
+    def people(self) -> int:  # type: ignore[override]
+        if self._people is None:
+            raise InvalidInput("people: how many there are is not public under add-remove")
+        return self._people
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        raise InvalidInput("rows: how many there are is not public")
+
+    def batches(self) -> Iterator[Batch]:
+        raise InvalidInput("rows are not public")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What is known of a method before anything is drawn."""
+
+    method: str
+    predicted: float | None  # squared error of a count
+    reason: str | None = None  # why it does not fit
+
+    def to_json(self) -> dict[str, Any]:
+        """The rank as plain values."""
+        return {"method": self.method, "predicted": self.predicted, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, why it was taken, and the others beside it."""
+
+    method: ReleaseMethod
+    why: str
+    ranks: tuple[Rank, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The choice as plain values."""
+        ranks = [rank.to_json() for rank in self.ranks]
+        return {"method": self.method.name, "why": self.why, "ranking": ranks}
+
+
+def choose(
+    name: str, methods: Sequence[ReleaseMethod], table: CentralTable, terms: ReleaseTerms
+) -> Choice:
+    """The method of a release.
+
+    Args:
+        name: of a method, or ``auto``.
+        methods: all there are; where no error can be predicted, ``auto`` takes the first that fits.
+        table: of which only :class:`PublicFacts` are looked at.
+        terms: what is promised, with the options that the method must know.
+    """
+    facts = PublicFacts(table, terms.neighbours)
+    if name != AUTO:
+        method = _named(name, methods)
+        own = own_terms(method, terms)
+        _check_options(method, own.options)
+        reason = method.refuse(facts, own)
+        if reason is not None:
+            raise InvalidInput(f"method ({name}): {reason}")
+        return Choice(method, "asked for")
+    ranks = tuple(_ranked(method, facts, terms) for method in methods)
+    fitting = [rank for rank in ranks if rank.reason is None]
+    if not fitting:
+        reasons = "; ".join(f"{rank.method}: {rank.reason}" for rank in ranks)
+        raise InvalidInput(f"method (auto): none fits ({reasons})")
+    best = min(fitting, key=_error)
+    return Choice(_named(best.method, methods), _why(best, ranks), ranks)
+
+
+def _named(name: str, methods: Sequence[ReleaseMethod]) -> ReleaseMethod:
+    for method in methods:
+        if method.name == name:
+            return method
+    names = ", ".join([AUTO, *(method.name for method in methods)])
+    raise InvalidInput(f"method ({name}) must be one of {names}")
+
+
+def _check_options(method: ReleaseMethod, options: Mapping[str, Any]) -> None:
+    for option in options:
+        if option not in method.options:
+            known = ", ".join(method.options) or "none"
+            raise InvalidInput(
+                f"option {option!r} is not one that method {method.name} has (it has: {known})"
+            )
+
+
+def own_terms(method: ReleaseMethod, terms: ReleaseTerms) -> ReleaseTerms:
+    """The terms without what a method need not know."""
+    if MAY_BE_EMPTY in method.options:
+        return terms
+    options = {name: value for name, value in terms.options.items() if name != MAY_BE_EMPTY}
+    return replace(terms, options=options)
+
+
+def _ranked(method: ReleaseMethod, facts: PublicFacts, terms: ReleaseTerms) -> Rank:
+    terms = own_terms(method, terms)
+    unknown = [option for option in terms.options if option not in method.options]
+    if unknown:
+        return Rank(method.name, None, f"it has no option {unknown[0]!r}")
+    reason = method.refuse(facts, terms)
+    if reason is not None:
+        return Rank(method.name, None, reason)
+    return Rank(method.name, method.predict(facts, terms))
+
+
+def _error(rank: Rank) -> float:
+    return float("inf") if rank.predicted is None else rank.predicted
+
+
+def _why(best: Rank, ranks: Sequence[Rank]) -> str:
+    """The choice in a sentence."""
+    others = [rank for rank in ranks if rank.method != best.method]
+    refused = "; ".join(
+        f"{rank.method} does not fit: {rank.reason}" for rank in others if rank.reason
+    )
+    beaten = [rank for rank in others if rank.reason is None]
+    if not beaten:
+        return f"the only method that fits ({refused})" if refused else "the only method"
+    if best.predicted is None or not isfinite(best.predicted):
+        told = "the first that fits; no error can be predicted before values are found"
+    else:
+        told = f"the least predicted error of a count: {sqrt(best.predicted):.3g}"
+        known = [rank for rank in beaten if rank.predicted is not None]
+        rivals = ", ".join(f"{rank.method} {sqrt(_error(rank)):.3g}" for rank in known)
+        told += f" against {rivals}" if rivals else ""
+    return f"{told} ({refused})" if refused else told
