@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.accounting import Ledger, Neighbours
 from sottovoce.ground.entropy import Entropy
+
+if TYPE_CHECKING:
+    from sottovoce.results.joint import JointEstimate
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -95,6 +98,8 @@ class ReleasedCounts:
 
     tuples: Mapping[int, TupleCounts]  # by k
     notes: tuple[str, ...] = ()  # what a reader must know, in plain sentences
+    # tables of any attributes, and what analysis takes; None of a method that finds tuples alone
+    estimate: JointEstimate | None = None
 
 
 class ReleaseMethod(ABC):
