@@ -58,10 +58,10 @@ class NoisyValues(ReleaseMethod):
             noisy = exact + discrete_gaussian(variance, len(values), entropy)
             parts.append((np.full(len(codes), place), codes, noisy.astype(float)))
         attributes, codes, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
-        # all but the value that is called hidden
+        # all but the value that is called withheld
         shown = np.array(
             [
-                table.values[place][code] != "hidden"
+                table.values[place][code] != "withheld"
                 for place, code in zip(attributes, codes, strict=True)
             ],
             bool,

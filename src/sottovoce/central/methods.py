@@ -6,5 +6,6 @@ A new one is a class in a file of this folder, a line here, and a row of docs/gu
 from __future__ import annotations
 
 from sottovoce.central.method import ReleaseMethod
+from sottovoce.central.residual import Residual
 
-METHODS: tuple[ReleaseMethod, ...] = ()
+METHODS: tuple[ReleaseMethod, ...] = (Residual(),)

@@ -192,6 +192,18 @@ def parse_terms(
     return ReleaseTerms(parse_epsilon(epsilon), parse_delta(delta), together, neighbours, options)
 
 
+def list_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as they are typed: a ``;`` stands between the parts of a list.
+
+    >>> list_options({"shares": "0.1;0.3;0.6", "limit": 20})
+    {'shares': ['0.1', '0.3', '0.6'], 'limit': 20}
+    """
+    return {
+        name: value.split(";") if isinstance(value, str) and ";" in value else value
+        for name, value in options.items()
+    }
+
+
 def parse_delta(delta: Any) -> Decimal:
     """Delta as it was written; refused where it promises nothing.
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table as RichTable
 
+    from sottovoce.accounting import Neighbours
     from sottovoce.central.comparison import ReleasesComparison
     from sottovoce.central.result import Release
     from sottovoce.schema import Schema
@@ -76,9 +77,7 @@ def release(
     table: TableFile,
     epsilon: Annotated[str, typer.Option(help="The privacy budget of the whole release.")],
     delta: Delta,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="A folder that is not there yet.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A folder that is not there yet.")],
     up_to: UpTo = 2,
     method: Annotated[
         str,
@@ -113,6 +112,7 @@ def release(
     Example:  sottovoce release clicks.csv --user visitor --items page --epsilon 1 --delta 1e-6
               --up-to 1 -o pages
     """
+    from sottovoce.central.release import list_options
     from sottovoce.central.release import release as release_table
     from sottovoce.console.progress import progress
     from sottovoce.measure.choices import MethodChoice
@@ -129,14 +129,14 @@ def release(
             user=user,
             items=items,
             schema=known,
-            columns=None if columns is None else listed(columns),
-            neighbours=neighbours,  # type: ignore[arg-type]  (checked there)
+            columns=_names(columns) or None,
+            neighbours=cast("Neighbours", neighbours),  # checked there
             output=output,
             empty=empty or (),
-            may_be_empty=listed(may_be_empty or ""),
-            force=listed(force or ""),
+            may_be_empty=_names(may_be_empty),
+            force=_names(force),
             advance=advance,
-            **chosen.options,
+            **list_options(chosen.options),
         )
     if as_json:
         print_json(release_json(made, output))
@@ -159,6 +159,11 @@ def release_json(made: Release, output: Path) -> dict[str, Any]:
         "notes": list(made.notes),
         "files": sorted(path.name for path in output.iterdir()),
     }
+
+
+def _names(text: str | None) -> list[str]:
+    """The parts of a,b; none of nothing."""
+    return [] if text is None else listed(text)
 
 
 def _schema(path: Path | None) -> Schema | None:
@@ -235,9 +240,9 @@ def compare_releases(
             user=user,
             items=items,
             schema=_schema(schema),
-            columns=None if columns is None else listed(columns),
+            columns=_names(columns) or None,
             empty=empty or (),
-            force=listed(force or ""),
+            force=_names(force),
             advance=advance,
         )
     epsilons, names = listed(epsilon), listed(methods)
@@ -249,8 +254,8 @@ def compare_releases(
                 epsilons,
                 delta,
                 up_to,
-                neighbours=neighbours,  # type: ignore[arg-type]  (checked there)
-                may_be_empty=listed(may_be_empty or ""),
+                neighbours=cast("Neighbours", neighbours),  # checked there
+                may_be_empty=_names(may_be_empty),
                 above=above,
                 runs=runs,
                 seed=seed,
