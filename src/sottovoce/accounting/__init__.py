@@ -19,8 +19,11 @@ from sottovoce.accounting.steps import (
     Neighbours,
     PureStep,
     Step,
+    ThresholdStep,
+    Weights,
     replaced,
 )
+from sottovoce.accounting.threshold import threshold_delta, threshold_for
 
 __all__ = [
     "NEIGHBOUR_RELATIONS",
@@ -31,11 +34,15 @@ __all__ = [
     "Neighbours",
     "PureStep",
     "Step",
+    "ThresholdStep",
+    "Weights",
     "composed",
     "delta_of",
     "epsilon_of",
     "mu_of",
     "replaced",
     "rounded_variance",
+    "threshold_delta",
+    "threshold_for",
     "variance_for",
 ]

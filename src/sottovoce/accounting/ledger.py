@@ -27,10 +27,10 @@ class Ledger:
 
     >>> from sottovoce.accounting.steps import GaussianStep
     >>> ledger = Ledger(epsilon=1, delta="1e-6")
-    >>> ledger.spend(GaussianStep("1-tuples", "counts", Fraction(20), Fraction(400)))
+    >>> ledger.spend(GaussianStep.of_counts("1-tuples", "their counts", 20, Fraction(400)))
     >>> round(ledger.epsilon_at(1e-6), 4)
-    0.9405
-    >>> ledger.spend(GaussianStep("2-tuples", "counts", Fraction(20), Fraction(400)))
+    0.943
+    >>> ledger.spend(GaussianStep.of_counts("2-tuples", "their counts", 20, Fraction(400)))
     ... # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
@@ -119,7 +119,7 @@ class Ledger:
     def _check_budget(self, step: Step) -> None:
         if self.epsilon is None or self.delta is None:
             return
-        spent = total_delta([*self._steps, step], self.neighbours, float(self.epsilon))
+        spent = total_delta([*self._steps, step], self.neighbours, self.epsilon)
         if spent > self.delta:
             raise BudgetExceeded(
                 f"step '{step.name}' would raise delta at epsilon {written(self.epsilon)} to "

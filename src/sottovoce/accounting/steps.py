@@ -2,6 +2,17 @@
 
 Sensitivities are those of the ledger's neighbour relation. All numbers are exact fractions, and
 JSON holds them as text.
+
+**Noise on a lattice.** The curve of :mod:`sottovoce.accounting.gaussian` is that of real Gaussian
+noise; counts get discrete noise. Discrete noise X is stochastically below N + 1 (one step of the
+lattice; canonne2020discrete, proposition 25), and the privacy loss rises with it, so the loss of a
+step is below that of real noise plus a constant, its ``lattice_loss``. Such constants add up over
+steps, however they are chosen, and delta(eps) <= G(eps - sum of them, mu). With v the move of the
+sums, in steps of the lattice, and variance in squared steps:
+
+* in general |v|_1 / variance, and never more than |v|_2^2 / variance, which is mu^2;
+* for counts, which move by 0 or 1, 1 / variance if that is at least 1: what speaks of a person is
+  one sum of discrete noises, and its law is that of one discrete noise, to 1e-4 at variance 1.
 """
 
 from __future__ import annotations
@@ -17,6 +28,11 @@ from sottovoce.ground.errors import InvalidInput
 Neighbours = Literal["add-remove", "replace-one"]
 NEIGHBOUR_RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
 
+# How much a person adds to each of her t items: 1; 1/sqrt(t); at most 1 in L2, by steps towards a
+# common level.
+Weights = Literal["counts", "equal", "descent"]
+WEIGHT_RULES: tuple[Weights, ...] = ("counts", "equal", "descent")
+
 
 @dataclass(frozen=True)
 class Step:
@@ -31,7 +47,9 @@ class Step:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "Fraction":
-                object.__setattr__(self, field.name, _positive(field.name, value))
+                object.__setattr__(self, field.name, _exact(field.name, value))
+            elif field.type == "int" and (not isinstance(value, int) or value < 1):
+                raise InvalidInput(f"{field.name} ({value}) must be a whole number of at least 1")
 
     def to_json(self) -> dict[str, Any]:
         """The step as plain values: fractions are text or whole numbers."""
@@ -47,16 +65,21 @@ class Step:
         return cls(**{field.name: data[field.name] for field in fields(cls)})
 
 
-def _positive(name: str, value: Any) -> Fraction:
-    """An exact number above 0; a float is refused, since its digits are seldom those meant."""
+def _exact(name: str, value: Any, least: int | None = None) -> Fraction:
+    """An exact number above 0, or of at least ``least``.
+
+    A float is refused, since its digits are seldom those that were meant.
+    """
     if isinstance(value, float | bool):
         raise InvalidInput(f"{name} ({value}) must be exact: a Fraction, an int or text")
     try:
         exact = Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError):
         raise InvalidInput(f"{name} ({value}) must be a number") from None
-    if exact <= 0:
+    if least is None and exact <= 0:
         raise InvalidInput(f"{name} ({value}) must be greater than 0")
+    if least is not None and exact < least:
+        raise InvalidInput(f"{name} ({value}) must be at least {least}")
     return exact
 
 
@@ -64,20 +87,91 @@ def _positive(name: str, value: Any) -> Fraction:
 class GaussianStep(Step):
     """Sums with Gaussian noise of one variance on every coordinate.
 
-    >>> step = GaussianStep("pairs", "counts of pairs", Fraction(40), Fraction(400))
-    >>> step.squared_mu
-    Fraction(1, 10)
+    >>> step = GaussianStep("pairs", "sums over pairs", Fraction(40), Fraction(400))
+    >>> step.squared_mu, step.lattice_loss
+    (Fraction(1, 10), Fraction(1, 10))
+    >>> counts = GaussianStep.of_counts("pairs", "counts of pairs", 40, Fraction(400))
+    >>> counts.squared_mu, counts.lattice_loss
+    (Fraction(1, 10), Fraction(1, 400))
     """
 
     mechanism: ClassVar[str] = "gaussian"
 
     squared_sensitivity: Fraction  # in L2
     variance: Fraction
+    # see the module's text; None for mu^2, which any lattice keeps, and 0 for real noise
+    lattice_loss: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        loss = self.squared_mu if self.lattice_loss is None else self.lattice_loss
+        object.__setattr__(self, "lattice_loss", _exact("lattice_loss", loss, 0))
+
+    @classmethod
+    def of_counts(
+        cls,
+        name: str,
+        purpose: str,
+        limit: int,
+        variance: Fraction,
+        neighbours: Neighbours = "add-remove",
+    ) -> Self:
+        """Counts to which a person adds 0 or 1 each, with discrete Gaussian noise on integers.
+
+        Args:
+            name: of the step.
+            purpose: of the step.
+            limit: how many counts a person adds to, at most.
+            variance: of the noise on a count.
+            neighbours: who counts as a neighbour.
+        """
+        check_neighbours(neighbours)
+        moved = limit if neighbours == "add-remove" else 2 * limit
+        loss = counts_lattice_loss(moved, variance)
+        return cls(name, purpose, Fraction(moved), variance, loss)
 
     @property
     def squared_mu(self) -> Fraction:
         """How far apart the answers of neighbours are, in squared standard deviations."""
         return self.squared_sensitivity / self.variance
+
+
+def counts_lattice_loss(moved: int, variance: Fraction) -> Fraction:
+    """The lattice loss of counts, ``moved`` of which differ by 1 between neighbours.
+
+    >>> counts_lattice_loss(20, Fraction(400)), counts_lattice_loss(20, Fraction(1, 2))
+    (Fraction(1, 400), Fraction(40, 1))
+    """
+    return (1 if variance >= 1 else moved) / Fraction(variance)
+
+
+@dataclass(frozen=True)
+class ThresholdStep(Step):
+    """Noisy weights of items of an unknown domain, published where they are above a threshold.
+
+    >>> step = ThresholdStep("items", "which exist", 20, "counts", Fraction(400), Fraction(110))
+    >>> step.lattice_loss
+    Fraction(1, 400)
+    """
+
+    mechanism: ClassVar[str] = "gaussian threshold"
+
+    limit: int  # items of one person
+    weights: Weights  # see accounting.threshold
+    variance: Fraction  # of the noise on a weight
+    threshold: Fraction  # a noisy weight is greater if it is published
+    # see the module's text; None for that of counts, or else mu^2 when a person is added
+    lattice_loss: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_weights(self.weights)
+        loss = self.lattice_loss
+        if loss is None and self.weights == "counts":
+            loss = counts_lattice_loss(self.limit, self.variance)
+        elif loss is None:
+            loss = 1 / self.variance
+        object.__setattr__(self, "lattice_loss", _exact("lattice_loss", loss, 0))
 
 
 @dataclass(frozen=True)
@@ -125,7 +219,13 @@ class PureStep(Step):
     epsilon: Fraction
 
 
-STEP_KINDS: tuple[type[Step], ...] = (GaussianStep, LaplaceStep, ExponentialStep, PureStep)
+STEP_KINDS: tuple[type[Step], ...] = (
+    GaussianStep,
+    ThresholdStep,
+    LaplaceStep,
+    ExponentialStep,
+    PureStep,
+)
 
 
 def step_from_json(data: Mapping[str, Any]) -> Step:
@@ -147,6 +247,12 @@ def check_neighbours(neighbours: str) -> None:
         raise InvalidInput(
             f"neighbours ({neighbours}) must be one of {', '.join(NEIGHBOUR_RELATIONS)}"
         )
+
+
+def check_weights(weights: str) -> None:
+    """Refuse a rule that is none of ``WEIGHT_RULES``."""
+    if weights not in WEIGHT_RULES:
+        raise InvalidInput(f"weights ({weights}) must be one of {', '.join(WEIGHT_RULES)}")
 
 
 def replaced(squared_sensitivity: Fraction, is_nonnegative: bool) -> Fraction:

@@ -29,17 +29,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
 from sottovoce.accounting.gaussian import CURVE_ERROR, Floats, check_delta, delta_curve, root_up
-from sottovoce.accounting.steps import Neighbours, check_neighbours
+from sottovoce.accounting.steps import Neighbours, Weights, check_neighbours, check_weights
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
-
-Weights = Literal["counts", "equal", "descent"]
-WEIGHT_RULES: tuple[Weights, ...] = ("counts", "equal", "descent")
 
 LARGEST_LIMIT = 1 << 16  # of items that a person may contribute
 _MOST_PAIRS = 1 << 20  # of (items, new items) that are listed one by one
@@ -75,8 +71,7 @@ def holdings(limit: int, weights: Weights) -> Holdings:
     """
     if not 1 <= limit <= LARGEST_LIMIT:
         raise InvalidInput(f"limit ({limit}) must lie between 1 and {LARGEST_LIMIT}")
-    if weights not in WEIGHT_RULES:
-        raise InvalidInput(f"weights ({weights}) must be one of {', '.join(WEIGHT_RULES)}")
+    check_weights(weights)
     if weights == "counts":
         # a person with fewer than ``limit`` items moves others by less, with the same pi
         new = np.arange(limit + 1, dtype=np.float64)

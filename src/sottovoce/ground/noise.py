@@ -276,23 +276,25 @@ def _is_below_exp(word: int, exponent: Fraction, entropy: Entropy) -> bool:
 
 def _exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     """Fractions below and above exp(-exponent), nearer to each other than 2^-bits."""
+    if exponent > bits + 1:  # exp(-exponent) < 2^-(bits + 1)
+        return Fraction(0), Fraction(1, 2 << bits)
     larger = max(1, math.ceil(exponent))
     digits = bits // 3 + len(str(larger)) + _GUARD_DIGITS
+    # every decimal operation names the context, so that no caller's settings reach a coin
     context = decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
-    quotient = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-    near = Fraction(context.exp(-quotient))
+    power = context.divide(Decimal(-exponent.numerator), Decimal(exponent.denominator))
+    near = Fraction(context.exp(power))
     # the quotient is off by a relative 10^-digits, so the power by that times the exponent; and
     # Decimal's exp is correctly rounded
     slack = near * 4 * larger / Fraction(10) ** (digits - 1)
-    if near == 0:  # below the smallest decimal, and so far below 2^-bits
-        return Fraction(0), Fraction(1, 2 << bits)
     return near - slack, near + slack
 
 
 def _unit_thresholds() -> NDArray[np.uint64]:
     """floor(2^64 e^-k) for k = 1, 2, ... down to 0, from a hundred digits; rising."""
     context = decimal.Context(prec=100)
-    levels = [int(context.exp(Decimal(-k)) * WHOLE) for k in range(1, _UNIT_TAIL + 1)]
+    powers = [Fraction(context.exp(Decimal(-k))) for k in range(1, _UNIT_TAIL + 1)]
+    levels = [math.floor(power * WHOLE) for power in powers]
     return np.array(levels[::-1], np.uint64)
 
 
