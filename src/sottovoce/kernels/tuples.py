@@ -69,8 +69,8 @@ def _list_row(row, depth, after, nodes, node_of, extensions, first_node, buffer,
         after: see the module's text.
         nodes: keys of the trie's hash table.
         node_of: its values.
-        extensions: bits, for each node of depth - 1 values those that it may be extended by; not
-            read up to depth 2, where all may.
+        extensions: bits, for each node of depth - 1 values those that it may be extended by; no
+            rows if it may be extended by all.
         first_node: the node of the first row of ``extensions``.
         buffer: of keys.
         filled: how many of them are filled.
@@ -84,6 +84,7 @@ def _list_row(row, depth, after, nodes, node_of, extensions, first_node, buffer,
             buffer = _pushed(buffer, filled, np.int64(row[place]))
             filled += 1
         return buffer, filled
+    is_restricted = extensions.shape[0] > 0
     places = np.zeros(depth, np.int64)
     path = np.zeros(depth, np.int64)
     level = 0
@@ -116,7 +117,7 @@ def _list_row(row, depth, after, nodes, node_of, extensions, first_node, buffer,
             other = row[last]
             if other < after[value]:
                 continue
-            if depth > 2:
+            if is_restricted:
                 word = extensions[node - first_node, other >> 6]
                 if (word >> np.uint64(other & 63)) & np.uint64(1) == 0:
                     continue
