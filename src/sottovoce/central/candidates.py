@@ -155,9 +155,7 @@ class Candidates:
         if len(tuples) < len(self.after):
             raise InvalidInput("values that were not found must not be numbered")
         counts = len(self.after) - self.after
-        return Candidates(
-            2, self.after, (tuples,), starts=np.concatenate([[0], np.cumsum(counts)])
-        )
+        return Candidates(2, self.after, (tuples,), starts=np.concatenate([[0], np.cumsum(counts)]))
 
     def _extended(
         self, tuples: Integers, node_keys: Integers, node_numbers: Integers

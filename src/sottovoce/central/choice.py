@@ -19,7 +19,7 @@ class PublicFacts(CentralTable):
     """Of a table what everybody may know before the release: a choice can rest on nothing else.
 
     Values that are not public are left out. How many people there are is public only if neighbours
-    have equally many.
+    have equally many, and else told as 0; so is the number of rows.
     """
 
     def __init__(self, table: CentralTable, neighbours: Neighbours) -> None:
@@ -30,17 +30,8 @@ class PublicFacts(CentralTable):
             values if is_known else ()
             for values, is_known in zip(table.values, table.is_known, strict=True)
         )
-        self._people = table.people if neighbours == "replace-one" else None
-
-    @property
-    def people(self) -> int:  # type: ignore[override]
-        if self._people is None:
-            raise InvalidInput("people: how many there are is not public under add-remove")
-        return self._people
-
-    @property
-    def rows(self) -> int:  # type: ignore[override]
-        raise InvalidInput("rows: how many there are is not public")
+        self.people = table.people if neighbours == "replace-one" else 0
+        self.rows = 0
 
     def batches(self) -> Iterator[Batch]:
         raise InvalidInput("rows are not public")

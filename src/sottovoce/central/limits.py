@@ -74,9 +74,7 @@ def noisy_sizes(
     return (counts + discrete_gaussian(variance, len(grid), entropy)).astype(np.float64)
 
 
-def percentile_limit(
-    histogram: Floats, grid: Integers, percentile: Fraction = PERCENTILE
-) -> int:
+def percentile_limit(histogram: Floats, grid: Integers, percentile: Fraction = PERCENTILE) -> int:
     """The least limit that so many people keep, by a noisy histogram.
 
     >>> percentile_limit(np.array([50.0, 49.0, 1.0]), np.array([1, 2, 4]))

@@ -7,5 +7,7 @@ from __future__ import annotations
 
 from sottovoce.central.method import ReleaseMethod
 from sottovoce.central.residual import Residual
+from sottovoce.central.tuples import DpMarginals
+from sottovoce.central.union import SetUnion
 
-METHODS: tuple[ReleaseMethod, ...] = (Residual(),)
+METHODS: tuple[ReleaseMethod, ...] = (SetUnion(), DpMarginals(), Residual())

@@ -13,8 +13,9 @@ from typing import Any
 from sottovoce.accounting import Ledger, Neighbours
 from sottovoce.accounting.steps import check_neighbours
 from sottovoce.central.choice import AUTO, MAY_BE_EMPTY, Choice, choose, own_terms
+from sottovoce.central.estimate import ReleaseFit
 from sottovoce.central.guarantee import CentralGuarantee
-from sottovoce.central.method import CentralTable, ReleaseTerms
+from sottovoce.central.method import CentralTable, ReleasedCounts, ReleaseTerms
 from sottovoce.central.methods import METHODS
 from sottovoce.central.result import Release, public_part
 from sottovoce.central.storage import (
@@ -176,7 +177,15 @@ def released(
         ledger=ledger.to_json(),
         notes=counts.notes,
         versions=versions(),
+        total=_total(counts),
+        fitted=counts.estimate,
     )
+
+
+def _total(counts: ReleasedCounts) -> float | None:
+    """The number of users, if the release paid for it."""
+    fit = None if counts.estimate is None else counts.estimate.fit
+    return fit.total if isinstance(fit, ReleaseFit) else None
 
 
 def parse_terms(

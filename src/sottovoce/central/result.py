@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 
 from sottovoce.central.guarantee import CentralGuarantee
 from sottovoce.central.method import Integers, ReleasedCounts, TupleCounts
+from sottovoce.central.rebuilt import found_table, rebuilt_estimate
 from sottovoce.central.tables import EncodedTable
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.results.estimate import Table
+from sottovoce.results.joint import JointEstimate
 
 LEVEL = 0.95  # of the intervals in files
 
@@ -51,6 +55,31 @@ class Release:
     ledger: Mapping[str, Any]  # what was spent on what
     notes: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    total: float | None = None  # users, where noise tells of it
+    fitted: JointEstimate | None = field(default=None, repr=False)  # as the method gave it
+
+    @cached_property
+    def joint(self) -> JointEstimate:
+        """Tables of any attributes with all that analysis needs, as of a local estimate."""
+        found = self.fitted or rebuilt_estimate(self)
+        if found is None:
+            raise InvalidInput(
+                f"a release by {self.method} lists tuples that were found, and no whole tables: "
+                "analysis needs public values of all attributes, and residual or priview"
+            )
+        return found
+
+    def marginal(self, *attributes: str) -> Table:
+        """A table of shares: of all values together, or of those tuples that were found.
+
+        Args:
+            *attributes: names, beyond ``up_to`` of them only where whole tables were released; then
+                the table is that of maximum entropy, and says so.
+        """
+        if self.is_sets:
+            raise InvalidInput("a release of sets has no table of attributes: see rows(k)")
+        has_tables = self.fitted is not None or self.total is not None
+        return self.joint.marginal(*attributes) if has_tables else found_table(self, attributes)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ def _to_json(release: Release) -> dict[str, Any]:
         "is_sets": release.is_sets,
         "attributes": [_attribute_json(attribute) for attribute in release.attributes],
         "tuples": counts,
+        "total": release.total,
         "notes": list(release.notes),
         "ledger": dict(release.ledger),
         "versions": dict(release.versions),
@@ -195,6 +196,7 @@ def _from_json(data: Mapping[str, Any], place: Path) -> Release:
         ledger=data["ledger"],
         notes=tuple(data["notes"]),
         versions=data["versions"],
+        total=data["total"],
     )
 
 

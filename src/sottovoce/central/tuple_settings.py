@@ -107,9 +107,7 @@ def _limits(given: Any, up_to: int) -> tuple[int | None, ...]:
     listed = [given] * up_to if isinstance(given, int | str) else list(given)
     if len(listed) != up_to:
         raise InvalidInput(f"limit must be one whole number, or {up_to} of them, one for each k")
-    return tuple(
-        None if each is None else whole("limit", each, 1, MOST_TUPLES) for each in listed
-    )
+    return tuple(None if each is None else whole("limit", each, 1, MOST_TUPLES) for each in listed)
 
 
 @dataclass(frozen=True)
@@ -165,9 +163,7 @@ def finer_loss(terms: ReleaseTerms) -> Fraction:
     return (values + tuples) * whole_mu**2
 
 
-def _closed_plan(
-    terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[bool]
-) -> TuplePlan:
+def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[bool]) -> TuplePlan:
     """By theorem 1.1 of gopi2021marginals, corrected, see docs/errata:
 
     T eps_Q^2/8 + 1/2 sum 1/sigma_i^2 <= (sqrt(eps + L) - sqrt L)^2, L = ln(2/delta)

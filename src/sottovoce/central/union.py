@@ -355,9 +355,7 @@ def counted_values(
     sizes = sizes_held(table, numbers, everything)
     grid = limit_grid(1, min(size, LARGEST_COUNT_LIMIT))
     variance = budget.variance(limit_share, 1)
-    histogram = noisy_sizes(
-        sizes, grid, "counts", variance, budget.neighbours, ledger, entropy
-    )
+    histogram = noisy_sizes(sizes, grid, "counts", variance, budget.neighbours, ledger, entropy)
     unit = float(budget.variance(count_share, 1))
     limit = least_error_limit(histogram, grid, math.sqrt(variance), size, unit)
     variance = budget.variance(count_share, limit)

@@ -189,7 +189,17 @@ def tuple_sizes(people, rows, values, depth, after, nodes, node_of, extensions, 
     buffer = np.empty(1024, np.int64)
     for person in range(people.size - 1):
         buffer, filled = _list_person(
-            person, people, rows, values, depth, after, nodes, node_of, extensions, first_node, buffer
+            person,
+            people,
+            rows,
+            values,
+            depth,
+            after,
+            nodes,
+            node_of,
+            extensions,
+            first_node,
+            buffer,
         )
         sizes[person] = filled
     return sizes
@@ -237,7 +247,17 @@ def count_tuples(  # type: ignore[no-untyped-def]
     used = 0
     for person in range(start, people.size - 1):
         buffer, filled = _list_person(
-            person, people, rows, values, depth, after, nodes, node_of, extensions, first_node, buffer
+            person,
+            people,
+            rows,
+            values,
+            depth,
+            after,
+            nodes,
+            node_of,
+            extensions,
+            first_node,
+            buffer,
         )
         if filled > limit:
             if used + limit + _SPARE_WORDS > words.size:
@@ -290,7 +310,17 @@ def collect_tuples(  # type: ignore[no-untyped-def]
     written = 0
     for person in range(start, people.size - 1):
         buffer, filled = _list_person(
-            person, people, rows, values, depth, after, nodes, node_of, extensions, first_node, buffer
+            person,
+            people,
+            rows,
+            values,
+            depth,
+            after,
+            nodes,
+            node_of,
+            extensions,
+            first_node,
+            buffer,
         )
         if filled > limit:
             if used + limit + _SPARE_WORDS > words.size:
