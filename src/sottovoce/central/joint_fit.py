@@ -1,15 +1,15 @@
-"""The joint fit of all residuals: the nearest counts that are not negative and agree.
+"""The joint fit of all tables: the nearest ones that are not negative and agree.
 
-Noise makes counts negative. The repaired shares minimise
+Noise makes counts negative. The repaired tables minimise the sum, over all tables of ``order``
+attributes, of their squared distances to the unbiased ones, such that no cell is negative and that
+any two tables have the same sums over what they share. The true tables are among those, so by
+Pythagoras the repaired ones are nowhere farther from them, in that sum, than the unbiased ones.
 
-    sum over B of |x_B - r_B|^2 / s_B^2
+(Weights by the variances of residuals look better and are not: they move the parts that many tables
+share, since a few are cheap to move.)
 
-where r_B is a residual as it was measured and x_B that of the shares, over all shares of which no
-table has a negative cell. Where the table of all attributes is small, the shares are its margins.
-Where it is not, the tables of ``order`` attributes each must not be negative, which is less.
-
-Solved by alternating directions (boyd2011distributed): x has a closed form, since
-residuals are orthogonal; tables are projected one by one; u sums up by how much they disagree.
+Solved by alternating directions (boyd2011distributed): what tables share has a closed form, since
+residuals are orthogonal; tables are projected one by one; gaps sum up by how much they disagree.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from math import prod, sqrt
 
 import numpy as np
 
-from sottovoce.central.domains import Places
 from sottovoce.central.method import Floats
 from sottovoce.central.residuals import Residuals
 from sottovoce.postprocessing.consistency import Overlap, contrasts, transform
 from sottovoce.questions.marginals.methods.views import Reconstruction
 
-MAX_JOINT_CELLS = 1 << 18  # of the table of all attributes, if it is fitted
-FIT_ROUNDS = 300
+FIT_ROUNDS = 200
 FIT_TOLERANCE = 0.01  # by how many standard errors tables may disagree in the end
 RELAXATION = 1.6  # between 1 and 2: fewer rounds
 
@@ -43,91 +41,52 @@ def fitted(residuals: Residuals, total: float, rounds: int = FIT_ROUNDS) -> Reco
         The tables of up to ``order`` attributes, and of maximum entropy beyond.
     """
     sizes, order = residuals.plan.sizes, residuals.plan.order
-    tables = Overlap(sizes, list(combinations(range(len(sizes)), order)))
-    if prod(sizes) <= MAX_JOINT_CELLS:
-        whole = Overlap(sizes, [tuple(range(len(sizes)))])
-        shares = fitted_cells(whole, residuals, total, rounds)
-        found = np.empty(whole.parts)
-        found[whole.numbers] = whole.coefficients(shares)
-        coefficients = np.empty(tables.parts)
-        for own, start in tables.starts.items():
-            count = prod(sizes[place] - 1 for place in own)
-            wide = whole.starts[own]
-            coefficients[start : start + count] = found[wide : wide + count]
-    else:
-        shares = fitted_cells(tables, residuals, total, rounds)
-        coefficients = tables.averages(shares, tables.averager(np.ones(len(tables.views))))
-    cells = tables.tables(coefficients[tables.numbers])
-    return Reconstruction(tables, coefficients[None, :], cells[None, :])
+    views = Overlap(sizes, list(combinations(range(len(sizes)), order)))
+    heard = shared_coefficients(views, residuals, total)
+    widest = tuple(range(order))
+    error = sqrt(residuals.plan.cell_variance(widest)) / total
+    cells = projected(views, heard, FIT_TOLERANCE * error, rounds)
+    averager = views.averager(np.ones(len(views.views)))
+    coefficients = views.averages(cells, averager)
+    return Reconstruction(views, coefficients[None, :], cells[None, :])
 
 
-def fitted_cells(views: Overlap, residuals: Residuals, total: float, rounds: int) -> Floats:
-    """The shares of the views' tables, one after another, none of them negative.
+def projected(views: Overlap, heard: Floats, tolerance: float, rounds: int) -> Floats:
+    """The nearest tables that are not negative and agree.
 
     Args:
-        views: The tables that must not be negative.
-        residuals: As they were measured.
-        total: The number of people.
+        views: The tables.
+        heard: The coefficients that they share before, (coefficients,).
+        tolerance: By how much tables may disagree in the end.
         rounds: At most so many.
-    """
-    heard, precision = targets(views, residuals, total)
-    own_weights = 1 / views.lengths[views.owner]  # (cells,)
-    weights = views.weights(np.ones(len(views.views)))  # (coefficients,)
-    measured = precision > 0
-    # the step that weighs tables about as much as what was measured
-    step = float(np.median(precision[measured] / weights[measured]))
-    limit = FIT_TOLERANCE * _typical_error(residuals, total)
 
-    coefficients = np.where(measured, heard, 0.0)
-    tables = views.tables(coefficients[views.numbers])
+    Returns:
+        The tables one after another, as the views lay them out, (cells,).
+    """
+    averager = views.averager(np.ones(len(views.views)))
+    tables = views.tables(heard[views.numbers])
     shares = views.project(tables)
     gaps = np.zeros_like(shares)
     for _ in range(rounds):
-        # x_B = (r_B p_B + step sum over A of w_A c_B(z_A - u_A)) / (p_B + step sum of w_A)
-        own = views.coefficients(shares - gaps)
-        sums = np.bincount(views.numbers, own_weights * own, views.parts)
-        coefficients = (heard * precision + step * sums) / (precision + step * weights)
-        coefficients[0] = 1.0
+        # |x - heard|^2 + |x - (z - u)|^2 is least half way, coefficient by coefficient
+        coefficients = (heard + views.averages(shares - gaps, averager)) / 2
         tables = views.tables(coefficients[views.numbers])
         relaxed = RELAXATION * tables + (1 - RELAXATION) * shares
         shares = views.project(relaxed + gaps)
         gaps += relaxed - shares
-        if float(np.abs(tables - shares).max()) < limit:
+        if float(np.abs(tables - shares).max()) < tolerance:
             break
     return shares
 
 
-def targets(views: Overlap, residuals: Residuals, total: float) -> tuple[Floats, Floats]:
-    """What was measured of each coefficient of some views, as shares, and how well.
-
-    Args:
-        views: Whose coefficients they are.
-        residuals: As they were measured.
-        total: The number of people.
-
-    Returns:
-        The coefficients, and 1/(cells of its set times its variance) of each; 0 where nothing was
-        measured.
-    """
+def shared_coefficients(views: Overlap, residuals: Residuals, total: float) -> Floats:
+    """Residuals as the coefficients that some views share, of shares that sum to one."""
     heard = np.zeros(views.parts)
-    precision = np.zeros(views.parts)
+    heard[0] = 1.0
     for own, part in residuals.parts.items():
-        if not own:
-            continue
-        span = _span(views, own)
-        matrices = [contrasts(size)[1:] for size in part.shape]
-        heard[span] = transform(part[None, ...], matrices).ravel() / total
-        variance = float(residuals.plan.variance(own)) / total**2
-        precision[span] = 1 / (part.size * variance)
-    return heard, precision
-
-
-def _span(views: Overlap, own: Places) -> slice:
-    start = views.starts[own]
-    return slice(start, start + prod(views.sizes[place] - 1 for place in own))
-
-
-def _typical_error(residuals: Residuals, total: float) -> float:
-    """The standard error of a share of the first widest table."""
-    widest = tuple(range(residuals.plan.order))
-    return sqrt(residuals.plan.cell_variance(widest)) / total
+        if own:
+            start = views.starts[own]
+            span = slice(start, start + prod(size - 1 for size in part.shape))
+            matrices = [contrasts(size)[1:] for size in part.shape]
+            heard[span] = transform(part[None, ...], matrices).ravel() / total
+    return heard
