@@ -16,11 +16,12 @@ import pytest
 import sottovoce as sv
 from sottovoce.accounting import Ledger
 from sottovoce.central import storage
-from sottovoce.central.choice import AUTO, PublicFacts, choose
+from sottovoce.central.choice import PublicFacts, choose
 from sottovoce.central.method import CentralTable, ReleaseTerms
 from sottovoce.central.release import parse_terms
 from sottovoce.central.tables import read_table
 from sottovoce.ground.entropy import System
+from sottovoce.questions.method import AUTO
 from tests.central.methods import NoisyValues
 
 PEOPLE: dict[str, list[Any]] = {

@@ -10,8 +10,8 @@ from typing import Any
 from sottovoce.accounting import Neighbours
 from sottovoce.central.method import Batch, CentralTable, ReleaseMethod, ReleaseTerms
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.questions.method import AUTO
 
-AUTO = "auto"
 MAY_BE_EMPTY = "may_be_empty"  # an option that methods need not have: to others any cell may be
 
 
@@ -38,7 +38,7 @@ class PublicFacts(CentralTable):
 
 
 @dataclass(frozen=True)
-class Rank:
+class MethodRank:
     """What is known of a method before anything is drawn."""
 
     method: str
@@ -51,12 +51,12 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ReleaseChoice:
     """A method, why it was taken, and the others beside it."""
 
     method: ReleaseMethod
     why: str
-    ranks: tuple[Rank, ...] = ()
+    ranks: tuple[MethodRank, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The choice as plain values."""
@@ -66,7 +66,7 @@ class Choice:
 
 def choose(
     name: str, methods: Sequence[ReleaseMethod], table: CentralTable, terms: ReleaseTerms
-) -> Choice:
+) -> ReleaseChoice:
     """The method of a release.
 
     Args:
@@ -83,14 +83,14 @@ def choose(
         reason = method.refuse(facts, own)
         if reason is not None:
             raise InvalidInput(f"method ({name}): {reason}")
-        return Choice(method, "asked for")
+        return ReleaseChoice(method, "asked for")
     ranks = tuple(_ranked(method, facts, terms) for method in methods)
     fitting = [rank for rank in ranks if rank.reason is None]
     if not fitting:
         reasons = "; ".join(f"{rank.method}: {rank.reason}" for rank in ranks)
         raise InvalidInput(f"method (auto): none fits ({reasons})")
     best = min(fitting, key=_error)
-    return Choice(_named(best.method, methods), _why(best, ranks), ranks)
+    return ReleaseChoice(_named(best.method, methods), _why(best, ranks), ranks)
 
 
 def _named(name: str, methods: Sequence[ReleaseMethod]) -> ReleaseMethod:
@@ -118,22 +118,22 @@ def own_terms(method: ReleaseMethod, terms: ReleaseTerms) -> ReleaseTerms:
     return replace(terms, options=options)
 
 
-def _ranked(method: ReleaseMethod, facts: PublicFacts, terms: ReleaseTerms) -> Rank:
+def _ranked(method: ReleaseMethod, facts: PublicFacts, terms: ReleaseTerms) -> MethodRank:
     terms = own_terms(method, terms)
     unknown = [option for option in terms.options if option not in method.options]
     if unknown:
-        return Rank(method.name, None, f"it has no option {unknown[0]!r}")
+        return MethodRank(method.name, None, f"it has no option {unknown[0]!r}")
     reason = method.refuse(facts, terms)
     if reason is not None:
-        return Rank(method.name, None, reason)
-    return Rank(method.name, method.predict(facts, terms))
+        return MethodRank(method.name, None, reason)
+    return MethodRank(method.name, method.predict(facts, terms))
 
 
-def _error(rank: Rank) -> float:
+def _error(rank: MethodRank) -> float:
     return float("inf") if rank.predicted is None else rank.predicted
 
 
-def _why(best: Rank, ranks: Sequence[Rank]) -> str:
+def _why(best: MethodRank, ranks: Sequence[MethodRank]) -> str:
     """The choice in a sentence."""
     others = [rank for rank in ranks if rank.method != best.method]
     refused = "; ".join(

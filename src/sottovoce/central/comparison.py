@@ -6,7 +6,8 @@ Noise comes from a seed here, so nothing of what is drawn may be published.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from time import perf_counter
 from typing import Any
@@ -14,16 +15,24 @@ from typing import Any
 import numpy as np
 
 from sottovoce.accounting import Ledger, Neighbours
-from sottovoce.central.choice import AUTO, MAY_BE_EMPTY, Choice, choose, own_terms
-from sottovoce.central.method import CentralTable, ReleasedCounts, ReleaseTerms, TupleCounts
+from sottovoce.central.choice import MAY_BE_EMPTY, ReleaseChoice, choose, own_terms
+from sottovoce.central.method import (
+    CentralTable,
+    MemoryTable,
+    ReleasedCounts,
+    ReleaseMethod,
+    ReleaseTerms,
+    TupleCounts,
+)
 from sottovoce.central.methods import METHODS
 from sottovoce.central.release import check_together, list_options, parse_terms
 from sottovoce.central.truth import SetTruth, TrueTable, Truth, truth_of
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.entropy import Seeded
-from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.measure.choices import MethodChoice
-from sottovoce.measure.runs import seeded
+from sottovoce.measure.runs import WARM_UP_PEOPLE, seeded
+from sottovoce.questions.method import AUTO
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class ReleasesComparison:
 
 
 @dataclass
-class _Run:
+class _SimulatedRelease:
     """One simulated release."""
 
     counts: ReleasedCounts
@@ -69,9 +78,9 @@ class _Contest:
 
     text: str
     epsilon: float
-    choice: Choice | None = None
+    choice: ReleaseChoice | None = None
     reason: str | None = None
-    runs: list[_Run] = field(default_factory=list)
+    runs: list[_SimulatedRelease] = field(default_factory=list)
 
 
 @dataclass
@@ -153,6 +162,7 @@ def _simulate(
         contest.reason = str(wrong)
         return
     own = own_terms(contest.choice.method, terms)
+    _warm_up(contest.choice.method, table, own)
     for run in range(runs):
         draws = seeded(*seeds, run).integers(0, 1 << 62)
         ledger = Ledger(terms.neighbours, epsilon=terms.epsilon, delta=terms.delta)
@@ -162,7 +172,29 @@ def _simulate(
         except InvalidInput as wrong:
             contest.reason = str(wrong)
             return
-        contest.runs.append(_Run(counts, perf_counter() - start))
+        contest.runs.append(_SimulatedRelease(counts, perf_counter() - start))
+
+
+def _warm_up(method: ReleaseMethod, table: CentralTable, terms: ReleaseTerms) -> None:
+    """Release a few users' first columns, thrown away, so that no clock measures a compiler."""
+    batch = next(iter(table.batches()))
+    rows = batch.users < batch.users[0] + WARM_UP_PEOPLE
+    width = 1 if table.is_sets else terms.up_to
+    options = {name: value for name, value in terms.options.items() if name != MAY_BE_EMPTY}
+    if MAY_BE_EMPTY in terms.options:
+        options[MAY_BE_EMPTY] = list(table.columns[:width])
+    few = MemoryTable(
+        table.columns[:width],
+        table.values[:width],
+        table.is_known[:width],
+        batch.codes[rows][:, :width],
+        batch.users[rows],
+        WARM_UP_PEOPLE,
+        table.is_sets,
+    )
+    ledger = Ledger(terms.neighbours, epsilon=terms.epsilon, delta=terms.delta)
+    with suppress(SottovoceError):  # of what is too small to be released
+        method.release(few, replace(terms, options=options), ledger, Seeded(0))
 
 
 def _judged(

@@ -22,7 +22,7 @@ class CentralGuarantee:
 
     >>> told = CentralGuarantee(Decimal(1), Decimal("1e-6"))
     >>> print(told)  # doctest: +ELLIPSIS
-    (1, 1E-6)-differential privacy with a trusted curator, for each row, added or removed (a 50% ...
+    (1, 0.000001)-differential privacy with a trusted curator, for each row, added or removed ...
     """
 
     epsilon: Decimal

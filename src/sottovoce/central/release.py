@@ -12,7 +12,7 @@ from typing import Any
 
 from sottovoce.accounting import Ledger, Neighbours
 from sottovoce.accounting.steps import check_neighbours
-from sottovoce.central.choice import AUTO, MAY_BE_EMPTY, Choice, choose, own_terms
+from sottovoce.central.choice import MAY_BE_EMPTY, ReleaseChoice, choose, own_terms
 from sottovoce.central.estimate import ReleaseFit
 from sottovoce.central.guarantee import CentralGuarantee
 from sottovoce.central.method import CentralTable, ReleasedCounts, ReleaseTerms
@@ -31,6 +31,7 @@ from sottovoce.ground.arguments import plain_option, whole
 from sottovoce.ground.entropy import Entropy, System
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.thresholds import parse_epsilon
+from sottovoce.questions.method import AUTO
 from sottovoce.schema import Schema
 
 __all__ = ["load_release", "release"]
@@ -139,7 +140,7 @@ def _opened_ledger(terms: ReleaseTerms, folder: Path | None) -> Iterator[Ledger]
 def released(
     table: EncodedTable,
     terms: ReleaseTerms,
-    choice: Choice,
+    choice: ReleaseChoice,
     ledger: Ledger,
     entropy: Entropy,
     *,

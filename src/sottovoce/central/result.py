@@ -18,7 +18,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.results.estimate import Table
 from sottovoce.results.joint import JointEstimate
 
-LEVEL = 0.95  # of the intervals in files
+RELEASE_LEVEL = 0.95  # of the intervals in files
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ReleasedAttribute:
     """An attribute of a release; of values that were not public, those that were released."""
 
     name: str
-    kind: str  # of values.KINDS
+    kind: str  # of values.VALUE_KINDS
     is_known: bool
     values: tuple[Any, ...]
 
@@ -103,7 +103,7 @@ class Release:
             for places, values in zip(attributes, codes, strict=True)
         ]
 
-    def interval(self, k: int, level: float = LEVEL) -> tuple[Any, Any]:
+    def interval(self, k: int, level: float = RELEASE_LEVEL) -> tuple[Any, Any]:
         """(low, high) of the true number of users of each k-tuple, as if noise were normal."""
         if not 0 < level < 1:
             raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -111,7 +111,7 @@ class Release:
         reach = NormalDist().inv_cdf((1 + level) / 2) * counts.std_errors
         return counts.counts - reach, counts.counts + reach
 
-    def rows(self, k: int, level: float = LEVEL) -> list[dict[str, Any]]:
+    def rows(self, k: int, level: float = RELEASE_LEVEL) -> list[dict[str, Any]]:
         """One mapping for each k-tuple: its values, and what is known of its count."""
         counts = self._counts(k)
         low, high = self.interval(k, level)

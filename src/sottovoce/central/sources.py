@@ -21,7 +21,7 @@ BATCH_ROWS = 1 << 16  # that are read at once
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class TableSource:
     """The columns of a table, and a way to read its rows once."""
 
     names: tuple[str, ...]
@@ -39,7 +39,7 @@ class Source:
             yield from _file_batches(self.path, list(columns))
 
 
-def open_source(table: Any, items: str | None = None) -> Source:
+def open_source(table: Any, items: str | None = None) -> TableSource:
     """What :func:`sottovoce.release` was given: a path, an Arrow or pandas table, or a mapping.
 
     Args:
@@ -63,9 +63,9 @@ def open_source(table: Any, items: str | None = None) -> Source:
     return _source(held.schema, table=held, rows=held.num_rows)
 
 
-def _source(schema: Any, **where: Any) -> Source:
+def _source(schema: Any, **where: Any) -> TableSource:
     names = _names(schema.names)
-    return Source(names, dict(zip(names, schema.types, strict=True)), **where)
+    return TableSource(names, dict(zip(names, schema.types, strict=True)), **where)
 
 
 def _names(names: Sequence[Any]) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def _without_sets(column: Any) -> Any:
     return [each if each is None else sorted(each, key=repr) for each in column]
 
 
-def _file(path: Path) -> Source:
+def _file(path: Path) -> TableSource:
     pq = imported("pyarrow.parquet")
     if path.is_dir():
         with reading_table("table", path / "part.parquet"):

@@ -16,7 +16,7 @@ from sottovoce.central.guarantee import CentralGuarantee
 from sottovoce.central.method import TupleCounts
 from sottovoce.central.result import Release, ReleasedAttribute
 from sottovoce.central.summary import summary_html
-from sottovoce.central.values import BOOLEAN, NUMBER, WHOLE, parsed, text_of
+from sottovoce.central.values import BOOLEAN_KIND, NUMBER_KIND, WHOLE_KIND, parsed, text_of
 from sottovoce.ground.errors import BudgetExceeded, InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import new_folder, reading_table, write_csv
@@ -24,7 +24,7 @@ from sottovoce.ground.files import new_folder, reading_table, write_csv
 RELEASE_FORMAT = 1
 RELEASE_FILE = "release.json"
 SUMMARY_FILE = "summary.html"
-FIGURES = ("count", "std_error", "low", "high", "may_be_spurious")
+TIDY_FIGURES = ("count", "std_error", "low", "high", "may_be_spurious")
 
 
 def tuples_file(k: int, ending: str) -> str:
@@ -104,16 +104,16 @@ def tidy_table(release: Release, k: int) -> Any:
             columns[f"value_{place + 1}"] = pa.array(texts, pa.string())
     low, high = release.interval(k)
     figures = (counts.counts, counts.std_errors, low, high)
-    for name, figure in zip(FIGURES, figures, strict=False):
+    for name, figure in zip(TIDY_FIGURES, figures, strict=False):
         columns[name] = pa.array(figure, pa.float64(), from_pandas=True)
-    columns[FIGURES[-1]] = pa.array(counts.may_be_spurious, pa.bool_())
+    columns[TIDY_FIGURES[-1]] = pa.array(counts.may_be_spurious, pa.bool_())
     return pa.table(columns)
 
 
 def _item_array(values: list[Any], kind: str) -> Any:
     """Items as what they are; numbers that Arrow's integers cannot hold as text."""
     pa = imported("pyarrow")
-    types = {WHOLE: pa.int64(), NUMBER: pa.float64(), BOOLEAN: pa.bool_()}
+    types = {WHOLE_KIND: pa.int64(), NUMBER_KIND: pa.float64(), BOOLEAN_KIND: pa.bool_()}
     try:
         return pa.array(values, types.get(kind, pa.string()))
     except (pa.ArrowException, OverflowError):

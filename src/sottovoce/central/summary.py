@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.central.result import LEVEL, Release
+from sottovoce.central.result import RELEASE_LEVEL, Release
 from sottovoce.ground.labels import visible, written
 
 MAX_SUMMARY_ROWS = 40  # of each k
@@ -34,8 +34,8 @@ def summary_html(release: Release) -> str:
         f"<h1>A private release of {what}</h1>",
         f'<p class="promise">{_text(str(release.guarantee))}</p>',
         "<p>Counts are numbers of users, with noise added. The standard error is that of the "
-        f"noise, and in {LEVEL:.0%} of cases the interval holds the true count. What stands here "
-        "may be shared; the table it was made of may not.</p>",
+        f"noise, and in {RELEASE_LEVEL:.0%} of cases the interval holds the true count. What "
+        "stands here may be shared; the table it was made of may not.</p>",
         *(f'<p class="note">{_text(note)}</p>' for note in release.notes),
         _found(release),
         *(_tuples(release, k) for k in sorted(release.tuples)),
@@ -94,7 +94,7 @@ def _tuples(release: Release, k: int) -> str:
         lines.append([name + doubt, _bar(row, most), *figures, reach])
     more = f"<p>The {len(shown)} largest of {len(rows):,}.</p>" if len(rows) > len(shown) else ""
     title = "Single values" if k == 1 else f"{k} values together"
-    heads = ["value", "", "count", "std error", f"{LEVEL:.0%} interval"]
+    heads = ["value", "", "count", "std error", f"{RELEASE_LEVEL:.0%} interval"]
     return f"<h2>{title}</h2>{_table(heads, lines, numbers=3)}{more}"
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from sottovoce.central.method import EMPTY, Batch, CentralTable, Integers
-from sottovoce.central.sources import Source, lists_of, open_source
-from sottovoce.central.values import Coder, Codes, DiscoveredValues, KnownValues, flattened
+from sottovoce.central.sources import TableSource, lists_of, open_source
+from sottovoce.central.values import Coder, Codes, DiscoveredValues, ListedValues, flattened
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.schema import Schema
@@ -34,7 +34,7 @@ class EncodedTable(CentralTable):
     columns: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
     is_known: tuple[bool, ...]
-    kinds: tuple[str, ...]  # of values.KINDS, of each attribute
+    kinds: tuple[str, ...]  # of values.VALUE_KINDS, of each attribute
     people: int
     is_sets: bool
     codes: Codes  # (cells, attributes), as they were read
@@ -116,7 +116,7 @@ def read_table(
 
 
 def _attributes(
-    source: Source,
+    source: TableSource,
     user: str | None,
     items: str | None,
     schema: Schema | None,
@@ -146,7 +146,7 @@ def _attributes(
 
 
 def _items_alone(
-    source: Source, user: str | None, items: str, columns: Sequence[str] | None
+    source: TableSource, user: str | None, items: str, columns: Sequence[str] | None
 ) -> tuple[str, ...]:
     if items not in source.names:
         raise InvalidInput(f"items ({items}) must be a column of the table{_listed(source)}")
@@ -157,7 +157,7 @@ def _items_alone(
     return (items,)
 
 
-def _listed(source: Source) -> str:
+def _listed(source: TableSource) -> str:
     shown = ", ".join(source.names[:20])
     more = ", ..." if len(source.names) > 20 else ""
     return f" (it has: {shown}{more})"
@@ -165,11 +165,11 @@ def _listed(source: Source) -> str:
 
 def _coder(
     name: str, schema: Schema | None, empty: Sequence[str], may_be_unique: bool
-) -> KnownValues | DiscoveredValues:
+) -> ListedValues | DiscoveredValues:
     attribute = schema[name] if schema is not None and name in schema else None
     if attribute is None or attribute.is_open:
         return DiscoveredValues(name, empty, may_be_unique)
-    return KnownValues(name, empty, attribute)
+    return ListedValues(name, empty, attribute)
 
 
 class _Reader:

@@ -18,15 +18,20 @@ from sottovoce.schema import Attribute, Items
 Label = str | int | float | bool
 Codes = NDArray[np.int32]
 
-KINDS = TEXT, WHOLE, NUMBER, BOOLEAN = ("text", "whole", "number", "boolean")
+VALUE_KINDS = TEXT_KIND, WHOLE_KIND, NUMBER_KIND, BOOLEAN_KIND = (
+    "text",
+    "whole",
+    "number",
+    "boolean",
+)
 EMPTY_TEXTS = frozenset(("", "NaN", "nan"))  # that say nothing, as None and NaN do
-MAX_VALUES = 1 << 24  # of one attribute
+MAX_ATTRIBUTE_VALUES = 1 << 24  # of one attribute
 UNIQUE_SHARE = 0.9  # of the filled cells that have a value of their own, from which on it is an id
 UNIQUE_CELLS = 20  # fewer cells are no evidence
 
 
 def kind_of(name: str, type: Any) -> str:
-    """Which of ``KINDS`` the values of an Arrow type are.
+    """Which of ``VALUE_KINDS`` the values of an Arrow type are.
 
     Args:
         name: of the column, for the error.
@@ -37,15 +42,15 @@ def kind_of(name: str, type: Any) -> str:
     if types.is_dictionary(type):
         type = type.value_type
     if types.is_boolean(type):
-        return BOOLEAN
+        return BOOLEAN_KIND
     if types.is_integer(type):
-        return WHOLE
+        return WHOLE_KIND
     if types.is_floating(type):
-        return NUMBER
+        return NUMBER_KIND
     if types.is_string(type) or types.is_large_string(type) or types.is_null(type):
-        return TEXT
+        return TEXT_KIND
     if types.is_temporal(type) or types.is_decimal(type) or types.is_string_view(type):
-        return TEXT  # as it is written
+        return TEXT_KIND  # as it is written
     if is_list(type):
         raise InvalidInput(f"column {name!r} holds lists: name it as items, or leave it out")
     raise InvalidInput(f"column {name!r}: its values must be text, numbers or truth values")
@@ -62,7 +67,7 @@ def flattened(name: str, column: Any) -> Any:
     pa = imported("pyarrow")
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if kind_of(name, column.type) == TEXT:
+    if kind_of(name, column.type) == TEXT_KIND:
         column = column.cast(pa.string())
     return column
 
@@ -89,11 +94,11 @@ def parsed(text: str, kind: str) -> Label:
     >>> parsed("2", "whole"), parsed("2.5", "number"), parsed("true", "boolean")
     (2, 2.5, True)
     """
-    if kind == BOOLEAN:
+    if kind == BOOLEAN_KIND:
         return text == "true"
-    if kind == WHOLE:
+    if kind == WHOLE_KIND:
         return int(text)
-    if kind == NUMBER:
+    if kind == NUMBER_KIND:
         return label_of(float(text)) or 0
     return text
 
@@ -113,7 +118,7 @@ class Coder(ABC):
     """Gives the labels of one column their codes."""
 
     is_known: bool
-    kind: str = TEXT
+    kind: str = TEXT_KIND
 
     def __init__(self, name: str, empty: Collection[str]) -> None:
         self.name = name
@@ -168,10 +173,10 @@ class DiscoveredValues(Coder):
         self._take_kind(column.type)
         found = super().codes(column)
         self._filled += int(np.count_nonzero(found != EMPTY))
-        if len(self._codes) > MAX_VALUES:
+        if len(self._codes) > MAX_ATTRIBUTE_VALUES:
             raise InvalidInput(
-                f"column {self.name!r} has more than {MAX_VALUES:,} different values: leave it "
-                "out, or give a schema that puts them together"
+                f"column {self.name!r} has more than {MAX_ATTRIBUTE_VALUES:,} different values: "
+                "leave it out, or give a schema that puts them together"
             )
         return found
 
@@ -192,17 +197,17 @@ class DiscoveredValues(Coder):
             )
 
 
-class KnownValues(Coder):
+class ListedValues(Coder):
     """Values that a schema lists."""
 
     is_known = True
 
     def __init__(self, name: str, empty: Collection[str], attribute: Attribute) -> None:
         super().__init__(name, empty)
-        if attribute.size > MAX_VALUES:
+        if attribute.size > MAX_ATTRIBUTE_VALUES:
             raise InvalidInput(
-                f"attribute {name!r} has {attribute.size:,} values, more than {MAX_VALUES:,}: put "
-                "them into bins"
+                f"attribute {name!r} has {attribute.size:,} values, more than "
+                f"{MAX_ATTRIBUTE_VALUES:,}: put them into bins"
             )
         self._attribute = attribute
         self._values = tuple(attribute.labels())
@@ -227,7 +232,7 @@ class KnownValues(Coder):
 
 def _kind_of_labels(labels: tuple[Any, ...]) -> str:
     if all(isinstance(label, bool) for label in labels):
-        return BOOLEAN
+        return BOOLEAN_KIND
     if all(isinstance(label, int) and not isinstance(label, bool) for label in labels):
-        return WHOLE
-    return TEXT
+        return WHOLE_KIND
+    return TEXT_KIND
