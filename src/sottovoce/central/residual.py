@@ -36,7 +36,7 @@ class Residual(ReleaseMethod):
 
     Guarantee: (epsilon, delta)-DP for one user, of whom one row counts; add-remove or replace-one.
     Assumes:   uniform entropy; attributes and their values are public.
-    Source:    xiao2023optimal; noise on the lattice of 1/(cells of a table).
+    Source:    xiao2023optimal; noise on a lattice that holds every move.
     Checked:   tests/exact/test_residual_noise.py
     """
 
@@ -114,8 +114,8 @@ def _too_noisy(domain: Domain, terms: ReleaseTerms) -> str | None:
     plan = ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"))
     largest = sorted(range(len(domain.sizes)), key=lambda place: domain.sizes[place])
     places = tuple(sorted(largest[-terms.up_to :]))
-    steps = plan.variance(places) * domain.cells(places) ** 2
-    if steps >= LARGEST_NOISE_SCALE**2:
+    variance = plan.variance(places) * plan.steps_per_unit(places) ** 2
+    if variance >= LARGEST_NOISE_SCALE**2:
         return f"a table of {domain.cells(places):,} cells is too large for exact noise"
     return None
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement, product
 from math import comb, prod
 
@@ -29,6 +29,8 @@ from sottovoce.ground.errors import InvalidInput
 
 Shape = tuple[int, ...]  # the sizes of some attributes, increasing
 
+REFINEMENT = 1 << 10  # the lattice of the noise is so much finer than the moves that it must hold
+_ROUNDING = 1e-9
 _MOST_REPLACEMENTS = 1 << 13  # (case, shape) pairs that are compared
 _SHARE_DIGITS = 8  # binary ones of a residual's share of the noise: near enough to the best
 
@@ -49,8 +51,8 @@ class ResidualPlan:
 
     >>> from decimal import Decimal
     >>> plan = ResidualPlan.of((2, 2, 2), ReleaseTerms(Decimal(1), Decimal("1e-6"), 1))
-    >>> round(math.sqrt(plan.squared_mu), 5)
-    0.2367
+    >>> round(math.sqrt(plan.squared_mu), 3)
+    0.237
     """
 
     sizes: tuple[int, ...]
@@ -88,9 +90,8 @@ class ResidualPlan:
         largest = max(relative.values())
         shares = tuple((shape, _coarse(each / largest)) for shape, each in relative.items())
         made = cls(tuple(sizes), order, terms.neighbours, shares, Fraction(1))
-        mu = Fraction(mu_of(float(terms.epsilon), float(terms.delta)))
-        scale = rounded_variance(made.squared_mu / mu**2)
-        return cls(tuple(sizes), order, terms.neighbours, shares, scale)
+        promised = float(terms.epsilon), float(terms.delta)
+        return replace(made, scale=scale_for(*promised, made.squared_mu, made.lattice_loss))
 
     @cached_property
     def _share_of(self) -> dict[Shape, Fraction]:
@@ -131,6 +132,18 @@ class ResidualPlan:
         return sum((step.squared_mu for step in self.steps), Fraction(0))
 
     @property
+    def lattice_loss(self) -> Fraction:
+        """What the noise's lattice costs beside ``squared_mu``: see accounting.steps."""
+        return sum((step.lattice_loss or Fraction(0) for step in self.steps), Fraction(0))
+
+    def steps_per_unit(self, places: Places) -> int:
+        """How many steps of the noise's lattice make a count of the table of these attributes.
+
+        One person moves a residual by multiples of 1/(cells of its table), so these must lie on it.
+        """
+        return REFINEMENT * prod(self._shape(places))
+
+    @property
     def steps(self) -> tuple[GaussianStep, ...]:
         """What a ledger holds.
 
@@ -139,20 +152,23 @@ class ResidualPlan:
         number of attributes. Where a person is replaced, no two records are farthest apart in all
         residuals at once, and there is one step.
         """
+        counts = _shapes(self.sizes, self.order)
+        costs = [Fraction(0)] * (self.order + 1)
+        losses = [Fraction(0)] * (self.order + 1)
+        for shape, share in self.shares:
+            times = counts[shape] / (share * self.scale)
+            costs[len(shape)] += times * self.scale * kept_share(shape)
+            losses[len(shape)] += times * lattice_move(shape, self.neighbours)
         if self.neighbours == "replace-one":
             cost = largest_replacement(self.sizes, self.order, self._share_of)
-            return (GaussianStep("residuals", "tables of known domains", cost, self.scale),)
-        counts = _shapes(self.sizes, self.order)
-        by_order: dict[int, Fraction] = {}
-        for shape, share in self.shares:
-            cost = counts[shape] * squared_sensitivity(shape, self.neighbours) / share
-            by_order[len(shape)] = by_order.get(len(shape), Fraction(0)) + cost
+            purpose = "tables of known domains"
+            return (GaussianStep("residuals", purpose, cost, self.scale, sum(losses, Fraction(0))),)
         steps = []
-        for count, cost in sorted(by_order.items()):
+        for count, (cost, loss) in enumerate(zip(costs, losses, strict=True)):
             purpose = f"what tables of {count} attributes say beyond those of fewer"
             if count == 0:
                 purpose = "the number of people"
-            steps.append(GaussianStep(f"residuals of {count}", purpose, cost, self.scale))
+            steps.append(GaussianStep(f"residuals of {count}", purpose, cost, self.scale, loss))
         return tuple(steps)
 
     def _shape(self, places: Places) -> Shape:
@@ -185,8 +201,42 @@ def squared_sensitivity(shape: Shape, neighbours: Neighbours) -> Fraction:
         return Fraction(0)  # the number of people stays
     # |a - b|^2 = 2 P - 2 a.b, and a.b is a product of 1 - 1/n where values are equal and of -1/n
     # where they differ: least if they differ in one attribute, that of the fewest values
-    fewest = min(shape)
+    fewest: int = min(shape)
     return 2 * kept * Fraction(fewest, fewest - 1)
+
+
+def lattice_move(shape: Shape, neighbours: Neighbours) -> Fraction:
+    """|v|_1 / R^2: how far a person moves a residual in all cells together, where R steps of the
+    noise's lattice make a count and v is the move in such steps.
+
+    >>> lattice_move((2, 3), "add-remove") * REFINEMENT
+    Fraction(2, 9)
+    """
+    # |Q e|_1 = prod of 2 (1 - 1/n), in counts
+    moved = kept_share(shape) * (1 << len(shape))
+    if neighbours == "replace-one":
+        moved *= 2
+    return moved / (REFINEMENT * prod(shape))
+
+
+@lru_cache(maxsize=256)
+def scale_for(
+    epsilon: float, delta: float, squared_mu: Fraction, lattice_loss: Fraction
+) -> Fraction:
+    """The least variance that keeps a promise, rounded up.
+
+    Args:
+        epsilon: what is promised.
+        delta: what is promised.
+        squared_mu: what noise of variance 1 would cost.
+        lattice_loss: what its lattice would cost.
+    """
+    first = squared_mu / Fraction(mu_of(epsilon, delta)) ** 2
+    # more variance makes the lattice cost less than it does here
+    left = epsilon - float(lattice_loss / first) * (1 + _ROUNDING)
+    if left <= 0:
+        raise InvalidInput(f"epsilon ({epsilon}) is too small for noise on a lattice")
+    return rounded_variance(squared_mu / Fraction(mu_of(left, delta)) ** 2)
 
 
 def largest_replacement(

@@ -19,10 +19,10 @@ from sottovoce.ground.noise import lattice_gaussian
 def measured(counts: Integers, places: Places, plan: ResidualPlan, entropy: Entropy) -> Floats:
     """A residual with its noise, once a ledger has it.
 
-    One person moves the residual of a table by an amount in whole steps of 1/N, where N is how many
-    cells the table has. So the noise lies on that lattice: then the discrete Gaussian reveals the
-    squared length of that move over the variance, which is P_B / s_B^2, and no more. On the
-    lattice of whole numbers it would reveal 1 / s_B^2, as if the whole table were released.
+    One person moves the residual of a table by multiples of 1/N, where N is how many cells the
+    table has. So the noise lies on a lattice that holds them: then it reveals what the squared
+    length of that move is over the variance, which is P_B / s_B^2. Of noise on whole numbers that
+    is not so: 1 / s_B^2 is all that could be promised, as if the whole table were released.
 
     Noise is added to all cells, and what is no residual is taken off again. All that is a sum over
     the values of an attribute must vanish to the last bit, since nothing was paid for it: hence
@@ -40,9 +40,9 @@ def measured(counts: Integers, places: Places, plan: ResidualPlan, entropy: Entr
     variance = plan.variance(places)
     if variance == 0:
         return counts.astype(np.float64)  # the number of people, which neighbours share
-    steps = prod(counts.shape)
+    steps = plan.steps_per_unit(places)
     noise = lattice_gaussian(variance, steps, counts.size, entropy)
-    noisy = steps * counts + noise.reshape(counts.shape)  # in steps of 1/N
+    noisy = steps * counts + noise.reshape(counts.shape)  # in steps of the lattice
     for axis in range(counts.ndim):
         noisy = noisy - np.take(noisy, [0], axis=axis)  # less the first value
     residual = noisy / steps
