@@ -90,7 +90,8 @@ def release(
     >>> import sottovoce as sv
     >>> schema = sv.Schema(tea=sv.Categorical(["green", "black"]))
     >>> people = {"tea": ["green", "green", "black", None] * 250}
-    >>> told = sv.release(people, epsilon=1, delta="1e-6", up_to=1, schema=schema)
+    >>> terms = {"epsilon": 1, "delta": "1e-6", "up_to": 1}
+    >>> told = sv.release(people, **terms, schema=schema, may_be_empty=["tea"])
     >>> abs(told.rows(1)[0]["count"] - 500) < 100
     True
     """
