@@ -12,7 +12,7 @@ import numpy as np
 from sottovoce.accounting import Ledger
 from sottovoce.central.cells import tuple_counts
 from sottovoce.central.domains import Domain, Places, exact_counts, margins, sets_up_to
-from sottovoce.central.estimate import release_estimate, residual_fit
+from sottovoce.central.estimate import ResidualFit, release_estimate, residual_fit
 from sottovoce.central.method import (
     CentralTable,
     Integers,
@@ -82,9 +82,10 @@ class Residual(ReleaseMethod):
         domain = Domain.of(table, terms.options.get("may_be_empty", ()))
         return ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"))
 
-    def release(
+    def fit(
         self, table: CentralTable, terms: ReleaseTerms, ledger: Ledger, entropy: Entropy
-    ) -> ReleasedCounts:
+    ) -> ResidualFit:
+        """Spend and draw: what is released, before it is listed."""
         why = self.refuse(table, terms)
         if why is not None:
             raise InvalidInput(f"method (residual) does not fit: {why}")
@@ -99,7 +100,13 @@ class Residual(ReleaseMethod):
         for own in sets_up_to(points, terms.up_to):
             exact = _exact_table(counts, own, points)
             parts[own] = measured(exact, own, plan, entropy)
-        fit = residual_fit(domain, Residuals(plan, parts), repair_of(terms))
+        return residual_fit(domain, Residuals(plan, parts), repair_of(terms))
+
+    def release(
+        self, table: CentralTable, terms: ReleaseTerms, ledger: Ledger, entropy: Entropy
+    ) -> ReleasedCounts:
+        fit = self.fit(table, terms, ledger, entropy)
+        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
         tuples = tuple_counts(domain, terms.up_to, fit)
         estimate = release_estimate(domain, fit, terms.up_to, method_name(repair_of(terms)))
         return ReleasedCounts(tuples, _notes(terms), estimate)
