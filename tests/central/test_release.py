@@ -255,10 +255,10 @@ def test_auto_takes_the_least_predicted_error_and_says_why() -> None:
     choice = choose(AUTO, methods, held, terms)
     assert choice.method.name == "noisy-values"
     assert "the least predicted error of a count" in choice.why
-    assert "worse 3.16e+04" in choice.why
+    assert "worse 3.16e+04, blind, not known beforehand" in choice.why
     assert "unfit does not fit: it never fits" in choice.why
     blind = choose(AUTO, [Blind(), Unfit()], held, terms)
-    assert blind.why == "the only method that fits (unfit does not fit: it never fits)"
+    assert blind.why == "the only method that fits; unfit does not fit: it never fits"
     first = choose(AUTO, [Blind(), type("B2", (Blind,), {"name": "b2"})()], held, terms)
     assert (first.method.name, first.why.startswith("the first that fits")) == ("blind", True)
 

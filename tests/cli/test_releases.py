@@ -49,7 +49,7 @@ def test_a_table_is_released(
     ended = sottovoce("release", table, *TERMS, "--up-to", 2, "-o", output, *public, "-q")
     assert (ended.code, ended.err) == (0, "")
     method = "residual" if is_known else "dp-marginals"
-    assert f"Method: {method} (" in ended.out
+    assert f"Method: {method}: the " in ended.out
     assert "(1, 0.000001)-differential privacy" in ended.out
     assert f"Written: {output}\n" in ended.out
     assert (tmp_path / "out.ledger.json").is_file()

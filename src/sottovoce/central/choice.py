@@ -123,10 +123,12 @@ def _ranked(method: ReleaseMethod, facts: PublicFacts, terms: ReleaseTerms) -> M
     unknown = [option for option in terms.options if option not in method.options]
     if unknown:
         return MethodRank(method.name, None, f"it has no option {unknown[0]!r}")
-    reason = method.refuse(facts, terms)
-    if reason is not None:
-        return MethodRank(method.name, None, reason)
-    return MethodRank(method.name, method.predict(facts, terms))
+    try:
+        reason = method.refuse(facts, terms)
+        predicted = None if reason is not None else method.predict(facts, terms)
+    except InvalidInput as wrong:  # an option, or a delta of 0, that it cannot have
+        return MethodRank(method.name, None, str(wrong))
+    return MethodRank(method.name, predicted, reason)
 
 
 def _error(rank: MethodRank) -> float:
@@ -134,19 +136,19 @@ def _error(rank: MethodRank) -> float:
 
 
 def _why(best: MethodRank, ranks: Sequence[MethodRank]) -> str:
-    """The choice in a sentence."""
+    """The choice in words."""
     others = [rank for rank in ranks if rank.method != best.method]
-    refused = "; ".join(
-        f"{rank.method} does not fit: {rank.reason}" for rank in others if rank.reason
-    )
-    beaten = [rank for rank in others if rank.reason is None]
-    if not beaten:
-        return f"the only method that fits ({refused})" if refused else "the only method"
-    if best.predicted is None or not isfinite(best.predicted):
-        told = "the first that fits; no error can be predicted before values are found"
+    refused = [f"{rank.method} does not fit: {rank.reason}" for rank in others if rank.reason]
+    rivals = [rank for rank in others if rank.reason is None]
+    if not rivals:
+        told = "the only method that fits" if refused else "the only method"
+    elif best.predicted is None or not isfinite(best.predicted):
+        told = "the first that fits, where no error can be predicted before values are found"
     else:
-        told = f"the least predicted error of a count: {sqrt(best.predicted):.3g}"
-        known = [rank for rank in beaten if rank.predicted is not None]
-        rivals = ", ".join(f"{rank.method} {sqrt(_error(rank)):.3g}" for rank in known)
-        told += f" against {rivals}" if rivals else ""
-    return f"{told} ({refused})" if refused else told
+        known = [f"{rank.method} {sqrt(_error(rank)):.3g}" for rank in rivals if rank.predicted]
+        blind = [f"{rank.method}, not known beforehand" for rank in rivals if not rank.predicted]
+        told = (
+            f"the least predicted error of a count, {sqrt(best.predicted):.3g}, against "
+            f"{', '.join([*known, *blind])}"
+        )
+    return "; ".join([told, *refused])

@@ -130,8 +130,10 @@ def _whole_tables(
             rows = _rows_of(counts, places)
             shape = tuple(len(domain.values[place]) for place in places)
             listed[places] = counts.counts[rows].reshape(shape)
-            size = int(np.prod([domain.sizes[place] for place in places]))
-            errors[places] = np.full(size, float(np.median(counts.std_errors[rows])))
+            own = counts.std_errors[rows].reshape(shape)
+            whole = np.full([domain.sizes[place] for place in places], own.max())
+            whole[tuple(map(slice, shape))] = own
+            errors[places] = whole.ravel()
     tables = {places: _with_empty(places, listed, domain) for places in listed if places}
     return tables, errors
 

@@ -149,7 +149,7 @@ class Release:
         what = "sets of items" if self.is_sets else "tuples of values"
         lines = [
             f"Guarantee: {self.guarantee}",
-            f"Method: {self.method} ({self.choice['why']})",
+            f"Method: {self.method}: {self.choice['why']}",
             f"Released: {found} {what}",
         ]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])

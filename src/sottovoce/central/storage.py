@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,21 @@ from typing import Any
 import numpy as np
 
 from sottovoce.central.guarantee import CentralGuarantee
-from sottovoce.central.method import TupleCounts
+from sottovoce.central.method import Integers, TupleCounts
 from sottovoce.central.result import Release, ReleasedAttribute
 from sottovoce.central.summary import summary_html
-from sottovoce.central.values import BOOLEAN_KIND, NUMBER_KIND, WHOLE_KIND, parsed, text_of
+from sottovoce.central.values import (
+    BOOLEAN_KIND,
+    NUMBER_KIND,
+    WHOLE_KIND,
+    label_of,
+    parsed,
+    text_of,
+)
 from sottovoce.ground.errors import BudgetExceeded, InvalidInput
 from sottovoce.ground.extras import imported
-from sottovoce.ground.files import new_folder, reading_table, write_csv
+from sottovoce.ground.files import new_folder, reading_table
+from sottovoce.ground.labels import csv_cell
 
 RELEASE_FORMAT = 1
 RELEASE_FILE = "release.json"
@@ -76,32 +83,38 @@ def _own_version() -> str:
 def write_release(release: Release, folder: Path) -> None:
     """Write all files of a release, or none."""
     pq = imported("pyarrow.parquet")
+    csv = imported("pyarrow.csv")
     with new_folder(folder) as draft:
         for k in sorted(release.tuples):
-            table = tidy_table(release, k)
-            pq.write_table(table, draft / tuples_file(k, "parquet"))
-            with open(draft / tuples_file(k, "csv"), "w", encoding="utf-8", newline="") as file:
-                _write_csv(file, table)
+            pq.write_table(tidy_table(release, k), draft / tuples_file(k, "parquet"))
+            csv.write_csv(tidy_table(release, k, csv_cell), draft / tuples_file(k, "csv"))
         body = json.dumps(_to_json(release), ensure_ascii=False, indent=1, allow_nan=False)
         (draft / RELEASE_FILE).write_text(body + "\n", encoding="utf-8")
         (draft / SUMMARY_FILE).write_text(summary_html(release), encoding="utf-8")
 
 
-def tidy_table(release: Release, k: int) -> Any:
-    """The k-tuples as an Arrow table: a row each, with their figures."""
+def tidy_table(release: Release, k: int, written: Callable[[str], str] = str) -> Any:
+    """The k-tuples as an Arrow table: a row each, with their figures.
+
+    Args:
+        release: of which.
+        k: how many values a tuple has.
+        written: how names and texts are written.
+    """
     pa = imported("pyarrow")
     counts = release.tuples[k]
-    labels = release.labels(k)
     columns: dict[str, Any] = {}
-    for place in range(k):
-        pairs = [label[place] for label in labels]
-        if release.is_sets:
-            kind = release.attributes[0].kind
-            columns[f"item_{place + 1}"] = _item_array([value for _, value in pairs], kind)
-        else:
-            columns[f"attribute_{place + 1}"] = pa.array([name for name, _ in pairs], pa.string())
-            texts = [text_of(value) for _, value in pairs]
-            columns[f"value_{place + 1}"] = pa.array(texts, pa.string())
+    if release.is_sets:
+        items = _item_array(release.attributes[0], written)
+        for place in range(k):
+            columns[f"item_{place + 1}"] = items.take(pa.array(counts.codes[:, place]))
+    else:
+        names = pa.array([written(name) for name in release.columns], pa.string())
+        texts, first = _all_texts(release, written)
+        for place in range(k):
+            attributes, codes = counts.attributes[:, place], counts.codes[:, place]
+            columns[f"attribute_{place + 1}"] = names.take(pa.array(attributes))
+            columns[f"value_{place + 1}"] = texts.take(pa.array(first[attributes] + codes))
     low, high = release.interval(k)
     figures = (counts.counts, counts.std_errors, low, high)
     for name, figure in zip(TIDY_FIGURES, figures, strict=False):
@@ -110,21 +123,27 @@ def tidy_table(release: Release, k: int) -> Any:
     return pa.table(columns)
 
 
-def _item_array(values: list[Any], kind: str) -> Any:
+def _all_texts(release: Release, written: Callable[[str], str]) -> tuple[Any, Integers]:
+    """The values of all attributes as text, one after the other, and where each begins."""
+    pa = imported("pyarrow")
+    texts: list[str] = []
+    first = []
+    for attribute in release.attributes:
+        first.append(len(texts))
+        texts += [written(text_of(value)) for value in attribute.values]
+    return pa.array(texts, pa.string()), np.array(first, np.int64)
+
+
+def _item_array(attribute: ReleasedAttribute, written: Callable[[str], str]) -> Any:
     """Items as what they are; numbers that Arrow's integers cannot hold as text."""
     pa = imported("pyarrow")
     types = {WHOLE_KIND: pa.int64(), NUMBER_KIND: pa.float64(), BOOLEAN_KIND: pa.bool_()}
     try:
-        return pa.array(values, types.get(kind, pa.string()))
+        if attribute.kind in types:
+            return pa.array(attribute.values, types[attribute.kind])
     except (pa.ArrowException, OverflowError):
-        return pa.array([text_of(value) for value in values], pa.string())
-
-
-def _write_csv(file: Any, table: Any) -> None:
-    write_csv(file, [table.column_names])
-    for batch in table.to_batches():
-        columns = [column.to_pylist() for column in batch.columns]
-        write_csv(file, zip(*columns, strict=True))
+        pass
+    return pa.array([written(text_of(value)) for value in attribute.values], pa.string())
 
 
 def _to_json(release: Release) -> dict[str, Any]:
@@ -212,28 +231,26 @@ def _read_tuples(
     path = place / tuples_file(k, "parquet")
     with reading_table("release", path):
         table = pq.read_table(path)
-    numbers = {attribute.name: number for number, attribute in enumerate(attributes)}
-    codes_of = [
-        {text_of(value): code for code, value in enumerate(attribute.values)}
-        for attribute in attributes
-    ]
     places = np.zeros((table.num_rows, k), np.int64)
     codes = np.zeros((table.num_rows, k), np.int64)
+    numbers = {attribute.name: number for number, attribute in enumerate(attributes)}
     for number in range(k):
         if not is_sets:
-            names = table[f"attribute_{number + 1}"].to_pylist()
-            places[:, number] = [numbers[name] for name in names]
-        column = f"item_{number + 1}" if is_sets else f"value_{number + 1}"
-        texts = [_item_text(value) for value in table[column].to_pylist()]
-        pairs = zip(places[:, number].tolist(), texts, strict=True)
-        codes[:, number] = [codes_of[attribute][text] for attribute, text in pairs]
-    figures = {name: np.array(table[name].to_pylist(), float) for name in ("count", "std_error")}
-    is_doubtful = np.array(table["may_be_spurious"].to_pylist(), bool)
+            places[:, number] = _numbered(table[f"attribute_{number + 1}"], numbers)
+        column = table[f"item_{number + 1}" if is_sets else f"value_{number + 1}"]
+        for own, attribute in enumerate(attributes):
+            (rows,) = np.nonzero(places[:, number] == own)
+            known = {text_of(value): code for code, value in enumerate(attribute.values)}
+            codes[rows, number] = _numbered(column.take(rows), known)
+    figures = {name: table[name].to_numpy() for name in ("count", "std_error")}
+    is_doubtful = table["may_be_spurious"].to_numpy()
     return TupleCounts(places, codes, figures["count"], figures["std_error"], is_doubtful)
 
 
-def _item_text(value: Any) -> str:
-    """An item as attributes write it: a float that is whole has no decimals."""
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        return text_of(int(value))
-    return text_of(value)
+def _numbered(column: Any, known: Mapping[str, int]) -> Integers:
+    """The number of each value of an Arrow column, by its text."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if len(encoded) == 0:
+        return np.zeros(0, np.int64)
+    listed = [known[text_of(label_of(value))] for value in encoded.dictionary.to_pylist()]
+    return np.take(np.array(listed, np.int64), encoded.indices.to_numpy())

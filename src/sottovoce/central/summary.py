@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from typing import Any
@@ -81,18 +82,19 @@ def _found(release: Release) -> str:
 
 
 def _tuples(release: Release, k: int) -> str:
-    rows = release.rows(k)
-    rows.sort(key=lambda row: -row["count"])
-    shown = rows[:MAX_SUMMARY_ROWS]
-    most = max([1e-9, *(row["high"] for row in shown)])
+    counts = release.tuples[k]
+    largest = np.argsort(-counts.counts, kind="stable")[:MAX_SUMMARY_ROWS]
+    rows = replace(release, tuples={k: counts.at(largest)}).rows(k)
+    most = max([1e-9, *(row["high"] for row in rows)])
     lines = []
-    for row in shown:
+    for row in rows:
         name = _text(_label(row["tuple"]))
         doubt = " (may be held by nobody)" if row["may_be_spurious"] else ""
         figures = [f"{row['count']:,.1f}", f"{row['std_error']:,.2f}"]
         reach = f"{row['low']:,.1f} to {row['high']:,.1f}"
         lines.append([name + doubt, _bar(row, most), *figures, reach])
-    more = f"<p>The {len(shown)} largest of {len(rows):,}.</p>" if len(rows) > len(shown) else ""
+    total = len(counts.counts)
+    more = f"<p>The {len(rows)} largest of {total:,}.</p>" if total > len(rows) else ""
     title = "Single values" if k == 1 else f"{k} values together"
     heads = ["value", "", "count", "std error", f"{RELEASE_LEVEL:.0%} interval"]
     return f"<h2>{title}</h2>{_table(heads, lines, numbers=3)}{more}"
