@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import pickle
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +120,24 @@ def test_the_ledger_of_a_crashed_release_shows_the_spend(tmp_path: Path) -> None
     with pytest.raises(sv.BudgetExceeded, match="shows what a release spent that is not there"):
         released(folder)
     released(tmp_path / "again")
+
+
+def test_the_ledger_survives_a_release_that_was_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys; import sottovoce as sv; from sottovoce.central import release; "
+        "from tests.central.methods import NoisyValues; release.METHODS = (NoisyValues(),); "
+        "sv.release({'tea': ['a', 'b'] * 50}, 1, 1e-6, 1, output=sys.argv[1], fails='killed')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "teas")],
+        check=False,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == ["teas.ledger.json"]
+    with Ledger(epsilon=1, delta="0.000001", path=tmp_path / "teas.ledger.json") as ledger:
+        assert [step.name for step in ledger.steps] == ["values"]
 
 
 def test_a_release_that_cannot_be_written_leaves_its_ledger_alone(

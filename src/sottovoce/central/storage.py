@@ -253,4 +253,5 @@ def _numbered(column: Any, known: Mapping[str, int]) -> Integers:
     if len(encoded) == 0:
         return np.zeros(0, np.int64)
     listed = [known[text_of(label_of(value))] for value in encoded.dictionary.to_pylist()]
-    return np.take(np.array(listed, np.int64), encoded.indices.to_numpy())
+    found: Integers = np.array(listed, np.int64)[encoded.indices.to_numpy()]
+    return found
