@@ -21,10 +21,11 @@ import sottovoce as sv
 from sottovoce.accounting import Ledger
 from sottovoce.central import storage
 from sottovoce.central.choice import PublicFacts, choose
-from sottovoce.central.method import CentralTable, ReleaseTerms
+from sottovoce.central.method import CentralTable, ReleasedCounts, ReleaseTerms
 from sottovoce.central.release import parse_terms
+from sottovoce.central.result import public_part
 from sottovoce.central.tables import read_table
-from sottovoce.ground.entropy import System
+from sottovoce.ground.entropy import Seeded, System
 from sottovoce.questions.method import AUTO
 from tests.central.methods import NoisyValues
 
@@ -321,3 +322,21 @@ def test_the_noise_of_a_release_is_the_systems(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(NoisyValues, "release", watched)
     released()
     assert seen == [System]
+
+
+def test_the_type_of_a_column_does_not_tell_of_one_row(tmp_path: Path) -> None:
+    for name, last in (("whole", 3), ("broken", 3.5)):
+        table = {"cups": [1, 2] * 100, "tea": ["a"] * 200}
+        table["cups"][-1] = last  # type: ignore[index]
+        held = read_table(table)
+        counts = NoisyValues().release(
+            held, parse_terms(1, 1e-6, 1, "add-remove", {}), Ledger(), Seeded(1)
+        )
+        told = counts.tuples[1]
+        pairs = zip(told.attributes[:, 0], told.codes[:, 0], strict=True)
+        kept = [held.values[place][code] not in (3, 3.5) for place, code in pairs]
+        rest = ReleasedCounts({1: told.at(np.flatnonzero(kept))})
+        attributes, _ = public_part(held, rest)
+        texts = (repr(attributes), [str(type(value)) for value in attributes[0].values])
+        (tmp_path / name).write_text(repr(texts))
+    assert (tmp_path / "whole").read_text() == (tmp_path / "broken").read_text()

@@ -25,7 +25,7 @@ from sottovoce.central.storage import (
     versions,
     write_release,
 )
-from sottovoce.central.tables import Advance, EncodedTable, read_table
+from sottovoce.central.tables import Advance, read_table
 from sottovoce.device.client import PrivacyWarning
 from sottovoce.ground.arguments import plain_option, whole
 from sottovoce.ground.entropy import Entropy, System
@@ -139,7 +139,7 @@ def _opened_ledger(terms: ReleaseTerms, folder: Path | None) -> Iterator[Ledger]
 
 
 def released(
-    table: EncodedTable,
+    table: CentralTable,
     terms: ReleaseTerms,
     choice: ReleaseChoice,
     ledger: Ledger,

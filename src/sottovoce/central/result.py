@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from sottovoce.central.guarantee import CentralGuarantee
-from sottovoce.central.method import Integers, ReleasedCounts, TupleCounts
+from sottovoce.central.method import CentralTable, Integers, ReleasedCounts, TupleCounts
 from sottovoce.central.rebuilt import found_table, rebuilt_estimate
-from sottovoce.central.tables import EncodedTable
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.results.estimate import Table
 from sottovoce.results.joint import JointEstimate
@@ -26,7 +25,6 @@ class ReleasedAttribute:
     """An attribute of a release; of values that were not public, those that were released."""
 
     name: str
-    kind: str  # of values.VALUE_KINDS
     is_known: bool
     values: tuple[Any, ...]
 
@@ -160,7 +158,7 @@ class Release:
 
 
 def public_part(
-    table: EncodedTable, released: ReleasedCounts
+    table: CentralTable, released: ReleasedCounts
 ) -> tuple[tuple[ReleasedAttribute, ...], dict[int, TupleCounts]]:
     """What may be told of a table: attributes with released or public values, tuples in an order
     that tells nothing.
@@ -172,7 +170,7 @@ def public_part(
     attributes = []
     renumbered: list[Integers] = []  # of each attribute, from its codes to released ones
     for place, name in enumerate(table.columns):
-        values, kind = table.values[place], table.kinds[place]
+        values = table.values[place]
         if table.is_known[place]:
             kept = list(range(len(values)))
         else:
@@ -181,7 +179,7 @@ def public_part(
         numbers[kept] = np.arange(len(kept))
         renumbered.append(numbers)
         labels = tuple(values[code] for code in kept)
-        attributes.append(ReleasedAttribute(name, kind, table.is_known[place], labels))
+        attributes.append(ReleasedAttribute(name, table.is_known[place], labels))
     tuples = {k: _ordered(counts, renumbered) for k, counts in sorted(released.tuples.items())}
     return tuple(attributes), tuples
 

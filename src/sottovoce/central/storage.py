@@ -15,14 +15,7 @@ from sottovoce.central.guarantee import CentralGuarantee
 from sottovoce.central.method import Integers, TupleCounts
 from sottovoce.central.result import Release, ReleasedAttribute
 from sottovoce.central.summary import summary_html
-from sottovoce.central.values import (
-    BOOLEAN_KIND,
-    NUMBER_KIND,
-    WHOLE_KIND,
-    label_of,
-    parsed,
-    text_of,
-)
+from sottovoce.central.values import label_of, text_of
 from sottovoce.ground.errors import BudgetExceeded, InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import new_folder, reading_table
@@ -135,12 +128,12 @@ def _all_texts(release: Release, written: Callable[[str], str]) -> tuple[Any, In
 
 
 def _item_array(attribute: ReleasedAttribute, written: Callable[[str], str]) -> Any:
-    """Items as what they are; numbers that Arrow's integers cannot hold as text."""
+    """Items as what they are; as text where they are mixed, or beyond Arrow's integers."""
     pa = imported("pyarrow")
-    types = {WHOLE_KIND: pa.int64(), NUMBER_KIND: pa.float64(), BOOLEAN_KIND: pa.bool_()}
+    is_text = any(isinstance(value, str) for value in attribute.values)
     try:
-        if attribute.kind in types:
-            return pa.array(attribute.values, types[attribute.kind])
+        if attribute.values and not is_text:
+            return pa.array(attribute.values)
     except (pa.ArrowException, OverflowError):
         pass
     return pa.array([written(text_of(value)) for value in attribute.values], pa.string())
@@ -166,9 +159,8 @@ def _to_json(release: Release) -> dict[str, Any]:
 def _attribute_json(attribute: ReleasedAttribute) -> dict[str, Any]:
     return {
         "name": attribute.name,
-        "kind": attribute.kind,
         "is_known": attribute.is_known,
-        "values": [text_of(value) for value in attribute.values],
+        "values": list(attribute.values),
     }
 
 
@@ -220,8 +212,7 @@ def _from_json(data: Mapping[str, Any], place: Path) -> Release:
 
 
 def _attribute_of(body: Mapping[str, Any]) -> ReleasedAttribute:
-    values = tuple(parsed(text, body["kind"]) for text in body["values"])
-    return ReleasedAttribute(body["name"], body["kind"], body["is_known"], values)
+    return ReleasedAttribute(body["name"], body["is_known"], tuple(body["values"]))
 
 
 def _read_tuples(

@@ -34,7 +34,6 @@ class EncodedTable(CentralTable):
     columns: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
     is_known: tuple[bool, ...]
-    kinds: tuple[str, ...]  # of values.VALUE_KINDS, of each attribute
     people: int
     is_sets: bool
     codes: Codes  # (cells, attributes), as they were read
@@ -225,7 +224,6 @@ class _Reader:
             columns=tuple(coder.name for coder in self._coders),
             values=tuple(coder.values for coder in self._coders),
             is_known=tuple(coder.is_known for coder in self._coders),
-            kinds=tuple(coder.kind for coder in self._coders),
             people=people,
             is_sets=self.is_sets,
             codes=codes,

@@ -18,42 +18,35 @@ from sottovoce.schema import Attribute, Items
 Label = str | int | float | bool
 Codes = NDArray[np.int32]
 
-VALUE_KINDS = TEXT_KIND, WHOLE_KIND, NUMBER_KIND, BOOLEAN_KIND = (
-    "text",
-    "whole",
-    "number",
-    "boolean",
-)
 EMPTY_TEXTS = frozenset(("", "NaN", "nan"))  # that say nothing, as None and NaN do
 MAX_ATTRIBUTE_VALUES = 1 << 24  # of one attribute
 UNIQUE_SHARE = 0.9  # of the filled cells that have a value of their own, from which on it is an id
 UNIQUE_CELLS = 20  # fewer cells are no evidence
 
 
-def kind_of(name: str, type: Any) -> str:
-    """Which of ``VALUE_KINDS`` the values of an Arrow type are.
+def check_type(name: str, type: Any) -> None:
+    """Refuse values that are neither text, numbers nor truth values.
 
     Args:
         name: of the column, for the error.
         type: Arrow's.
     """
-    pa = imported("pyarrow")
-    types = pa.types
+    types = imported("pyarrow").types
     if types.is_dictionary(type):
         type = type.value_type
-    if types.is_boolean(type):
-        return BOOLEAN_KIND
-    if types.is_integer(type):
-        return WHOLE_KIND
-    if types.is_floating(type):
-        return NUMBER_KIND
-    if types.is_string(type) or types.is_large_string(type) or types.is_null(type):
-        return TEXT_KIND
-    if types.is_temporal(type) or types.is_decimal(type) or types.is_string_view(type):
-        return TEXT_KIND  # as it is written
     if is_list(type):
         raise InvalidInput(f"column {name!r} holds lists: name it as items, or leave it out")
-    raise InvalidInput(f"column {name!r}: its values must be text, numbers or truth values")
+    is_number = types.is_integer(type) or types.is_floating(type) or types.is_boolean(type)
+    if not is_number and not _is_written(type):
+        raise InvalidInput(f"column {name!r}: its values must be text, numbers or truth values")
+
+
+def _is_written(type: Any) -> bool:
+    """Whether values are taken as they are written: text, and also dates and decimals."""
+    types = imported("pyarrow").types
+    is_text = types.is_string(type) or types.is_large_string(type) or types.is_string_view(type)
+    is_exact = types.is_temporal(type) or types.is_decimal(type)
+    return bool(is_text or is_exact or types.is_null(type))
 
 
 def is_list(type: Any) -> bool:
@@ -67,7 +60,8 @@ def flattened(name: str, column: Any) -> Any:
     pa = imported("pyarrow")
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if kind_of(name, column.type) == TEXT_KIND:
+    check_type(name, column.type)
+    if _is_written(column.type):
         column = column.cast(pa.string())
     return column
 
@@ -88,21 +82,6 @@ def label_of(value: Any) -> Label | None:
     return label
 
 
-def parsed(text: str, kind: str) -> Label:
-    """The label that a file holds as text.
-
-    >>> parsed("2", "whole"), parsed("2.5", "number"), parsed("true", "boolean")
-    (2, 2.5, True)
-    """
-    if kind == BOOLEAN_KIND:
-        return text == "true"
-    if kind == WHOLE_KIND:
-        return int(text)
-    if kind == NUMBER_KIND:
-        return label_of(float(text)) or 0
-    return text
-
-
 def text_of(label: Any) -> str:
     """A label as a file holds it.
 
@@ -118,7 +97,6 @@ class Coder(ABC):
     """Gives the labels of one column their codes."""
 
     is_known: bool
-    kind: str = TEXT_KIND
 
     def __init__(self, name: str, empty: Collection[str]) -> None:
         self.name = name
@@ -170,7 +148,6 @@ class DiscoveredValues(Coder):
         return self._codes.setdefault(label, len(self._codes))
 
     def codes(self, column: Any) -> Codes:
-        self._take_kind(column.type)
         found = super().codes(column)
         self._filled += int(np.count_nonzero(found != EMPTY))
         if len(self._codes) > MAX_ATTRIBUTE_VALUES:
@@ -179,11 +156,6 @@ class DiscoveredValues(Coder):
                 "leave it out, or give a schema that puts them together"
             )
         return found
-
-    def _take_kind(self, type: Any) -> None:
-        kind = kind_of(self.name, type)
-        if not imported("pyarrow").types.is_null(type):
-            self.kind = kind
 
     def check_is_shared(self) -> None:
         """Refuse a column in which nearly every cell has a value of its own."""
@@ -211,7 +183,6 @@ class ListedValues(Coder):
             )
         self._attribute = attribute
         self._values = tuple(attribute.labels())
-        self.kind = _kind_of_labels(self._values)
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -228,11 +199,3 @@ class ListedValues(Coder):
                 f"attribute {self.name!r}: a value is not one of the schema's {attribute.size} "
                 "values"
             ) from None
-
-
-def _kind_of_labels(labels: tuple[Any, ...]) -> str:
-    if all(isinstance(label, bool) for label in labels):
-        return BOOLEAN_KIND
-    if all(isinstance(label, int) and not isinstance(label, bool) for label in labels):
-        return WHOLE_KIND
-    return TEXT_KIND
