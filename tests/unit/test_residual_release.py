@@ -161,14 +161,14 @@ def test_found_values_and_the_rest() -> None:
 
 def test_what_does_not_fit_is_refused_with_the_reason() -> None:
     small = known_table((2, 2), np.zeros((3, 2), np.int64))
-    large = known_table((300, 300, 300), np.zeros((3, 3), np.int64))
+    large = known_table((400, 400, 400), np.zeros((3, 3), np.int64))
     single = known_table((2, 1), np.zeros((3, 2), np.int64))
     sets = MemoryTable(
         ("item",), ((1, 2),), (True,), np.zeros((2, 1), np.int64), np.arange(2), 2, is_sets=True
     )
     method = Residual()
     assert method.refuse(small, terms_of(1, 2)) is None
-    assert "27,270,900 cells in all, more than 16,777,216" in str(
+    assert "64,481,200 cells in all, more than 33,554,432" in str(
         method.refuse(large, terms_of(1, 3))
     )
     assert "up_to (3) is more than the 2 attributes" in str(method.refuse(small, terms_of(1, 3)))

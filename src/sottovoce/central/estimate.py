@@ -55,7 +55,7 @@ class ResidualFit(ReleaseFit):
 
     def _shares(self, places: Places) -> Floats:
         if self.is_reconstructed(places):
-            return np.asarray(self._reconstructed(places)[0])
+            return self._filled(places, 0)[0]
         return self._unbiased(places)
 
     def _unbiased(self, places: Places) -> Floats:
@@ -124,41 +124,45 @@ class ResidualFit(ReleaseFit):
 
     # -- beyond what was measured
 
-    def _reconstructed(self, places: Places) -> Floats:
+    def _filled(self, places: Places, replicates: int) -> list[Floats]:
         """Maximum entropy given all tables of ``order`` of some attributes.
 
+        Args:
+            places: More attributes than that.
+            replicates: How many times noise is drawn again.
+
         Returns:
-            A row for the release, and one for each replicate of its noise, (rows, cells).
+            The table of the release, and one for each replicate, (cells,) each.
         """
         parts = list(combinations(places, self.work.order))
         axes = [tuple(places.index(place) for place in part) for part in parts]
-        tables = [norm_sub(self._replicated(part)) for part in parts]
+        tables = [norm_sub(self._replicated(part, replicates)) for part in parts]
         fits = proportional_fits(self.work.shape(places), axes, tables)
-        return fits.reshape(1 + REPLICATES, -1)
+        return list(fits.reshape(1 + replicates, -1))
 
-    def _replicated(self, places: Places) -> Floats:
+    def _replicated(self, places: Places, replicates: int) -> Floats:
         """A table as it was released, and with as much noise again, (rows, cells)."""
         shape = self.work.shape(places)
-        rows = np.tile(self._shares(places).reshape(shape), (1 + REPLICATES, *([1] * len(shape))))
+        rows = np.tile(self._shares(places).reshape(shape), (1 + replicates, *([1] * len(shape))))
         for own in subsets_of(places)[1:]:
-            noise = self._noise_again(own)
-            for row in range(REPLICATES):
+            noise = self._noise_again(own, replicates)
+            for row in range(replicates):
                 rows[1 + row] += spread_over(noise[row], own, places, shape)
-        return rows.reshape(1 + REPLICATES, -1)
+        return rows.reshape(1 + replicates, -1)
 
-    def _noise_again(self, own: Places) -> Floats:
+    def _noise_again(self, own: Places, replicates: int) -> Floats:
         """Noise like that of a residual, the same whichever table it is for."""
         draws = np.random.Generator(np.random.PCG64([REPLICATE_SEED, *own]))
         deviation = sqrt(self.residuals.plan.variance(own)) / self.total
-        noise = deviation * draws.standard_normal((REPLICATES, *self.work.shape(own)))
+        noise = deviation * draws.standard_normal((replicates, *self.work.shape(own)))
         for axis in range(1, noise.ndim):
             noise -= noise.mean(axis=axis, keepdims=True)
         return noise
 
     def _reconstructed_variances(self, places: Places) -> Floats:
-        rows = self._reconstructed(places)
-        spread = ((rows[1:] - rows[0]) ** 2).mean(axis=0)
-        return np.asarray(spread + tie_variances(self.work, places, rows[0], self.is_heard))
+        table, *again = self._filled(places, REPLICATES)
+        spread = ((np.array(again) - table) ** 2).mean(axis=0)
+        return np.asarray(spread + tie_variances(self.work, places, table, self.is_heard))
 
 
 class FittedFit(ResidualFit):
@@ -173,7 +177,7 @@ class FittedFit(ResidualFit):
 
     def _shares(self, places: Places) -> Floats:
         if self.is_reconstructed(places):
-            return np.asarray(self._reconstructed(places)[0])
+            return self._filled(places, 0)[0]
         return np.asarray(self.model.known(places)[0])
 
     def is_unbiased(self, places: Places) -> bool:

@@ -25,23 +25,27 @@ from sottovoce.postprocessing.consistency import Overlap, contrasts, transform
 from sottovoce.questions.marginals.methods.views import Reconstruction
 
 FIT_ROUNDS = 200
+FEWEST_ROUNDS = 5
+MOST_FIT_WORK = 1 << 28  # cells times rounds, unless told otherwise
 FIT_TOLERANCE = 0.01  # by how many standard errors tables may disagree in the end
 RELAXATION = 1.6  # between 1 and 2: fewer rounds
 
 
-def fitted(residuals: Residuals, total: float, rounds: int = FIT_ROUNDS) -> Reconstruction:
+def fitted(residuals: Residuals, total: float, rounds: int | None = None) -> Reconstruction:
     """The repaired tables.
 
     Args:
         residuals: As they were measured.
         total: The number of people by which they become shares.
-        rounds: At most so many.
+        rounds: At most so many; fewer of large tables unless given.
 
     Returns:
         The tables of up to ``order`` attributes, and of maximum entropy beyond.
     """
     sizes, order = residuals.plan.sizes, residuals.plan.order
     views = Overlap(sizes, list(combinations(range(len(sizes)), order)))
+    if rounds is None:
+        rounds = max(FEWEST_ROUNDS, min(FIT_ROUNDS, MOST_FIT_WORK // views.cells))
     heard = shared_coefficients(views, residuals, total)
     widest = tuple(range(order))
     error = sqrt(residuals.plan.cell_variance(widest)) / total

@@ -26,7 +26,7 @@ from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.noise import LARGEST_NOISE_SCALE
 
-MAX_RELEASED_CELLS = 1 << 24  # of all tables together
+MAX_RELEASED_CELLS = 1 << 25  # of all tables together
 MAX_RELEASED_TABLES = 1 << 16
 REPAIRS = ("none", "simplex")
 
