@@ -70,6 +70,7 @@ def test_sets_are_released_as_json(sottovoce: Command, tmp_path: Path) -> None:
         "--neighbours", "replace-one", "--json", "-o", tmp_path / "pages",
     )  # fmt: skip
     assert ended.code == 0, ended.err
+    assert ended.err.startswith("release: 4,000 rows of 2,000 users; set-union: ")
     told = json.loads(ended.out)
     assert told["method"] == "set-union"
     assert told["found"] == {"1": 5}
@@ -90,7 +91,7 @@ def test_a_method_takes_options(sottovoce: Command, table: Path, tmp_path: Path)
 
 def test_a_large_delta_is_noted(sottovoce: Command, table: Path, tmp_path: Path) -> None:
     terms = ("--epsilon", "1", "--delta", "0.001", "--up-to", 1)
-    ended = sottovoce("release", table, *terms, "-o", tmp_path / "out")
+    ended = sottovoce("release", table, *terms, "-o", tmp_path / "out", "-q")
     assert ended.code == 0
     assert ended.err.startswith("Note: delta (0.001) is above one in the number of users")
     assert "number of users" not in (tmp_path / "out" / "release.json").read_text()

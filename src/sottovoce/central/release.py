@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -58,6 +58,7 @@ def release(
     may_be_empty: Sequence[str] = (),
     force: Sequence[str] = (),
     advance: Advance | None = None,
+    say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Release:
     """Release how many users hold each value, each pair of values, and so on, privately.
@@ -85,6 +86,7 @@ def release(
             ``priview`` count that as one more value.
         force: columns that are taken although nearly every row has a value of its own.
         advance: told how many rows were read.
+        say: told, for the curator alone, what is about to be done.
         **options: of the method.
 
     >>> import sottovoce as sv
@@ -114,6 +116,8 @@ def release(
     check_together(held, terms)
     warn_about_delta(held, terms)
     choice = choose(method, METHODS, held, terms)
+    if say is not None:
+        say(f"{held.rows:,} rows of {held.people:,} users; {choice.method.name}: {choice.why}")
     with _opened_ledger(terms, folder) as ledger:
         made = released(held, terms, choice, ledger, System(), user=user, items=items)
     if folder is not None:

@@ -12,6 +12,7 @@ import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
 from sottovoce.console.screen import say
+from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,6 +119,7 @@ def release(
     from sottovoce.measure.choices import MethodChoice
 
     chosen = MethodChoice.parse(method)
+    tell = None if quiet else lambda line: typer.echo(f"release: {visible(line)}", err=True)
     known = _schema(schema)
     with progress("reading", _rows(table), quiet) as advance, _notes_on_errors():
         made = release_table(
@@ -136,6 +138,7 @@ def release(
             may_be_empty=_names(may_be_empty),
             force=_names(force),
             advance=advance,
+            say=tell,
             **list_options(chosen.options),
         )
     if as_json:
