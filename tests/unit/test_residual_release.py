@@ -102,6 +102,33 @@ def test_shares_of_the_noise_are_the_best_ones() -> None:
     assert predicted == pytest.approx(mean / 2)
 
 
+def test_tables_may_weigh_the_same_however_large() -> None:
+    sizes = (2, 3, 50)
+    table = known_table(sizes, np.zeros((1, 3), np.int64))
+    counts, tables = (
+        Residual().plan(table, terms_of(1, 2, equal=equal)) for equal in ("counts", "tables")
+    )
+    pairs = list(combinations(range(3), 2))
+
+    def by_table(plan: ResidualPlan) -> float:
+        singles = np.mean([float(plan.cell_variance((place,))) for place in range(3)])
+        return float(singles + np.mean([float(plan.cell_variance(pair)) for pair in pairs]))
+
+    def by_count(plan: ResidualPlan) -> float:
+        return plan.mean_variance(1) + plan.mean_variance(2)
+
+    # each is best at what it is for
+    assert by_table(tables) < by_table(counts)
+    assert by_count(counts) < by_count(tables)
+    same = [Residual().plan(known_table((2,) * 5, np.zeros((1, 5), np.int64)), terms_of(1, 2))]
+    same.append(
+        Residual().plan(
+            known_table((2,) * 5, np.zeros((1, 5), np.int64)), terms_of(1, 2, equal="tables")
+        )
+    )
+    assert same[0].cell_variance((0, 1)) == same[1].cell_variance((0, 1))
+
+
 def direct_variance(attributes: int, up_to: int, squared_mu: float) -> float:
     """A 1-way count's variance if every table is noised by itself, with the best shares."""
     # Var_k = C(d, k) / (mu^2 share_k), share_k ~ sqrt(C(d, k))     gopi2024marginals, algorithm 1
@@ -182,6 +209,7 @@ def test_what_does_not_fit_is_refused_with_the_reason() -> None:
         ({"weights": [1]}, r"weights \(1 of them\) must be as many as up_to \(2\)"),
         ({"weights": [1, 0]}, "weights must be finite and greater than 0"),
         ({"repair": "magic"}, r"repair \(magic\) must be one of none, simplex"),
+        ({"equal": "none"}, r"equal \(none\) must be one of counts, tables"),
         ({"colour": 1}, r"option \(colour\) is not one of residual's"),
     ):
         with pytest.raises(InvalidInput, match=why):

@@ -20,7 +20,7 @@ from sottovoce.central.method import (
     ReleaseMethod,
     ReleaseTerms,
 )
-from sottovoce.central.residual_plan import ResidualPlan, checked_weights
+from sottovoce.central.residual_plan import EQUALS, Equal, ResidualPlan, checked_weights
 from sottovoce.central.residuals import Residuals, measured
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
@@ -43,7 +43,7 @@ class Residual(ReleaseMethod):
     name: ClassVar[str] = "residual"
     about: ClassVar[str] = "every count of known domains, from residuals measured once"
     source: ClassVar[str] = "xiao2023optimal"
-    options: ClassVar[tuple[str, ...]] = ("weights", "may_be_empty", "repair")
+    options: ClassVar[tuple[str, ...]] = ("weights", "equal", "may_be_empty", "repair")
 
     def refuse(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         """Why the method does not fit.
@@ -51,11 +51,13 @@ class Residual(ReleaseMethod):
         Args:
             table: Whose attributes and values count, not its rows.
             terms: What is promised. Options: ``weights``, for 1, 2, ... attributes what the mean
-                variance of a count is worth; ``may_be_empty``, the attributes for which to be empty
-                counts as a value; ``repair``, ``none`` or ``simplex``.
+                variance of a count is worth; ``equal``, what weighs the same among tables of as
+                many attributes, ``counts`` or ``tables``; ``may_be_empty``, the attributes for
+                which to be empty counts as a value; ``repair``, ``none`` or ``simplex``.
         """
         check_options(self, terms)
         checked_weights(terms.options.get("weights"), terms.up_to)
+        equal_of(terms)
         repair_of(terms)
         why = why_not_known(table, terms)
         if why is not None:
@@ -70,7 +72,7 @@ class Residual(ReleaseMethod):
         tables = comb(len(domain.names), terms.up_to)
         if tables > MAX_RELEASED_TABLES:
             return f"there are {tables:,} tables, more than {MAX_RELEASED_TABLES:,}"
-        return _too_noisy(domain, terms)
+        return _too_noisy(domain, terms, self.plan(table, terms))
 
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:
         plan = self.plan(table, terms)
@@ -80,7 +82,7 @@ class Residual(ReleaseMethod):
     def plan(self, table: CentralTable, terms: ReleaseTerms) -> ResidualPlan:
         """The noise of every residual, from public facts alone."""
         domain = Domain.of(table, terms.options.get("may_be_empty", ()))
-        return ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"))
+        return ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"), equal_of(terms))
 
     def fit(
         self, table: CentralTable, terms: ReleaseTerms, ledger: Ledger, entropy: Entropy
@@ -116,9 +118,8 @@ def _exact_table(counts: Mapping[Places, Integers], own: Places, points: int) ->
     return counts[own] if own in counts else margins(counts, own, points)
 
 
-def _too_noisy(domain: Domain, terms: ReleaseTerms) -> str | None:
+def _too_noisy(domain: Domain, terms: ReleaseTerms, plan: ResidualPlan) -> str | None:
     """Whether the noise of the largest table, in steps of its lattice, is beyond the sampler."""
-    plan = ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"))
     largest = sorted(range(len(domain.sizes)), key=lambda place: domain.sizes[place])
     places = tuple(sorted(largest[-terms.up_to :]))
     variance = plan.variance(places) * plan.steps_per_unit(places) ** 2
@@ -133,6 +134,15 @@ def check_options(method: ReleaseMethod, terms: ReleaseTerms) -> None:
         if name not in method.options:
             known = ", ".join(method.options)
             raise InvalidInput(f"option ({name}) is not one of {method.name}'s ({known})")
+
+
+def equal_of(terms: ReleaseTerms) -> Equal:
+    """What weighs the same among tables of as many attributes."""
+    asked = terms.options.get("equal", "counts")
+    for known in EQUALS:
+        if asked == known:
+            return known
+    raise InvalidInput(f"equal ({asked}) must be one of {', '.join(EQUALS)}")
 
 
 def repair_of(terms: ReleaseTerms) -> str:

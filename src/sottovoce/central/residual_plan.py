@@ -21,6 +21,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement, product
 from math import comb, prod
+from typing import Literal
 
 from sottovoce.accounting import GaussianStep, Neighbours, mu_of, rounded_variance
 from sottovoce.central.domains import Places, symmetric_sums
@@ -28,6 +29,8 @@ from sottovoce.central.method import ReleaseTerms
 from sottovoce.ground.errors import InvalidInput
 
 Shape = tuple[int, ...]  # the sizes of some attributes, increasing
+Equal = Literal["counts", "tables"]
+EQUALS: tuple[Equal, ...] = ("counts", "tables")
 
 REFINEMENT = 1 << 10  # the lattice of the noise is so much finer than the moves that it must hold
 _ROUNDING = 1e-9
@@ -63,7 +66,11 @@ class ResidualPlan:
 
     @classmethod
     def of(
-        cls, sizes: Sequence[int], terms: ReleaseTerms, weights: Sequence[float] | None = None
+        cls,
+        sizes: Sequence[int],
+        terms: ReleaseTerms,
+        weights: Sequence[float] | None = None,
+        equal: Equal = "counts",
     ) -> ResidualPlan:
         """The plan of least error.
 
@@ -72,21 +79,17 @@ class ResidualPlan:
             terms: the privacy that is promised, and how many attributes tables have.
             weights: for 1, 2, ... attributes what the mean variance of a count of so many is worth;
                 equal by default.
+            equal: what weighs the same among tables of as many attributes: every count, or every
+                table.
         """
         order = terms.up_to
         worth = checked_weights(weights, order)
-        shapes = _shapes(sizes, order)
-        total = symmetric_sums(sizes, order)  # cells of all tables, by number of attributes
         relative = {}
-        for shape in shapes:
-            # V_B / P_B = n_B sum over k of w_k / E_k e_{k - |B|}(1/n_j of the others), w_A ~ n_A
-            others = symmetric_sums([1 / size for size in _rest(sizes, shape)], order - len(shape))
-            gain = 0.0
-            for count in range(max(1, len(shape)), order + 1):
-                gain += worth[count - 1] / total[count] * others[count - len(shape)]
+        for shape in _shapes(sizes, order):
+            gain = _gain(sizes, shape, worth, equal)
             cost = squared_sensitivity(shape, terms.neighbours) / kept_share(shape)
             if cost > 0:
-                relative[shape] = math.sqrt(cost / (gain * prod(shape)))
+                relative[shape] = math.sqrt(cost / gain)
         largest = max(relative.values())
         shares = tuple((shape, _coarse(each / largest)) for shape, each in relative.items())
         made = cls(tuple(sizes), order, terms.neighbours, shares, Fraction(1))
@@ -173,6 +176,20 @@ class ResidualPlan:
 
     def _shape(self, places: Places) -> Shape:
         return tuple(sorted(self.sizes[place] for place in places))
+
+
+def _gain(sizes: Sequence[int], shape: Shape, worth: Sequence[float], equal: Equal) -> float:
+    """V_B / P_B: what less noise on a residual is worth, over all tables that have it."""
+    order = len(worth)
+    # sum over A of w_A prod over A\\B of n_j^-2, where w_A ~ n_A, or is the same for all tables
+    by_counts = equal == "counts"
+    tables = symmetric_sums(sizes if by_counts else [1] * len(sizes), order)
+    inverse = [1 / size if by_counts else 1 / size**2 for size in _rest(sizes, shape)]
+    others = symmetric_sums(inverse, order - len(shape))
+    total = 0.0
+    for count in range(max(1, len(shape)), order + 1):
+        total += worth[count - 1] / tables[count] * others[count - len(shape)]
+    return total * (prod(shape) if by_counts else 1)
 
 
 def kept_share(shape: Shape) -> Fraction:
