@@ -118,9 +118,7 @@ class Curator:
     ) -> tuple[Floats, float]:
         variance = self.plan.budget.variance(self.plan.limit[k - 1], 1)
         neighbours = self.plan.budget.neighbours
-        histogram = noisy_sizes(
-            sizes, grid, name, variance, neighbours, self.ledger, self.entropy
-        )
+        histogram = noisy_sizes(sizes, grid, name, variance, neighbours, self.ledger, self.entropy)
         return histogram, math.sqrt(variance)
 
     def _value_threshold(self, k: int, share: Fraction, limit: int, variance: Fraction) -> int:
@@ -185,18 +183,14 @@ class Curator:
         )
         return self._counted(1, _only(numbers, values), None, values)
 
-    def _found_by_weights(
-        self, numbers: Integers, candidates: Candidates, shorter: int
-    ) -> Found:
+    def _found_by_weights(self, numbers: Integers, candidates: Candidates, shorter: int) -> Found:
         k = candidates.k
         limit = self.settings.limits[k - 1] or FIND_LIMIT
         variance = self.plan.budget.variance(self.plan.find[k - 1], 1)
         # |v|_1 / variance in steps of the lattice, |v|_1 <= sqrt(limit) |v|_2 for each person
         people = self.plan.budget.people
         loss = people * Fraction(math.isqrt(limit) + 1, TUPLE_STEPS) / variance
-        step = GaussianStep(
-            f"{k}-tuples: weights", "which exist", Fraction(people), variance, loss
-        )
+        step = GaussianStep(f"{k}-tuples: weights", "which exist", Fraction(people), variance, loss)
         self.ledger.spend(step)
         weights = equal_weights(limit, TUPLE_STEPS)
         keys, sums = summed(self.table, numbers, candidates, limit, weights, self.entropy)
@@ -220,7 +214,8 @@ class Curator:
             return Found(keys, np.zeros(0), Fraction(1))
         which = candidates or Candidates.single(np.arange(len(keys)) + 1)
         sizes = sizes_held(self.table, numbers, which)
-        grid = limit_grid(least_limit(self.table, k), most_tuples(self.table, k))
+        most = max(least_limit(self.table, k), min(len(keys), most_tuples(self.table, k)))
+        grid = limit_grid(least_limit(self.table, k), most)
         histogram, deviation = self._histogram(k, f"{k}-tuples", sizes, grid)
         unit = float(self.plan.budget.variance(self.plan.count[k - 1], 1))
         limit = least_error_limit(histogram, grid, deviation, len(keys), unit)
