@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sottovoce.accounting import Neighbours, mu_of, rounded_variance
-from sottovoce.accounting.steps import counts_lattice_loss
-from sottovoce.accounting.threshold import Weights, largest_moved, threshold_for
+from sottovoce.accounting.steps import Weights, counts_lattice_loss
+from sottovoce.accounting.threshold import largest_moved, threshold_for
 from sottovoce.central.method import ReleaseTerms
 from sottovoce.ground.errors import InvalidInput
 

@@ -56,6 +56,14 @@ class Candidates:
         return int(self.starts[-1])
 
     @property
+    def key_range(self) -> tuple[int, int]:
+        """The first key that a candidate may have, and how many keys there are from it on."""
+        size = len(self.after)
+        if self.k == 1:
+            return 0, size
+        return self.first_node * size, len(self.levels[-1]) * size
+
+    @property
     def listing(self) -> tuple[int, Integers, Integers, Integers, Words, int]:
         """What the kernels read."""
         return (
@@ -85,7 +93,7 @@ class Candidates:
             last = nth_bits(self.extensions, rows, within)
         else:
             last = self.after[rows] + within
-        return (rows + self.first_node) * len(self.after) + last
+        return np.asarray((rows + self.first_node) * len(self.after) + last)
 
     def absent(self, count: int, present: Integers, entropy: Entropy) -> Integers:
         """A uniform choice of different candidates that are not present.

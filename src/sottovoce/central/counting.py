@@ -19,6 +19,7 @@ from sottovoce.kernels.tuples import collect_tuples, count_tuples, tuple_sizes
 
 _WORDS = 1 << 18  # drawn at once for the choice of what people contribute
 _SPARE_WORDS = 64
+_MOST_PLAIN = 1 << 25  # sums in a plain array; a hash table holds more
 _KEYS = 1 << 22  # room for kept tuples that is asked for at once
 
 
@@ -66,8 +67,10 @@ def summed(
     Returns:
         The keys of all candidates that anybody contributed, ascending, and their sums.
     """
-    keys = np.full(1 << 12, -1, np.int64)
-    sums = np.zeros(1 << 12, np.int64)
+    first_key, key_span = candidates.key_range
+    is_plain = key_span <= _MOST_PLAIN
+    keys = np.full(0 if is_plain else 1 << 12, -1, np.int64)
+    sums = np.zeros(key_span if is_plain else 1 << 12, np.int64)
     filled = 0
     for part in records(table, numbers):
         person, last = 0, len(part.people) - 1
@@ -85,9 +88,13 @@ def summed(
                 keys,
                 sums,
                 filled,
+                first_key,
             )
             if person < last:
                 words = entropy.words(max(_WORDS, limit + _SPARE_WORDS))
+    if is_plain:
+        held = np.flatnonzero(sums)
+        return held + first_key, sums[held]
     is_held = keys != -1
     order = np.argsort(keys[is_held])
     return keys[is_held][order], sums[is_held][order]

@@ -5,7 +5,6 @@ exponential mechanism. What is chosen from the data is paid for.
 from __future__ import annotations
 
 import decimal
-import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -18,16 +17,17 @@ from sottovoce.ground.entropy import COIN_BITS, Entropy
 from sottovoce.ground.noise import discrete_gaussian
 
 PERCENTILE = Fraction(99, 100)  # of people whose contribution stays whole (gopi2021marginals)
-_STEPS_PER_DOUBLING = 4  # of limits that may be chosen
-_CLEAR = 2.0  # standard deviations that a bin of a histogram must show to count as held
+_STEPS_PER_DOUBLING = 2  # of limits that may be chosen
+_CLEAR = 3.0  # standard deviations that a bin of a histogram must show to count as held
 _START_DIGITS = 40
+SPREAD = 4.0  # the mean square of counts that were found, over their squared mean, about
 
 
 def limit_grid(least: int, most: int) -> Integers:
     """Limits that may be chosen: some for each doubling, from ``least`` to ``most``.
 
     >>> limit_grid(1, 20)
-    array([ 1,  2,  3,  4,  5,  6,  7,  8, 10, 12, 14, 16, 20])
+    array([ 1,  2,  3,  4,  6,  8, 12, 16, 20])
     """
     grid = {least, most}
     doubling = 1
@@ -63,24 +63,24 @@ def noisy_sizes(
         entropy: where the noise comes from.
 
     Returns:
-        (bins,), a bin for each limit; people who hold nothing are in none.
+        (limits + 1,), first those who hold nothing, then a bin for each limit.
     """
     step = GaussianStep.of_counts(
         f"{name}: limit", "a histogram of how much people hold", 1, variance, neighbours
     )
     ledger.spend(step)
-    bins = np.minimum(np.searchsorted(grid, sizes), len(grid) - 1)
-    counts = np.bincount(bins[sizes > 0], minlength=len(grid))
-    return (counts + discrete_gaussian(variance, len(grid), entropy)).astype(np.float64)
+    bins = 1 + np.minimum(np.searchsorted(grid, sizes), len(grid) - 1)
+    counts = np.bincount(np.where(sizes > 0, bins, 0), minlength=len(grid) + 1)
+    return (counts + discrete_gaussian(variance, len(counts), entropy)).astype(np.float64)
 
 
 def percentile_limit(histogram: Floats, grid: Integers, percentile: Fraction = PERCENTILE) -> int:
-    """The least limit that so many people keep, by a noisy histogram.
+    """The least limit that so many people keep, by a noisy histogram of :func:`noisy_sizes`.
 
-    >>> percentile_limit(np.array([50.0, 49.0, 1.0]), np.array([1, 2, 4]))
+    >>> percentile_limit(np.array([10.0, 40.0, 49.0, 1.0]), np.array([1, 2, 4]))
     2
     """
-    below = np.cumsum(histogram)
+    below = np.cumsum(histogram)[1:]
     is_enough = below >= float(percentile) * max(below[-1], 1.0)
     return int(grid[np.argmax(is_enough)])
 
@@ -90,8 +90,7 @@ def least_error_limit(
 ) -> int:
     """The limit with the least squared error of a count, by a noisy histogram.
 
-    A limit loses contributions, and the noise grows with it. Counts are taken to fall as Zipf's
-    law, whose mean square over F counts is about zeta(2) F / ln^2 F times its squared mean.
+    A limit loses contributions, and the noise grows with it.
 
     Args:
         histogram: of what people hold, from :func:`noisy_sizes`.
@@ -100,14 +99,14 @@ def least_error_limit(
         tuples: how many there are to count.
         unit_variance: the variance of the noise at limit 1.
     """
-    held = np.where(histogram > _CLEAR * deviation, histogram, 0.0)
+    bins = histogram[1:]
+    held = np.where(bins > _CLEAR * deviation, bins, 0.0)
     total = float((held * grid).sum())
     if total <= 0 or tuples < 1:
         return int(grid[0])
     over = np.maximum(0, grid[None, :] - grid[:, None])  # (limits, bins)
     lost = (over * held).sum(axis=1) / total
-    spread = max(1.0, math.pi**2 / 6 * tuples / math.log(tuples + math.e) ** 2)
-    mean_square = (total / tuples) ** 2 * spread
+    mean_square = (total / tuples) ** 2 * SPREAD
     error = lost**2 * mean_square + grid * unit_variance
     return int(grid[np.argmin(error)])
 

@@ -31,11 +31,9 @@ DEFAULT_ETA = Fraction(1, 100)
 LIMIT_SHARE = Fraction(1, 50)  # of mu^2, for the choice of one limit
 PERCENTILE_PART = Fraction(1, 10)  # of rho, for all percentiles by the exponential mechanism
 FAILURES = Fraction(1, 4)  # of delta, for thresholds at every k
-FIRST_SHARES = {1: (1,), 2: (1, 4), 3: (1, 3, 6)}  # by up_to; more values have fewer people
 # where tuples are found by weights and counted apart: parts of a k's share for both
-FOUND_PART = Fraction(11, 20)
+FOUND_PART = Fraction(9, 20)
 TUPLE_STEPS = 1 << 10  # of the lattice in a weight of 1, for tuples of several values
-CLOSED_MARGIN = 1 / 50  # of epsilon, for lattices, where the closed form is used
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class TupleSettings:
         is_strict = bool(options.get("no_spurious", False))
         if find == "weighted" and (is_strict or percentile == "exponential"):
             raise InvalidInput("find ('weighted') goes with neither no_spurious nor 'exponential'")
-        shares = options.get("shares", default_shares(terms.up_to))
+        shares = options.get("shares", default_shares(terms.up_to, table.is_sets))
         if len(shares) != terms.up_to:
             raise InvalidInput(f"shares must be {terms.up_to} numbers, one for each k")
         return cls(
@@ -82,14 +80,14 @@ class TupleSettings:
         )
 
 
-def default_shares(up_to: int) -> Sequence[int]:
-    """Shares that grow with k: 1, 3, 6, 10, ... beyond what was measured.
+def default_shares(up_to: int, is_sets: bool) -> Sequence[int]:
+    """Shares that grow with k: 1, 3, 6, 10, ...; for sets up to pairs more so.
 
-    >>> default_shares(4)
-    [1, 3, 6, 10]
+    >>> default_shares(3, is_sets=False)
+    [1, 3, 6]
     """
-    if up_to in FIRST_SHARES:
-        return FIRST_SHARES[up_to]
+    if is_sets and up_to == 2:
+        return [1, 9]
     return [k * (k + 1) // 2 for k in range(1, up_to + 1)]
 
 
@@ -170,12 +168,10 @@ def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[
 
     with eps_Q^2/2 for a histogram of contributions in place of a percentile.
     """
-    # what lattices take is small, and comes out of epsilon beforehand
-    epsilon = float(terms.epsilon) * (1 - CLOSED_MARGIN)
-    rho = Fraction(rho_of(epsilon, float(terms.delta)))
-    budget = Budget(
-        float(terms.epsilon), float(terms.delta), terms.neighbours, 2 * rho, CLOSED_MARGIN
-    )
+    # what lattices take is less than what the closed form wastes, or the ledger refuses
+    epsilon, delta = float(terms.epsilon), float(terms.delta)
+    rho = Fraction(rho_of(epsilon, delta))
+    budget = Budget(epsilon, delta, terms.neighbours, 2 * rho, 0.0)
     limit = [Fraction(0)] * terms.up_to
     percentile_epsilon = None
     rest = Fraction(1)
@@ -186,7 +182,7 @@ def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[
         rest = 1 - PERCENTILE_PART
     elif any(chosen):
         limit = [LIMIT_SHARE if is_chosen else Fraction(0) for is_chosen in chosen]
-        rest = 1 - sum(limit)
+        rest = 1 - sum(limit, Fraction(0))
     shares = tuple(rest * share for share in settings.shares)
     none = (Fraction(0),) * terms.up_to
     return TuplePlan(budget, tuple(limit), shares, none, percentile_epsilon)

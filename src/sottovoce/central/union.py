@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from sottovoce.accounting import GaussianStep, Ledger, mu_of, rounded_variance
-from sottovoce.accounting.steps import ThresholdStep
-from sottovoce.accounting.threshold import Weights, least_log_hidden, threshold_for
+from sottovoce.accounting.steps import ThresholdStep, Weights
+from sottovoce.accounting.threshold import least_log_hidden, threshold_for
 from sottovoce.central.budget import Budget, CountShare, budget_of
 from sottovoce.central.candidates import Candidates
 from sottovoce.central.counting import collected, equal_weights, sizes_held, summed, unit_weights

@@ -50,13 +50,32 @@ def looked_up(table_keys, table_values, keys, missing):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _pushed(buffer, filled, key):  # type: ignore[no-untyped-def]
-    if filled == buffer.size:
-        wider = np.empty(2 * buffer.size, np.int64)
-        wider[:filled] = buffer
-        buffer = wider
-    buffer[filled] = key
-    return buffer
+def _with_room(buffer, filled, more):  # type: ignore[no-untyped-def]
+    """The buffer, or a larger copy of it if it lacks room."""
+    if filled + more <= buffer.size:
+        return buffer
+    wider = np.empty(2 * (filled + more), np.int64)
+    wider[:filled] = buffer[:filled]
+    return wider
+
+
+@njit(cache=True, nogil=True)
+def _list_ends(row, place, node, after, extensions, first_node, buffer, filled):  # type: ignore[no-untyped-def]
+    """Append the keys of a node's extensions by values of a row that stand after a place."""
+    size = after.size
+    lowest = after[row[place]]
+    is_restricted = extensions.shape[0] > 0
+    for last in range(place + 1, row.size):
+        other = row[last]
+        if other < lowest:
+            continue
+        if is_restricted:
+            word = extensions[node - first_node, other >> 6]
+            if (word >> np.uint64(other & 63)) & np.uint64(1) == 0:
+                continue
+        buffer[filled] = node * size + other
+        filled += 1
+    return filled
 
 
 @njit(cache=True, nogil=True)
@@ -80,11 +99,11 @@ def _list_row(row, depth, after, nodes, node_of, extensions, first_node, buffer,
     """
     size = after.size
     if depth == 1:
+        buffer = _with_room(buffer, filled, row.size)
         for place in range(row.size):
-            buffer = _pushed(buffer, filled, np.int64(row[place]))
+            buffer[filled] = row[place]
             filled += 1
         return buffer, filled
-    is_restricted = extensions.shape[0] > 0
     places = np.zeros(depth, np.int64)
     path = np.zeros(depth, np.int64)
     level = 0
@@ -112,17 +131,8 @@ def _list_row(row, depth, after, nodes, node_of, extensions, first_node, buffer,
             level += 1
             places[level] = place + 1
             continue
-        node = path[level]
-        for last in range(place + 1, row.size):
-            other = row[last]
-            if other < after[value]:
-                continue
-            if is_restricted:
-                word = extensions[node - first_node, other >> 6]
-                if (word >> np.uint64(other & 63)) & np.uint64(1) == 0:
-                    continue
-            buffer = _pushed(buffer, filled, node * size + other)
-            filled += 1
+        buffer = _with_room(buffer, filled, row.size)
+        filled = _list_ends(row, place, path[level], after, extensions, first_node, buffer, filled)
         places[level] += 1
     return buffer, filled
 
@@ -223,6 +233,7 @@ def count_tuples(  # type: ignore[no-untyped-def]
     keys,
     sums,
     filled_slots,
+    first_key,
 ):
     """Add the weights of people's candidate tuples, at most ``limit`` of each person.
 
@@ -235,9 +246,10 @@ def count_tuples(  # type: ignore[no-untyped-def]
         weights: of each tuple, by how many of a person are kept.
         words: uniform 64-bit words for these choices.
         start: the first person that is not yet counted.
-        keys: of a hash table.
+        keys: of a hash table; none if sums are a plain array.
         sums: its values.
         filled_slots: how many keys it has.
+        first_key: the key of the first sum of a plain array.
 
     Returns:
         The next person (there are too few words for her, if she is not past the last), keys, sums,
@@ -267,6 +279,10 @@ def count_tuples(  # type: ignore[no-untyped-def]
                 return person, keys, sums, filled_slots
             filled = limit
         weight = weights[filled]
+        if keys.size == 0:
+            for place in range(filled):
+                sums[buffer[place] - first_key] += weight
+            continue
         for place in range(filled):
             slot = _slot(keys, buffer[place])
             if keys[slot] == -1:
