@@ -1,16 +1,22 @@
-"""Tables of a trusted curator for tests: people drawn with a seed, whose true counts are known."""
+"""Tables of a trusted curator for tests: people drawn with a seed, whose true counts are known; and
+small tables and sets, and what people hold of them by brute force.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.accounting import Ledger
-from sottovoce.central.method import MemoryTable, ReleaseTerms
+from sottovoce.central.method import EMPTY, MemoryTable, ReleaseTerms
+
+Tuple = tuple[tuple[int, int], ...]  # (attribute, code) of each value, ascending
 
 
 def tied_codes(sizes: Sequence[int], people: int, seed: int) -> NDArray[np.int64]:
@@ -50,3 +56,43 @@ def terms_of(epsilon: Any, up_to: int, delta: Any = "1e-6", **rest: Any) -> Rele
 def ledger_of(terms: ReleaseTerms) -> Ledger:
     """A ledger with the budget of the terms."""
     return Ledger(terms.neighbours, epsilon=terms.epsilon, delta=terms.delta)
+
+
+def sets_table(people: Sequence[Sequence[int]], items: int) -> MemoryTable:
+    """Sets of items, all of which are called by their number."""
+    users = np.repeat(np.arange(len(people)), [len(each) for each in people])
+    codes = np.array([item for each in people for item in each], np.int64).reshape(-1, 1)
+    return MemoryTable(
+        ("items",), (tuple(range(items)),), (False,), codes, users, len(people), True
+    )
+
+
+def rows_table(
+    rows: Sequence[Sequence[int]], sizes: Sequence[int], users: Sequence[int] | None = None
+) -> MemoryTable:
+    """Rows of codes; each row is a person's own unless users are given."""
+    codes = np.array(rows, np.int64).reshape(-1, len(sizes))
+    owners = np.arange(len(codes)) if users is None else np.array(users, np.int64)
+    names = tuple(f"a{index}" for index in range(len(sizes)))
+    values = tuple(tuple(range(size)) for size in sizes)
+    people = len(np.unique(owners))
+    return MemoryTable(names, values, (False,) * len(sizes), codes, owners, people)
+
+
+def held(table: MemoryTable, k: int) -> list[set[Tuple]]:
+    """The different k-tuples of each person."""
+    people: dict[int, set[Tuple]] = {int(user): set() for user in table.users}
+    if table.is_sets:
+        for user in people:
+            own = sorted({int(code) for code in table.codes[table.users == user, 0]})
+            people[user] = {tuple((0, item) for item in some) for some in combinations(own, k)}
+        return list(people.values())
+    for row, user in zip(table.codes, table.users, strict=True):
+        cells = [(place, int(code)) for place, code in enumerate(row) if code != EMPTY]
+        people[int(user)] |= set(combinations(cells, k))
+    return list(people.values())
+
+
+def counted(table: MemoryTable, k: int) -> Counter[Tuple]:
+    """How many people hold each k-tuple."""
+    return Counter(each for own in held(table, k) for each in own)

@@ -91,6 +91,16 @@ class TupleCounts:
     std_errors: Floats  # of the noise, (tuples,)
     may_be_spurious: NDArray[np.bool_]  # whether nobody may hold the tuple, (tuples,)
 
+    def at(self, rows: Integers) -> TupleCounts:
+        """Some of the tuples, in the order given."""
+        return TupleCounts(
+            self.attributes[rows],
+            self.codes[rows],
+            self.counts[rows],
+            self.std_errors[rows],
+            self.may_be_spurious[rows],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCounts:

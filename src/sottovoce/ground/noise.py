@@ -330,3 +330,51 @@ def _slow_unit_geometric(word: int, entropy: Entropy) -> int:
         else:
             word = word << COIN_BITS | entropy.bits(COIN_BITS)
             bits += COIN_BITS
+
+
+def discrete_gaussian_above(
+    variance: Fraction, least: int, count: int, entropy: Entropy
+) -> Integers:
+    """Discrete Gaussian noise given that it is at least ``least``, exactly.
+
+    With a = least, exp(-(a + g)^2/(2 sigma^2)) ~ exp(-a g/sigma^2) exp(-g^2/(2 sigma^2)): a
+    geometric g, kept with the chance that remains. So the time does not grow with how rare it is.
+
+    Args:
+        variance: the parameter sigma^2, exact.
+        least: the lowest noise, above 0.
+        count: how many draws.
+        entropy: where the bits come from.
+
+    Returns:
+        ``count`` independent draws, none below ``least``.
+
+    >>> from sottovoce.ground.entropy import Seeded
+    >>> bool(discrete_gaussian_above(Fraction(4), 20, 100, Seeded(1)).min() >= 20)
+    True
+    """
+    sigma2 = _exact("variance", variance)
+    if least < 1:
+        raise InvalidInput(f"least ({least}) must be at least 1")
+    # proposals fall by exp(-1/scale) a step, no faster than the law's first step does; and no
+    # slower than sigma, or hardly any would be kept
+    scale = math.ceil(min(sigma2 / least, Fraction(math.isqrt(math.ceil(sigma2)) + 1)))
+    slope = Fraction(least) / sigma2 - Fraction(1, scale)
+    near_slope = float(slope)
+    near_double = float(2 * sigma2)
+    # where the slope is below 0 the exponent's least value is subtracted, so that none is below 0
+    lowest = -(slope**2) * sigma2 / 2 if slope < 0 else Fraction(0)
+    near_lowest = float(lowest)
+
+    def exact_exponent(step: int) -> Fraction:
+        return slope * step + Fraction(step * step) / (2 * sigma2) - lowest
+
+    def propose(wanted: int) -> Integers:
+        signed = discrete_laplace(Fraction(scale), 2 * wanted, entropy)
+        steps = signed[signed >= 0]
+        near = steps.astype(np.float64)
+        exponent = near_slope * near + near * near / near_double - near_lowest
+        kept = _survive(exponent, steps, exact_exponent, entropy)
+        return least + steps[kept]
+
+    return _collected(count, 2.0, propose)
