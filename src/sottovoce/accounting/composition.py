@@ -10,7 +10,7 @@ the losses of such pairs add up (the library's convolutions, always rounded up).
   and else the same with a and b exchanged.
 * the exponential mechanism: its losses range over an interval of length eta = epsilon only, so
   that delta(x) = (1 - e^-(eta - x)/2)^2 / (1 - e^-eta), the largest over all such intervals
-  (dong2020exponential, lemma 1).
+  (dong2020exponential, bounded range).
 * a pure step: randomized response.
 """
 
@@ -30,6 +30,7 @@ from sottovoce.ground.extras import imported
 
 LOSS_INTERVAL = 1e-4  # of the grid that losses are rounded up to
 LARGEST_LOSS = 200  # of one step; beyond it nothing is private
+_FOURIER_ERROR = 1e-14  # of delta, for each convolution: ten times the rounding of a transform
 _LIBRARY = "dp_accounting.pld.privacy_loss_distribution"
 
 
@@ -55,7 +56,8 @@ def composed_delta(squared_mu: Fraction, steps: Sequence[Step]) -> Callable[[flo
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.compose(part)
-    return lambda epsilon: min(1.0, float(whole.get_delta_for_epsilon(epsilon)))
+    rounding = _FOURIER_ERROR * (len(parts) - 1)
+    return lambda epsilon: min(1.0, float(whole.get_delta_for_epsilon(epsilon)) + rounding)
 
 
 def _gaussian(squared_mu: Fraction) -> Any:

@@ -5,7 +5,7 @@ JSON holds them as text.
 
 **Noise on a lattice.** The curve of :mod:`sottovoce.accounting.gaussian` is that of real Gaussian
 noise; counts get discrete noise. Discrete noise X is stochastically below N + 1 (one step of the
-lattice; canonne2020discrete, proposition 25), and the privacy loss rises with it, so the loss of a
+lattice; canonne2020discrete, on tails), and the privacy loss rises with it, so the loss of a
 step is below that of real noise plus a constant, its ``lattice_loss``. Such constants add up over
 steps, however they are chosen, and delta(eps) <= G(eps - sum of them, mu). With v the move of the
 sums, in steps of the lattice, and variance in squared steps:
@@ -87,6 +87,11 @@ def _exact(name: str, value: Any, least: int | None = None) -> Fraction:
 class GaussianStep(Step):
     """Sums with Gaussian noise of one variance on every coordinate.
 
+    Guarantee: (epsilon, G(epsilon - lattice loss, mu))-DP for every epsilon.
+    Assumes:   discrete Gaussian noise of the variance; the sensitivity of the ledger's neighbours.
+    Source:    dong2022gaussian, corollary 2; balle2018improving, theorem 8.
+    Checked:   tests/exact/test_lattice_loss.py
+
     >>> step = GaussianStep("pairs", "sums over pairs", Fraction(40), Fraction(400))
     >>> step.squared_mu, step.lattice_loss
     (Fraction(1, 10), Fraction(1, 10))
@@ -149,6 +154,11 @@ def counts_lattice_loss(moved: int, variance: Fraction) -> Fraction:
 class ThresholdStep(Step):
     """Noisy weights of items of an unknown domain, published where they are above a threshold.
 
+    Guarantee: (epsilon, delta)-DP for every epsilon, delta by accounting.threshold.
+    Assumes:   discrete Gaussian noise; weights and threshold are multiples of its lattice.
+    Source:    wilkins2024gaussian, derived anew; gopi2020union.
+    Checked:   tests/exact/test_threshold.py
+
     >>> step = ThresholdStep("items", "which exist", 20, "counts", Fraction(400), Fraction(110))
     >>> step.lattice_loss
     Fraction(1, 400)
@@ -178,6 +188,11 @@ class ThresholdStep(Step):
 class LaplaceStep(Step):
     """Sums with Laplace noise of one scale on every coordinate.
 
+    Guarantee: epsilon-DP, and what discrete Laplace noise keeps of it beside other steps.
+    Assumes:   discrete Laplace noise of the scale; the sensitivity of the ledger's neighbours.
+    Source:    canonne2020discrete, algorithm 2; composed as in accounting.composition.
+    Checked:   tests/unit/test_composition.py
+
     >>> LaplaceStep("views", "seven views", Fraction(7), Fraction(14)).epsilon
     Fraction(1, 2)
     """
@@ -197,6 +212,11 @@ class LaplaceStep(Step):
 class ExponentialStep(Step):
     """One choice by the exponential mechanism, P(r) ~ exp(epsilon score(r) / (2 sensitivity)).
 
+    Guarantee: epsilon-DP, with losses in an interval of length epsilon.
+    Assumes:   scores of the stated sensitivity for the ledger's neighbours.
+    Source:    dong2020exponential, bounded range.
+    Checked:   tests/unit/test_composition.py
+
     >>> ExponentialStep("limit", "a percentile", Fraction(1, 10)).epsilon
     Fraction(1, 10)
     """
@@ -209,6 +229,11 @@ class ExponentialStep(Step):
 @dataclass(frozen=True)
 class PureStep(Step):
     """Any epsilon-private answer, of which nothing else is known.
+
+    Guarantee: epsilon-DP.
+    Assumes:   that the answer is.
+    Source:    kairouz2017composition.
+    Checked:   tests/unit/test_composition.py
 
     >>> PureStep("votes", "whispered votes", Fraction(1)).epsilon
     Fraction(1, 1)

@@ -18,7 +18,7 @@ next to nothing.) Both expressions rise with mu and fall with pi, so where weigh
 interval its worse ends bound them.
 
 Noise on a lattice has a lighter tail than Gaussian noise one step nearer (canonne2020discrete,
-proposition 25), so the same formulas hold for it if weights and threshold are multiples of the
+on tails), so the same formulas hold for it if weights and threshold are multiples of the
 lattice's step; see ``lattice_loss`` of :mod:`sottovoce.accounting.steps`.
 """
 
@@ -40,11 +40,12 @@ from sottovoce.ground.extras import imported
 LARGEST_LIMIT = 1 << 16  # of items that a person may contribute
 _MOST_PAIRS = 1 << 20  # of (items, new items) that are listed one by one
 _INTERVALS = 512  # of weights, for each number of new items
+_ROUNDED_WEIGHT = 1e-3  # by which a weight may be lower, since it is rounded down to a lattice
 _DEVIATIONS = 40  # beyond which no double holds the tail
 
 
 @dataclass(frozen=True)
-class Holdings:
+class Contributions:
     """All that a person may hold, as arrays of one length; in some only a bound of it."""
 
     new: Floats  # items that nobody else has
@@ -58,15 +59,16 @@ class Holdings:
 
 
 @lru_cache(maxsize=8)
-def holdings(limit: int, weights: Weights) -> Holdings:
+def contributions(limit: int, weights: Weights) -> Contributions:
     """What a person may hold under a rule of weights.
 
     Args:
         limit: the most items of one person.
         weights: "counts": 1 for each item. "equal": 1/sqrt(t) for each of a person's t items.
-            "descent": at most 1 in L2, with equal weights of at least 1/sqrt(limit) on new items.
+            "descent": at most 1 in L2, with equal weights of at least 1/sqrt(limit) on new items,
+            or less by a thousandth, for weights that are rounded down to a lattice.
 
-    >>> holdings(2, "counts").moved
+    >>> contributions(2, "counts").moved
     array([2., 1., 0.])
     """
     if not 1 <= limit <= LARGEST_LIMIT:
@@ -75,34 +77,34 @@ def holdings(limit: int, weights: Weights) -> Holdings:
     if weights == "counts":
         # a person with fewer than ``limit`` items moves others by less, with the same pi
         new = np.arange(limit + 1, dtype=np.float64)
-        return Holdings(new, np.ones(limit + 1), limit - new)
+        return Contributions(new, np.ones(limit + 1), limit - new)
     if weights == "equal" and limit * (limit + 3) // 2 <= _MOST_PAIRS:
-        return _equal_holdings(limit)
-    return _descent_holdings(limit)  # equal weights are among these
+        return _equal_contributions(limit)
+    return _descent_contributions(limit)  # equal weights are among these
 
 
-def _equal_holdings(limit: int) -> Holdings:
+def _equal_contributions(limit: int) -> Contributions:
     """Every number of items t, and of new ones j."""
     items = np.arange(1, limit + 1)
     total = np.repeat(items, items + 1)  # t, once for each of j = 0 .. t
     starts = np.repeat(np.cumsum(items + 1) - (items + 1), items + 1)
     new = np.arange(len(total)) - starts
-    return Holdings(new.astype(np.float64), 1 / np.sqrt(total), 1 - new / total)
+    return Contributions(new.astype(np.float64), 1 / np.sqrt(total), 1 - new / total)
 
 
-def _descent_holdings(limit: int) -> Holdings:
+def _descent_contributions(limit: int) -> Contributions:
     """Every number of new items j, and intervals of their weight from 1/sqrt(limit) to 1/sqrt(j).
 
     An interval stands with its highest weight, and with what its lowest one leaves for others.
     """
     intervals = max(8, min(_INTERVALS, _MOST_PAIRS // limit))
     new = np.arange(1, limit + 1, dtype=np.float64)[:, None]  # (limit, 1)
-    lowest = 1 / math.sqrt(limit)
+    lowest = (1 - _ROUNDED_WEIGHT) / math.sqrt(limit)
     highest = 1 / np.sqrt(new)
     ends = lowest + (highest - lowest) * np.linspace(0, 1, intervals + 1)  # (limit, intervals + 1)
     moved = np.maximum(0.0, 1 - new * ends[:, :-1] ** 2)
     every = np.broadcast_to(new, moved.shape)
-    return Holdings(
+    return Contributions(
         np.append(every.ravel(), 0.0),
         np.append(ends[:, 1:].ravel(), 0.0),
         np.append(moved.ravel(), 1.0),  # no new item
@@ -128,7 +130,7 @@ def threshold_delta(
         threshold: a noisy weight must be greater to be published.
         variance: of the noise on a weight.
         limit: the most items of one person.
-        weights: how much a person adds to an item, see :func:`holdings`.
+        weights: how much a person adds to an item, see :func:`contributions`.
         neighbours: who counts as a neighbour.
         lattice_loss: of all steps together, see :mod:`sottovoce.accounting.steps`.
         other_squared_mu: of Gaussian steps beside this one, for the same neighbours.
@@ -141,7 +143,7 @@ def threshold_delta(
     5.2e-07
     """
     check_neighbours(neighbours)
-    held = holdings(limit, weights)
+    held = contributions(limit, weights)
     sigma = math.sqrt(variance)
     log_pi = held.log_hidden(float(threshold), sigma) + other_log_hidden
     pi = np.exp(log_pi)
@@ -174,7 +176,7 @@ def least_log_hidden(
     threshold: Fraction | float, variance: Fraction, limit: int, weights: Weights
 ) -> float:
     """The least ln pi, over all that a person may hold: how well a threshold hides at worst."""
-    held = holdings(limit, weights)
+    held = contributions(limit, weights)
     return float(held.log_hidden(float(threshold), math.sqrt(variance)).min())
 
 
@@ -198,7 +200,7 @@ def threshold_for(
         delta: above 0 and below 1.
         variance: of the noise on a weight; it must leave some of delta to the threshold.
         limit: the most items of one person.
-        weights: how much a person adds to an item, see :func:`holdings`.
+        weights: how much a person adds to an item, see :func:`contributions`.
         neighbours: who counts as a neighbour.
         per_unit: how many steps of the lattice make a weight of 1.
         lattice_loss: of all steps together, see :mod:`sottovoce.accounting.steps`.

@@ -43,9 +43,9 @@ def total_delta(steps: Sequence[Step], neighbours: Neighbours, epsilon: Fraction
     """
     if not 0 <= epsilon < math.inf:
         raise InvalidInput(f"epsilon ({epsilon}) must be finite and at least 0")
-    if _pure_sum(steps) <= epsilon:
+    if _pure_delta(steps, epsilon) == 0:
         return 0.0
-    return _total_curve(steps, neighbours)(float(epsilon))
+    return _total_curve(steps, neighbours)(epsilon)
 
 
 def total_epsilon(steps: Sequence[Step], neighbours: Neighbours, delta: float) -> float:
@@ -77,7 +77,7 @@ def total_epsilon(steps: Sequence[Step], neighbours: Neighbours, delta: float) -
             high = middle
         else:
             low = middle
-    return min(high, math.nextafter(float(pure), math.inf))
+    return high
 
 
 def _pure_sum(steps: Sequence[Step]) -> Fraction | float:
@@ -91,8 +91,29 @@ def _pure_sum(steps: Sequence[Step]) -> Fraction | float:
     return total
 
 
-def _total_curve(steps: Sequence[Step], neighbours: Neighbours) -> Callable[[float], float]:
+def _pure_delta(steps: Sequence[Step], epsilon: Fraction | float) -> float:
+    """delta of pure steps by their sum alone; 1 if a step is not pure."""
+    pure = _pure_sum(steps)
+    if not isinstance(pure, Fraction):
+        return 1.0
+    missing = pure - Fraction(epsilon)
+    if missing <= 0:
+        return 0.0
+    # randomized response of the whole sum: (e^sum - e^eps) / (e^sum + 1)
+    near = -math.expm1(-float(missing)) / (1 + math.exp(-float(pure)))
+    return near * (1 + CURVE_ERROR)
+
+
+def _total_curve(
+    steps: Sequence[Step], neighbours: Neighbours
+) -> Callable[[Fraction | float], float]:
     """From epsilon to delta, of all steps."""
+    curve = _composed_curve(steps, neighbours)
+    return lambda epsilon: min(_pure_delta(steps, epsilon), curve(float(epsilon)))
+
+
+def _composed_curve(steps: Sequence[Step], neighbours: Neighbours) -> Callable[[float], float]:
+    """From epsilon to delta, by the losses of all steps."""
     check_neighbours(neighbours)
     gaussian = [step for step in steps if isinstance(step, GaussianStep)]
     thresholds = [step for step in steps if isinstance(step, ThresholdStep)]
