@@ -169,11 +169,18 @@ def test_a_step_that_cannot_be_written_is_not_spent(
     def full(file: int) -> None:
         raise OSError(28, "No space left on device")
 
-    with Ledger(path=tmp_path / "ledger.jsonl") as ledger:
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            ledger.spend(COUNTS)
+    path = tmp_path / "ledger.jsonl"
+    with Ledger(path=path) as ledger:
+        before = path.read_bytes()
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space"):
+                ledger.spend(COUNTS)
         assert ledger.steps == ()
+        assert path.read_bytes() == before
+        ledger.spend(ITEMS)
+    with Ledger(path=path) as ledger:
+        assert ledger.steps == (ITEMS,)
 
 
 CRASH = """

@@ -13,9 +13,8 @@ rounded to the private side.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -258,7 +257,7 @@ def root_up(square: Fraction) -> float:
     return root
 
 
-def bisected(wrong: float, right: float, holds: Any) -> float:
+def bisected(wrong: float, right: float, holds: Callable[[float], bool]) -> float:
     """The end of an interval at which ``holds``, moved to the other until no double lies between.
 
     Args:

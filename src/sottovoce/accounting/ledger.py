@@ -176,9 +176,14 @@ class Ledger:
         file = cast(int, self._file)
         line = json.dumps(body, ensure_ascii=False) + "\n"
         data = line.encode()
-        while data:
-            data = data[os.write(file, data) :]
-        os.fsync(file)
+        before = os.fstat(file).st_size
+        try:
+            while data:
+                data = data[os.write(file, data) :]
+            os.fsync(file)
+        except BaseException:
+            os.ftruncate(file, before)  # no half of a line stays for the next one to follow
+            raise
 
 
 def _sync_folder(folder: Path) -> None:

@@ -40,6 +40,7 @@ from sottovoce.ground.extras import imported
 LARGEST_LIMIT = 1 << 16  # of items that a person may contribute
 _MOST_PAIRS = 1 << 20  # of (items, new items) that are listed one by one
 _INTERVALS = 512  # of weights, for each number of new items
+_ROUNDED_WEIGHT = 1e-3  # by which a weight may be lower, since it is rounded down to a lattice
 _DEVIATIONS = 40  # beyond which no double holds the tail
 
 
@@ -64,7 +65,8 @@ def contributions(limit: int, weights: Weights) -> Contributions:
     Args:
         limit: the most items of one person.
         weights: "counts": 1 for each item. "equal": 1/sqrt(t) for each of a person's t items.
-            "descent": at most 1 in L2, with equal weights of at least 1/sqrt(limit) on new items.
+            "descent": at most 1 in L2, with equal weights of at least 1/sqrt(limit) on new items,
+            or less by a thousandth, for weights that are rounded down to a lattice.
 
     >>> contributions(2, "counts").moved
     array([2., 1., 0.])
@@ -97,7 +99,7 @@ def _descent_contributions(limit: int) -> Contributions:
     """
     intervals = max(8, min(_INTERVALS, _MOST_PAIRS // limit))
     new = np.arange(1, limit + 1, dtype=np.float64)[:, None]  # (limit, 1)
-    lowest = 1 / math.sqrt(limit)
+    lowest = (1 - _ROUNDED_WEIGHT) / math.sqrt(limit)
     highest = 1 / np.sqrt(new)
     ends = lowest + (highest - lowest) * np.linspace(0, 1, intervals + 1)  # (limit, intervals + 1)
     moved = np.maximum(0.0, 1 - new * ends[:, :-1] ** 2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from sottovoce.accounting import Neighbours, mu_of, rounded_variance
 from sottovoce.accounting.steps import Weights, counts_lattice_loss
@@ -65,17 +66,24 @@ class Budget:
             weights: how much a person adds to each.
             per_unit: steps of the lattice in a unit.
         """
-        return threshold_for(
-            self.epsilon,
-            self.delta,
-            self.variance(share, largest_moved(limit, weights)),
-            limit,
-            weights,
-            self.neighbours,
-            per_unit=per_unit,
-            lattice_loss=self.lattice_loss,
-            other_squared_mu=float((1 - share) * self.squared_mu),
-        )
+        return _threshold(self, share, limit, weights, per_unit)
+
+
+@lru_cache(maxsize=64)
+def _threshold(
+    budget: Budget, share: Fraction, limit: int, weights: Weights, per_unit: int
+) -> Fraction:
+    return threshold_for(
+        budget.epsilon,
+        budget.delta,
+        budget.variance(share, largest_moved(limit, weights)),
+        limit,
+        weights,
+        budget.neighbours,
+        per_unit=per_unit,
+        lattice_loss=budget.lattice_loss,
+        other_squared_mu=float((1 - share) * budget.squared_mu),
+    )
 
 
 def budget_of(

@@ -39,8 +39,10 @@ from sottovoce.central.union import UnionSettings, find_values
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.extras import imported
 from sottovoce.ground.noise import discrete_gaussian
+from sottovoce.ground.tails import gaussian_tail
 
 FIND_LIMIT = 1000  # of a person's tuples, each of which weighs 1/sqrt of their number
+_TAIL_DIGITS = 20
 UNION_LIMIT = 100  # of a person's values, where these are found by descent
 
 
@@ -95,7 +97,7 @@ class Curator:
         keys, sums = summed(
             self.table, numbers, candidates, limit, unit_weights(limit), self.entropy
         )
-        threshold = self._tuple_threshold(candidates, shorter, variance, 1)
+        threshold = self._tuple_threshold(candidates, shorter, variance)
         found = above_threshold(keys, sums, candidates, variance, threshold, self.entropy)
         return Found(found.keys, found.sums.astype(np.float64), variance)
 
@@ -163,17 +165,23 @@ class Curator:
         step = GaussianStep.of_counts(f"{k}-tuples", purpose, limit, variance, neighbours)
         self.ledger.spend(step)
 
-    def _tuple_threshold(
-        self, candidates: Candidates, shorter: int, variance: Fraction, per_unit: int
-    ) -> int:
-        """rho_k = sigma_k Phi^-1(1 - eta min(1, |S_(k-1)|/|V_k|)), gopi2021marginals, 1.1.
+    def _tuple_threshold(self, candidates: Candidates, shorter: int, variance: Fraction) -> int:
+        """rho_k, above which noise alone rises with chance eta min(1, |S_(k-1)|/|V_k|) at most.
 
-        It does not touch privacy. One step more makes up for the lattice: the discrete tail above
-        a point is below that of real noise one step nearer.
+        As in gopi2021marginals, 1.1, but with the tail of the noise on its lattice. It does not
+        touch privacy.
+
+        Args:
+            candidates: V_k.
+            shorter: how many tuples of k - 1 values were found.
+            variance: of the noise, in squared steps of the lattice.
         """
-        share = min(1.0, shorter / max(1, candidates.total))
-        quantile = float(imported("scipy.special").ndtri(float(self.settings.eta) * share))
-        return math.ceil(-quantile * per_unit * math.sqrt(variance)) + 1
+        chance = self.settings.eta * min(Fraction(1), Fraction(shorter, candidates.total))
+        quantile = -float(imported("scipy.special").ndtri(float(chance)))
+        threshold = max(0, math.floor(quantile * math.sqrt(variance)) - 1)
+        while gaussian_tail(variance, threshold + 1, _TAIL_DIGITS) > chance:
+            threshold += 1
+        return threshold
 
     def _found_by_descent(self, numbers: Integers) -> Found:
         settings = UnionSettings(limit=self.settings.limits[0] or UNION_LIMIT)
@@ -194,8 +202,8 @@ class Curator:
         self.ledger.spend(step)
         weights = equal_weights(limit, TUPLE_STEPS)
         keys, sums = summed(self.table, numbers, candidates, limit, weights, self.entropy)
-        threshold = self._tuple_threshold(candidates, shorter, variance, TUPLE_STEPS)
         in_steps = rounded_variance(variance * TUPLE_STEPS**2)
+        threshold = self._tuple_threshold(candidates, shorter, in_steps)
         found = above_threshold(keys, sums, candidates, in_steps, threshold, self.entropy)
         return self._counted(k, numbers, candidates.restricted(found.keys), found.keys)
 

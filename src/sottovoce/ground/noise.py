@@ -55,8 +55,6 @@ def discrete_gaussian(variance: Fraction, count: int, entropy: Entropy) -> Integ
     sigma2 = _exact("variance", variance)
     if sigma2 >= LARGEST_NOISE_SCALE**2:
         raise InvalidInput(f"variance ({float(sigma2):.3g}) must be below 2^92")
-    if sigma2.denominator > LARGEST_NOISE_SCALE**2:
-        raise InvalidInput("variance must have a denominator of at most 2^92")
     # algorithm 3 of canonne2020discrete: Laplace noise of scale t = floor(sigma) + 1, which is
     # kept with chance exp(-(|y| - sigma^2/t)^2 / (2 sigma^2))
     scale = math.isqrt(math.floor(sigma2)) + 1

@@ -11,6 +11,7 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from sottovoce.ground.entropy import COIN_BITS, Entropy
 from sottovoce.ground.errors import InvalidInput
@@ -21,6 +22,7 @@ _START_WORDS = 2  # of the uniform number
 LARGEST_TAIL_SIGMA = 1 << 18  # so that sums of a few dozen sigma terms stay quick
 
 
+@lru_cache(maxsize=256)
 def gaussian_tail(variance: Fraction, least: int, digits: int = _START_DIGITS) -> Decimal:
     """P(z >= least) of discrete Gaussian noise, to so many digits after its first one.
 
