@@ -469,7 +469,7 @@ def demo(
 
     The planner's choice, tables with intervals beside the truth, the dependency tree, what is
     popular, three methods measured, and a collector to which 20,000 people post. It leaves the
-    survey, plan, people, reports, store, a picture and a page in the folder. In a terminal the
+    survey, plan, people, reports, store, release, picture and page in the folder. In a terminal the
     collector stays, with the studio, until Ctrl-C.
 
     Example:  sottovoce demo --output out/demo
