@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, ncx2, norm
 
 from sottovoce.ground.entropy import Tape
 
@@ -67,3 +67,22 @@ def sensitivity(deviation: float, tested: float, people: float, false: float = 1
     #     wang2021thesis, definition 4.3.1, corrected, see docs/errata
     tail = min(false / tested, 0.5)
     return deviation / sqrt(people) * float(norm.isf(tail))
+
+
+def draws_needed(
+    right: NDArray[np.float64], wrong: NDArray[np.float64], comparisons: int = 1
+) -> int:
+    """How many draws of the ``wrong`` chances a chi-squared test against the ``right`` ones needs
+    to reject them, but for a chance of ALPHA.
+
+    >>> draws_needed(np.array([0.5, 0.5]), np.array([0.6, 0.4])) > 2_000
+    True
+    """
+    degrees = len(right) - 1
+    limit = chi_limit(degrees, comparisons)
+    # of n draws the statistic is noncentral chi-squared, with n times this
+    each = float(((wrong - right) ** 2 / right).sum())
+    draws = 1
+    while ncx2.cdf(limit, degrees, draws * each) > ALPHA:
+        draws = draws * 5 // 4 + 1
+    return draws

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.analysis import associate, dependency_tree, synthesize
     from sottovoce.api.planning import next_plan, plan, simulate_rounds
+    from sottovoce.central.release import load_release, release
+    from sottovoce.central.result import Release
     from sottovoce.device.assignment import Assignment
     from sottovoce.device.client import (
         Client,
@@ -69,6 +71,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "aggregation.aggregate": ("Aggregate",),
     "analysis": ("associate", "dependency_tree", "synthesize"),
+    "central.release": ("load_release", "release"),
+    "central.result": ("Release",),
     "device.assignment": ("Assignment",),
     "device.client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning", "simulate"),
     "ground.errors": (
@@ -120,6 +124,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
     "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
+    "release", "load_release", "Release",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",
     "NotInThisRound", "BadAssignment", "BudgetExceeded",
     "InvalidValueWarning", "PrivacyWarning",

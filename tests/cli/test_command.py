@@ -27,6 +27,8 @@ COMMANDS = (
     "demo",
     "compare oracles",
     "compare marginals",
+    "release",
+    "compare releases",
 )
 
 

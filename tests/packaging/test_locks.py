@@ -24,7 +24,11 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, BUILD = SETTINGS["project"], SETTINGS["build-system"]["requires"]
 LOCKS = {"collector": ("collector", "postgres"), "all": ("all",)}
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
-IMPORTED_AS = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
+IMPORTED_AS = {
+    "dp-accounting": "dp_accounting",
+    "scikit-learn": "sklearn",
+    "vl-convert-python": "vl_convert",
+}
 
 
 def wanted(*extras: str) -> Iterator[Requirement]:
@@ -84,7 +88,7 @@ def test_a_collector_is_locked_without_the_analysis_libraries() -> None:
 
 
 def test_every_library_of_an_extra_can_be_named_by_an_error() -> None:
-    for extra in ("analysis", "queries", "collector", "postgres", "studio"):
+    for extra in ("accounting", "analysis", "queries", "collector", "postgres", "studio"):
         names = {
             canonicalize_name(Requirement(each).name)
             for each in PROJECT["optional-dependencies"][extra]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,14 +18,25 @@ if TYPE_CHECKING:
     from sottovoce.questions.marginals.workload import Places
 
 MAX_DRAWN_CELLS = 1 << 23  # of all draws together; larger tables are drawn less often
-Source = Estimate | Aggregate
+
+
+class Released(Protocol):
+    """What a curator released: whole tables, as of an estimate."""
+
+    @property
+    def joint(self) -> JointEstimate: ...
+
+
+Source = Estimate | Aggregate | Released
 
 
 def estimate_of(source: Source) -> JointEstimate:
-    """The estimate that tells how attributes go together, from itself or from its aggregate."""
+    """The estimate that tells how attributes go together: itself, its aggregate's, a release's."""
     found = source.estimate() if isinstance(source, Aggregate) else source
-    if not isinstance(found, Estimate):
-        raise InvalidInput("estimate must be that of a Marginals question, or its aggregate")
+    if not hasattr(found, "joint"):
+        raise InvalidInput(
+            "estimate must be that of a Marginals question, its aggregate, or a release"
+        )
     return found.joint
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from sottovoce.cli import analysis, marginals, popular, queries, retention, service, sql  # noqa: F401  (they add their commands)
+from sottovoce.cli import (  # noqa: F401  (they add their commands)
+    analysis,
+    marginals,
+    popular,
+    queries,
+    releases,
+    retention,
+    service,
+    sql,
+)
 from sottovoce.cli.commands import app
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.ground.extras import explained_import

@@ -42,6 +42,8 @@ compare_app = typer.Typer(
 
     Example:  sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
     --methods svim,ldpminer
+
+    Example:  sottovoce compare releases table.csv --methods dp-marginals,auto --epsilon 0.5,1
     """,
     rich_markup_mode=None,
 )
@@ -98,6 +100,8 @@ def _print_version(wanted: bool) -> None:
       sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
       sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32 --epsilon 2
       sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
+      sottovoce release table.csv --epsilon 1 --delta 1e-6 --up-to 3 -o release
+      sottovoce compare releases table.csv --methods dp-marginals,auto --epsilon 0.5,1
     """
 )
 def _root(
@@ -465,7 +469,7 @@ def demo(
 
     The planner's choice, tables with intervals beside the truth, the dependency tree, what is
     popular, three methods measured, and a collector to which 20,000 people post. It leaves the
-    survey, plan, people, reports, store, a picture and a page in the folder. In a terminal the
+    survey, plan, people, reports, store, release, picture and page in the folder. In a terminal the
     collector stays, with the studio, until Ctrl-C.
 
     Example:  sottovoce demo --output out/demo

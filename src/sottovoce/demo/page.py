@@ -133,6 +133,11 @@ $popular
 <h2>Over the network</h2>
 <p>$posted</p>
 $heard
+<h2>With a trusted curator</h2>
+<p>$curated</p>
+<p>All tables of up to three attributes, what was spent and a summary are in the folder
+<code>release</code>.</p>
+$released
 <h2>The plan</h2>
 <p>Public and frozen before the first answer.
 Its id is the SHA-256 of its bytes, and every report names it.</p>
@@ -175,6 +180,8 @@ def write_page(path: Path, story: Story) -> None:
             SINGLE,
             story.heard,
         ),
+        curated=escape(f"{story.curated.sentence} {story.curated.release.guarantee}."),
+        released=_finding(story.curated.central),
         plan=escape(str(plan)),
         report=_report(story.record, story.report),
         version=escape(__version__),

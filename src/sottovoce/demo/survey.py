@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.analysis import Tree
+    from sottovoce.demo.curator import Curated
     from sottovoce.demo.popularity import Liking
     from sottovoce.demo.posting import Posted
     from sottovoce.measure import MarginalsComparison, Population
@@ -121,6 +122,7 @@ class Story:
     compared: Sequence[MarginalsComparison]
     posted: Posted
     heard: Sequence[Finding]  # single attributes, from what was posted
+    curated: Curated  # the same people with a trusted curator
     record: Mapping[str, Any]
     report: Report
 
@@ -207,6 +209,7 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
             estimate,
             posted,
             own,
+            output,
             seed,
             quiet,
         )
@@ -248,12 +251,14 @@ def _told(
     estimate: JointEstimate,
     posted: Posted,
     own: Sequence[Finding],
+    output: Path,
     seed: int | None,
     quiet: bool,
 ) -> Story:
     """What the survey found, beside the truth."""
     from sottovoce.analysis import dependency_tree
     from sottovoce.analysis.pairs import mutual_information
+    from sottovoce.demo.curator import curated
     from sottovoce.demo.popularity import learnt
     from sottovoce.device.client import Client
     from sottovoce.ground.entropy import Seeded
@@ -261,11 +266,12 @@ def _told(
     tree = dependency_tree(estimate)
     edges = [(edge.parent, edge.child) for edge in tree.edges]
     record = {name: column[0] for name, column in people.items()}
+    two = _finding(crowd, estimate, *TWO)
     return Story(
         plan=plan,
         ranks=ranks,
         singles=[_finding(crowd, estimate, name) for name in plan.schema],
-        two=_finding(crowd, estimate, *TWO),
+        two=two,
         three=_finding(crowd, estimate, *THREE),
         tree=tree,
         told={edge: float(mutual_information(_true_pair(crowd, *edge))) for edge in edges},
@@ -274,6 +280,7 @@ def _told(
         compared=_compared(plan, crowd, seed, quiet),
         posted=posted,
         heard=own,
+        curated=curated(people, plan.schema, plan.epsilon, ORDER, two, output, seed),
         record=record,
         report=Client(plan, entropy=None if seed is None else Seeded(seed)).report(record),
     )
@@ -377,3 +384,7 @@ def _print_story(screen: Console, story: Story) -> None:
         "reports a second"
     )
     screen.print(truth_table(title, ["attribute", "value"], story.heard))
+    screen.print(
+        truth_table("The same, released by a trusted curator", TWO, [story.curated.central])
+    )
+    screen.print(story.curated.sentence)

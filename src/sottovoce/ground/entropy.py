@@ -16,6 +16,9 @@ from itertools import combinations, islice
 from math import comb
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sottovoce.ground.errors import InvalidInput, NotEnumerable
 
 COIN_BITS = 64
@@ -30,6 +33,11 @@ class Entropy(ABC):
     @abstractmethod
     def bits(self, count: int) -> int:
         """A uniform integer of ``count`` bits."""
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """``count`` uniform integers of 64 bits, for draws in bulk."""
+        drawn = self.bits(COIN_BITS * count)
+        return np.frombuffer(drawn.to_bytes(COIN_BITS // 8 * count, "little"), "<u8")
 
     @property
     def public(self) -> Entropy:

@@ -10,6 +10,7 @@ from sottovoce.ground.errors import MissingLibrary
 
 # The extra that brings each library, by the name it is imported under.
 EXTRAS = {
+    "dp_accounting": "accounting",
     "altair": "analysis",
     "numba": "analysis",
     "pandas": "analysis",

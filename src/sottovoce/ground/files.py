@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,35 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
         _sync(target.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Fill a temporary neighbour, which becomes the folder ``path`` only if the block ends well.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with new_folder(f"{place}/out") as draft:
+    ...         _ = (draft / "a.txt").write_text("a")
+    ...     os.listdir(place)
+    ['out']
+    """
+    target = Path(path)
+    if target.exists() or target.is_symlink():
+        raise InvalidInput(f"output ({target}) must not exist yet")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"output ({target}) must lie in a folder that exists")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    draft.mkdir()
+    try:
+        yield draft
+        for file in draft.iterdir():
+            _sync(file)
+        _sync(draft)
+        os.rename(draft, target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 @contextmanager

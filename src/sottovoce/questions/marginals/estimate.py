@@ -146,9 +146,22 @@ class MarginalEstimate(JointEstimate):
 
     @classmethod
     def of(cls, work: Workload, fit: Fit, method: str, aggregate: Aggregate) -> MarginalEstimate:
-        made = cls(
-            {}, aggregate.people, work=work, fit=fit, method=method, schema=aggregate.plan.schema
-        )
+        return cls.of_fit(work, fit, method, aggregate.people, aggregate.plan.schema)
+
+    @classmethod
+    def of_fit(
+        cls, work: Workload, fit: Fit, method: str, people: int, schema: Schema
+    ) -> MarginalEstimate:
+        """The estimate that a fit gives, wherever the fit comes from.
+
+        Args:
+            work: The attributes, and the tables that matter.
+            fit: What is known of any table.
+            method: By which it was found.
+            people: How many people it tells of.
+            schema: The attributes by name.
+        """
+        made = cls({}, people, work=work, fit=fit, method=method, schema=schema)
         object.__setattr__(made, "tables", _Singles(made))
         return made
 

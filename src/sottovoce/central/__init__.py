@@ -1,0 +1,1 @@
+"""With a trusted curator: private releases of tables and sets that one organisation holds."""

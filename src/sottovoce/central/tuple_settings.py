@@ -1,0 +1,188 @@
+"""What may be chosen about a release of tuples, and how its budget is shared; all of it public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from sottovoce.accounting import mu_of
+from sottovoce.accounting.zcdp import rho_of
+from sottovoce.central.budget import Budget, CountShare, budget_of, shares_of
+from sottovoce.central.method import CentralTable, ReleaseTerms
+from sottovoce.central.union import MAX_VALUES
+from sottovoce.central.union import PER_UNIT as VALUE_STEPS
+from sottovoce.ground.arguments import share as part_of_one
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.errors import InvalidInput
+
+Find = Literal["counts", "weighted"]
+Percentile = Literal["histogram", "exponential"]
+Accounting = Literal["exact", "zcdp"]
+FINDS: tuple[Find, ...] = ("counts", "weighted")
+PERCENTILES: tuple[Percentile, ...] = ("histogram", "exponential")
+ACCOUNTINGS: tuple[Accounting, ...] = ("exact", "zcdp")
+
+MOST_TUPLES = 1 << 16  # that a person may contribute
+LEAST_LIMITS = (1, 8)  # that may be chosen from the data, for k = 1 and for k above
+DEFAULT_ETA = Fraction(1, 100)
+LIMIT_SHARE = Fraction(1, 50)  # of mu^2, for the choice of one limit
+PERCENTILE_PART = Fraction(1, 10)  # of rho, for all percentiles by the exponential mechanism
+FAILURES = Fraction(1, 4)  # of delta, for thresholds at every k
+# where tuples are found by weights and counted apart: parts of a k's share for both
+FOUND_PART = Fraction(9, 20)
+TUPLE_STEPS = 1 << 10  # of the lattice in a weight of 1, for tuples of several values
+
+
+@dataclass(frozen=True)
+class TupleSettings:
+    """The options of ``dp-marginals``, checked."""
+
+    limits: tuple[int | None, ...]  # by k; None for one that is chosen from the data
+    shares: tuple[Fraction, ...]  # by k, of what limits leave
+    eta: Fraction = DEFAULT_ETA
+    find: Find = "counts"
+    percentile: Percentile = "histogram"
+    accounting: Accounting = "exact"
+    no_spurious: bool = False
+
+    @classmethod
+    def of(cls, table: CentralTable, terms: ReleaseTerms) -> TupleSettings:
+        """From the options of a release.
+
+        Args:
+            table: only its public form is read.
+            terms: of the release.
+        """
+        options = terms.options
+        find = _one_of("find", options, FINDS, "weighted" if table.is_sets else "counts")
+        percentile = _one_of("percentile", options, PERCENTILES, "histogram")
+        accounting = _one_of("accounting", options, ACCOUNTINGS, "exact")
+        eta = part_of_one("eta", options.get("eta", DEFAULT_ETA))
+        if not 0 < eta < Fraction(1, 2):
+            raise InvalidInput(f"eta ({eta}) must be above 0 and below 1/2")
+        is_strict = bool(options.get("no_spurious", False))
+        if find == "weighted" and (is_strict or percentile == "exponential"):
+            raise InvalidInput("find ('weighted') goes with neither no_spurious nor 'exponential'")
+        shares = options.get("shares", default_shares(terms.up_to, table.is_sets))
+        if len(shares) != terms.up_to:
+            raise InvalidInput(f"shares must be {terms.up_to} numbers, one for each k")
+        return cls(
+            _limits(options.get("limit"), terms.up_to),
+            shares_of("shares", shares),
+            eta,
+            find,
+            percentile,
+            accounting,
+            is_strict,
+        )
+
+
+def default_shares(up_to: int, is_sets: bool) -> Sequence[int]:
+    """Shares that grow with k: 1, 3, 6, 10, ...; for sets up to pairs more so.
+
+    >>> default_shares(3, is_sets=False)
+    [1, 3, 6]
+    """
+    if is_sets and up_to == 2:
+        return [1, 9]
+    return [k * (k + 1) // 2 for k in range(1, up_to + 1)]
+
+
+def _one_of(name: str, options: Mapping[str, Any], choices: Sequence[Any], usual: Any) -> Any:
+    given = options.get(name, usual)
+    if given not in choices:
+        raise InvalidInput(f"{name} ({given}) must be one of {', '.join(choices)}")
+    return given
+
+
+def _limits(given: Any, up_to: int) -> tuple[int | None, ...]:
+    """A public limit for each k: one for all, a list of them, or none."""
+    if given is None:
+        return (None,) * up_to
+    listed = [given] * up_to if isinstance(given, int | str) else list(given)
+    if len(listed) != up_to:
+        raise InvalidInput(f"limit must be one whole number, or {up_to} of them, one for each k")
+    return tuple(None if each is None else whole("limit", each, 1, MOST_TUPLES) for each in listed)
+
+
+@dataclass(frozen=True)
+class TuplePlan:
+    """The budget, and what each k gets of it."""
+
+    budget: Budget
+    limit: tuple[Fraction, ...]  # of mu^2 by k, for a limit's histogram; 0 if there is none
+    find: tuple[Fraction, ...]  # of mu^2 by k; all of k's share if it counts at once
+    count: tuple[Fraction, ...]  # of mu^2 by k; 0 if what finds also counts
+    percentile_epsilon: Fraction | None = None  # of each choice by the exponential mechanism
+
+
+def most_tuples(table: CentralTable, k: int) -> int:
+    """How many k-tuples a person may contribute at most: those of one full row of a table."""
+    if table.is_sets:
+        return MOST_TUPLES
+    return min(MOST_TUPLES, math.comb(len(table.columns), k))
+
+
+def least_limit(table: CentralTable, k: int) -> int:
+    """The lowest limit that may be chosen from the data."""
+    return min(LEAST_LIMITS[min(k, 2) - 1], most_tuples(table, k))
+
+
+def tuple_plan(table: CentralTable, terms: ReleaseTerms, settings: TupleSettings) -> TuplePlan:
+    """How the budget is shared, from public facts."""
+    levels = range(1, terms.up_to + 1)
+    is_weighted = settings.find == "weighted"
+    chosen = [limit is None for limit in settings.limits]
+    if settings.percentile == "exponential" or settings.accounting == "zcdp":
+        return _closed_plan(terms, settings, chosen)
+    limit = [LIMIT_SHARE if is_chosen or is_weighted else Fraction(0) for is_chosen in chosen]
+    rest = 1 - sum(limit)
+    shares = [rest * share for share in settings.shares]
+    find = [share * FOUND_PART if is_weighted else share for share in shares]
+    count = [share - part for share, part in zip(shares, find, strict=True)]
+    spent = [CountShare(part) for part in limit if part]
+    counted = count if is_weighted else find
+    for k, part in zip(levels, counted, strict=True):
+        spent.append(CountShare(part, settings.limits[k - 1] or least_limit(table, k)))
+    finer = finer_loss(terms) if is_weighted else Fraction(0)
+    failures = FAILURES if settings.no_spurious else Fraction(0)
+    budget = budget_of(terms, spent, finer, failures)
+    return TuplePlan(budget, tuple(limit), tuple(find), tuple(count))
+
+
+def finer_loss(terms: ReleaseTerms) -> Fraction:
+    """What the lattices of weights take from epsilon, at most."""
+    whole_mu = Fraction(mu_of(float(terms.epsilon), float(terms.delta)))
+    values = Fraction(math.isqrt(MAX_VALUES) + 1, VALUE_STEPS)
+    tuples = Fraction(math.isqrt(MOST_TUPLES) + 1, TUPLE_STEPS)
+    return (values + tuples) * whole_mu**2
+
+
+def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[bool]) -> TuplePlan:
+    """By theorem 1.1 of gopi2021marginals, corrected, see docs/errata:
+
+    T eps_Q^2/8 + 1/2 sum 1/sigma_i^2 <= (sqrt(eps + L) - sqrt L)^2, L = ln(2/delta)
+
+    with eps_Q^2/2 for a histogram of contributions in place of a percentile.
+    """
+    # what lattices take is less than what the closed form wastes, or the ledger refuses
+    epsilon, delta = float(terms.epsilon), float(terms.delta)
+    rho = Fraction(rho_of(epsilon, delta))
+    budget = Budget(epsilon, delta, terms.neighbours, 2 * rho, 0.0)
+    limit = [Fraction(0)] * terms.up_to
+    percentile_epsilon = None
+    rest = Fraction(1)
+    if any(chosen) and settings.percentile == "exponential":
+        # sum of eps_Q^2/8 = rho/10, rounded down
+        squared = 8 * PERCENTILE_PART * rho / sum(chosen)
+        percentile_epsilon = Fraction(math.isqrt(math.floor(squared * 10**12)), 10**6)
+        rest = 1 - PERCENTILE_PART
+    elif any(chosen):
+        limit = [LIMIT_SHARE if is_chosen else Fraction(0) for is_chosen in chosen]
+        rest = 1 - sum(limit, Fraction(0))
+    shares = tuple(rest * share for share in settings.shares)
+    none = (Fraction(0),) * terms.up_to
+    return TuplePlan(budget, tuple(limit), shares, none, percentile_epsilon)
