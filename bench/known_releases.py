@@ -30,7 +30,6 @@ DELTA = "1e-6"
 EPSILONS = ("0.2", "0.6", "1.0", "2.0")
 RUNS = 3
 PEOPLE = 1 << 16  # of Kosarak
-SAMPLED_TABLES = 60  # that stand for all, where each takes long
 DRAWS = 1 << 22  # for the variance of a single count
 SECTION = "known releases"
 PICTURE = "central-known.svg"
@@ -102,13 +101,9 @@ def people_of(source: str, data: Path) -> People:
     return SOURCES[source](data)
 
 
-def judged_sets(people: People, is_all: bool) -> list[Places]:
-    """The tables that are judged: all, or some drawn with a fixed seed if there are large ones."""
-    sets = list(combinations(range(len(people.sizes)), K))
-    if is_all or max(people.sizes) == 2:
-        return sets
-    order = np.random.default_rng(1).permutation(len(sets))
-    return [sets[place] for place in order[:SAMPLED_TABLES]]
+def judged_sets(people: People) -> list[Places]:
+    """The tables that are judged: all of three attributes."""
+    return list(combinations(range(len(people.sizes)), K))
 
 
 def squared_error(people: People, fit: Any, sets: Sequence[Places]) -> float:
@@ -136,8 +131,7 @@ def central_line(people: People, name: str, epsilon: str, run: int) -> dict[str,
     ledger = Ledger(epsilon=epsilon, delta=DELTA)
     start = perf_counter()
     fit = method.fit(people.table(), terms, ledger, Seeded(run + 1))
-    is_read_off = kind == "residual" and order == K  # others fill in by maximum entropy, slowly
-    sets = judged_sets(people, is_read_off)
+    sets = judged_sets(people)
     error = squared_error(people, fit, sets)
     return {"sse": error, "tables": len(sets), "seconds": perf_counter() - start}
 
@@ -156,7 +150,7 @@ def local_line(people: People, method: str, epsilon: str, run: int) -> dict[str,
     question = sv.Marginals(up_to=K, method=method)
     plan = sv.plan(schema, question, epsilon=epsilon, people=len(people.codes))
     heard = sv.Aggregate(plan).add(sv.simulate(plan, crowd, seed=run + 1))
-    sets = judged_sets(people, is_all=True)
+    sets = judged_sets(people)
     error = squared_error(people, heard.estimate().fit, sets)  # type: ignore[attr-defined]
     return {"sse": error, "tables": len(sets), "seconds": perf_counter() - start}
 
@@ -248,12 +242,14 @@ def report(lines: Sequence[Mapping[str, Any]], ratios: Mapping[int, tuple[float,
         "in the mean over tables and runs.",
         f"Central methods keep (epsilon, {DELTA}) where people come or go, "
         "but Laplace noise keeps epsilon alone, and so does every local method.",
+        '"fitted" is `repair="simplex"`; "for triples" gives tables of three all the weight; '
+        '"of pairs" releases tables of two, and those of three are of maximum entropy.',
         "`python -m bench.known_releases` prints it.",
         "",
     ]
     for source in dict.fromkeys(line["source"] for line in lines):
         own = [line for line in lines if line["source"] == source]
-        text += [*_table(source, own), ""]
+        text += [*_table(source, own), "", _least(source, own), ""]
     if ratios:
         text.append(
             "A single count of yes-or-no attributes, tables of up to three released at "
@@ -279,7 +275,8 @@ def _table(source: str, lines: Sequence[Mapping[str, Any]]) -> list[str]:
         tables[line["method"]] = line["tables"]
     head = " | ".join(f"eps {float(epsilon):g}" for epsilon in epsilons)
     rows = [f"| {source} | tables | runs | {head} |", "| --- " * (3 + len(epsilons)) + "|"]
-    for method, by_epsilon in figures.items():
+    for method in (name for name in (*CENTRAL, *LOCAL) if name in figures):
+        by_epsilon = figures[method]
         runs = min(len(each) for each in by_epsilon.values())
         told = []
         for epsilon in epsilons:
@@ -287,6 +284,19 @@ def _table(source: str, lines: Sequence[Mapping[str, Any]]) -> list[str]:
             told.append(f"{np.mean(each):.2g}" if each else "")
         rows.append(f"| {method} | {tables[method]} | {runs} | {' | '.join(told)} |")
     return rows
+
+
+def _least(source: str, lines: Sequence[Mapping[str, Any]]) -> str:
+    """Which method errs least at each epsilon, in a sentence."""
+    best = {}
+    for epsilon in sorted({line["epsilon"] for line in lines}, key=float):
+        errors: dict[str, list[float]] = defaultdict(list)
+        for line in lines:
+            if line["epsilon"] == epsilon:
+                errors[line["method"]].append(line["sse"])
+        best[epsilon] = min(errors, key=lambda name: float(np.mean(errors[name])))
+    told = [f"{name} at epsilon {float(epsilon):g}" for epsilon, name in best.items()]
+    return f"Least on {source}: {'; '.join(told)}."
 
 
 def picture(lines: Sequence[Mapping[str, Any]]) -> Any:

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 import sottovoce as sv
 from sottovoce.accounting import GaussianStep, LaplaceStep
-from sottovoce.central.domains import Domain, exact_counts
+from sottovoce.central.domains import TableDomain, exact_counts
 from sottovoce.central.estimate import workload_of
 from sottovoce.central.priview import PriView, gaussian_noise, laplace_noise, view_noise
 from sottovoce.central.priview_views import candidates, covering_views
@@ -52,7 +52,7 @@ def test_without_noise_views_are_exact_and_the_rest_has_maximum_entropy() -> Non
 def test_a_person_moves_the_views_by_what_the_step_says(neighbours: str) -> None:
     terms = terms_of("0.7", 2, neighbours=neighbours, views=VIEWS)
     table = known_table(SIZES, tied_codes(SIZES, 50, seed=2))
-    domain = Domain.of(table)
+    domain = TableDomain.of(table)
     codes = table.codes
 
     def cells(rows: np.ndarray) -> np.ndarray:
@@ -126,7 +126,9 @@ def test_noise_of_views_has_the_variance_of_its_law(noise: str) -> None:
 
 def test_every_pair_lies_in_a_view() -> None:
     for sizes in ((2,) * 10, (2, 5, 3, 9, 2, 7), (100, 90, 2, 2, 3)):
-        work = workload_of(Domain.of(known_table(sizes, np.zeros((1, len(sizes)), np.int64))), 3)
+        work = workload_of(
+            TableDomain.of(known_table(sizes, np.zeros((1, len(sizes)), np.int64))), 3
+        )
         designs = candidates(work)
         assert designs
         for views in designs:

@@ -8,14 +8,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sottovoce.central.domains import Domain
+from sottovoce.central.domains import TableDomain
 from sottovoce.central.estimate import ReleaseFit
 from sottovoce.central.method import TupleCounts
 
 SPURIOUS_LEVEL = 0.95  # of the one-sided interval that tells a count from 0
 
 
-def tuple_counts(domain: Domain, order: int, fit: ReleaseFit) -> dict[int, TupleCounts]:
+def tuple_counts(domain: TableDomain, order: int, fit: ReleaseFit) -> dict[int, TupleCounts]:
     """The counts of all combinations of 1, 2, ... ``order`` values.
 
     A combination that holds an empty value is no tuple, and is left out.
@@ -28,7 +28,7 @@ def tuple_counts(domain: Domain, order: int, fit: ReleaseFit) -> dict[int, Tuple
     return {count: _counts_of(domain, count, fit) for count in range(1, order + 1)}
 
 
-def _counts_of(domain: Domain, count: int, fit: ReleaseFit) -> TupleCounts:
+def _counts_of(domain: TableDomain, count: int, fit: ReleaseFit) -> TupleCounts:
     """The counts of all tables of so many attributes."""
     sets = list(combinations(range(len(domain.names)), count))
     shapes = [tuple(len(domain.values[place]) for place in own) for own in sets]

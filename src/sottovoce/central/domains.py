@@ -23,10 +23,10 @@ OTHER_LABEL = "(other)"
 
 
 @dataclass(frozen=True)
-class Domain:
+class TableDomain:
     """The values that each attribute may have, the empty one last where it is one of them.
 
-    >>> domain = Domain(("a", "b"), (("x", "y"), (1, 2, 3)), (False, True))
+    >>> domain = TableDomain(("a", "b"), (("x", "y"), (1, 2, 3)), (False, True))
     >>> domain.sizes, domain.labels[1]
     ((2, 4), (1, 2, 3, '(empty)'))
     """
@@ -36,7 +36,7 @@ class Domain:
     may_be_empty: tuple[bool, ...]
 
     @classmethod
-    def of(cls, table: CentralTable, may_be_empty: Sequence[str] = ()) -> Domain:
+    def of(cls, table: CentralTable, may_be_empty: Sequence[str] = ()) -> TableDomain:
         """The domain of a table.
 
         Args:
@@ -87,7 +87,7 @@ class Domain:
     def all_cells(self, order: int) -> int:
         """How many cells all tables of so many attributes have together.
 
-        >>> Domain(("a", "b", "c"), (("x", "y"),) * 3, (False,) * 3).all_cells(2)
+        >>> TableDomain(("a", "b", "c"), (("x", "y"),) * 3, (False,) * 3).all_cells(2)
         12
         """
         return int(symmetric_sums(self.sizes, order)[order])
@@ -126,7 +126,7 @@ def one_row_each(batch: Batch, entropy: Entropy) -> Integers:
 
 
 def exact_counts(
-    table: CentralTable, domain: Domain, sets: Sequence[Places], entropy: Entropy
+    table: CentralTable, domain: TableDomain, sets: Sequence[Places], entropy: Entropy
 ) -> dict[Places, Integers]:
     """How many users have each combination of values; exact, so nothing to show to anybody.
 
@@ -151,7 +151,7 @@ def exact_counts(
     return {own: counts[own].reshape(shape) for own, shape in shapes.items()}
 
 
-def _columns(codes: Integers, domain: Domain) -> Integers:
+def _columns(codes: Integers, domain: TableDomain) -> Integers:
     """The codes by attribute, (attributes, rows), the empty one as the last value."""
     columns = np.ascontiguousarray(codes.T)
     for place, name in enumerate(domain.names):

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.central.domains import Domain, Places
+from sottovoce.central.domains import Places, TableDomain
 from sottovoce.central.joint_fit import fitted
 from sottovoce.central.pair_errors import PairErrors
 from sottovoce.central.residuals import Residuals, spread_over, subsets_of
@@ -25,8 +25,8 @@ from sottovoce.questions.marginals.models.ties import tie_variances
 from sottovoce.questions.marginals.workload import Workload
 from sottovoce.results.estimate import CLOSED_FORM
 
-REPLICATES = 24  # of the noise, behind the errors of what maximum entropy fills in
-REPLICATE_SEED = 20_240_229
+NOISE_REPLICATES = 24  # of the noise, behind the errors of what maximum entropy fills in
+NOISE_REPLICATE_SEED = 20_240_229
 REPAIRED = "made non-negative together; errors are those before"
 
 
@@ -152,7 +152,7 @@ class ResidualFit(ReleaseFit):
 
     def _noise_again(self, own: Places, replicates: int) -> Floats:
         """Noise like that of a residual, the same whichever table it is for."""
-        draws = np.random.Generator(np.random.PCG64([REPLICATE_SEED, *own]))
+        draws = np.random.Generator(np.random.PCG64([NOISE_REPLICATE_SEED, *own]))
         deviation = sqrt(self.residuals.plan.variance(own)) / self.total
         noise = deviation * draws.standard_normal((replicates, *self.work.shape(own)))
         for axis in range(1, noise.ndim):
@@ -160,7 +160,7 @@ class ResidualFit(ReleaseFit):
         return noise
 
     def _reconstructed_variances(self, places: Places) -> Floats:
-        table, *again = self._filled(places, REPLICATES)
+        table, *again = self._filled(places, NOISE_REPLICATES)
         spread = ((np.array(again) - table) ** 2).mean(axis=0)
         return np.asarray(spread + tie_variances(self.work, places, table, self.is_heard))
 
@@ -187,7 +187,9 @@ class FittedFit(ResidualFit):
         return REPAIRED
 
 
-def release_estimate(domain: Domain, fit: ReleaseFit, order: int, method: str) -> MarginalEstimate:
+def release_estimate(
+    domain: TableDomain, fit: ReleaseFit, order: int, method: str
+) -> MarginalEstimate:
     """What analysis takes for the estimate of a question for marginals.
 
     Args:
@@ -201,12 +203,12 @@ def release_estimate(domain: Domain, fit: ReleaseFit, order: int, method: str) -
     return MarginalEstimate.of_fit(work, fit, method, people, domain.schema)
 
 
-def workload_of(domain: Domain, order: int) -> Workload:
+def workload_of(domain: TableDomain, order: int) -> Workload:
     """All tables of ``order`` attributes."""
     return Workload(domain.names, domain.sizes, order)
 
 
-def residual_fit(domain: Domain, residuals: Residuals, repair: str) -> ResidualFit:
+def residual_fit(domain: TableDomain, residuals: Residuals, repair: str) -> ResidualFit:
     """What residuals say of any table.
 
     Args:

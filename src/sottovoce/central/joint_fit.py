@@ -24,8 +24,8 @@ from sottovoce.central.residuals import Residuals
 from sottovoce.postprocessing.consistency import Overlap, contrasts, transform
 from sottovoce.questions.marginals.methods.views import Reconstruction
 
-FIT_ROUNDS = 200
-FEWEST_ROUNDS = 5
+MOST_JOINT_ROUNDS = 200
+LEAST_JOINT_ROUNDS = 5
 MOST_FIT_WORK = 1 << 28  # cells times rounds, unless told otherwise
 FIT_TOLERANCE = 0.01  # by how many standard errors tables may disagree in the end
 RELAXATION = 1.6  # between 1 and 2: fewer rounds
@@ -45,7 +45,7 @@ def fitted(residuals: Residuals, total: float, rounds: int | None = None) -> Rec
     sizes, order = residuals.plan.sizes, residuals.plan.order
     views = Overlap(sizes, list(combinations(range(len(sizes)), order)))
     if rounds is None:
-        rounds = max(FEWEST_ROUNDS, min(FIT_ROUNDS, MOST_FIT_WORK // views.cells))
+        rounds = max(LEAST_JOINT_ROUNDS, min(MOST_JOINT_ROUNDS, MOST_FIT_WORK // views.cells))
     heard = shared_coefficients(views, residuals, total)
     widest = tuple(range(order))
     error = sqrt(residuals.plan.cell_variance(widest)) / total

@@ -13,7 +13,7 @@ import numpy as np
 
 from sottovoce.accounting import GaussianStep, LaplaceStep, Ledger, Step, mu_of, rounded_variance
 from sottovoce.central.cells import tuple_counts
-from sottovoce.central.domains import Domain, Places, exact_counts
+from sottovoce.central.domains import Places, TableDomain, exact_counts
 from sottovoce.central.estimate import ReleaseFit, release_estimate, workload_of
 from sottovoce.central.method import (
     CentralTable,
@@ -24,7 +24,7 @@ from sottovoce.central.method import (
 )
 from sottovoce.central.pair_errors import PairErrors
 from sottovoce.central.priview_views import (
-    MAX_VIEW_CELLS,
+    MAX_RELEASED_VIEW_CELLS,
     candidates,
     chosen_views,
     expected_error,
@@ -49,7 +49,7 @@ from sottovoce.questions.marginals.workload import Workload
 Noise = Literal["laplace", "gaussian"]
 NOISES = ("auto", "laplace", "gaussian")
 USUAL_PEOPLE = 1 << 16  # for the choice of views, where nothing is said of how many there are
-MAX_RELEASED_CELLS = 1 << 22  # of all tables together: each cell's error is found by replicates
+MAX_PRIVIEW_CELLS = 1 << 22  # of all tables together: each cell's error is found by replicates
 
 
 @dataclass(frozen=True)
@@ -226,12 +226,12 @@ class PriView(ReleaseMethod):
         why = self._refuse_views(table, terms)
         if why is not None:
             return why
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         cells = sum(domain.all_cells(count) for count in range(1, terms.up_to + 1))
-        if cells > MAX_RELEASED_CELLS:
+        if cells > MAX_PRIVIEW_CELLS:
             return (
                 f"tables of up to {terms.up_to} attributes have {cells:,} cells in all, more than "
-                f"{MAX_RELEASED_CELLS:,}"
+                f"{MAX_PRIVIEW_CELLS:,}"
             )
         return None
 
@@ -242,19 +242,21 @@ class PriView(ReleaseMethod):
         if why is not None:
             return why
         view_noise(terms, 1)
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         work = workload_of(domain, terms.up_to)
         if "views" in terms.options:
             return _too_wide(work, self.views(work, terms))
         if not candidates(work):
-            return f"no views of up to {MAX_VIEW_CELLS:,} cells cover all pairs of attributes"
+            return (
+                f"no views of up to {MAX_RELEASED_VIEW_CELLS:,} cells cover all pairs of attributes"
+            )
         return None
 
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:
         people = self._people(table, terms)
         if people is None:
             return None
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         views = self.views(workload_of(domain, terms.up_to), terms, people)
         errors = []
         for count in range(1, terms.up_to + 1):
@@ -288,7 +290,7 @@ class PriView(ReleaseMethod):
         why = self._refuse_views(table, terms)
         if why is not None:
             raise InvalidInput(f"method (priview) does not fit: {why}")
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         work = workload_of(domain, terms.up_to)
         views = self.views(work, terms, self._people(table, terms))
         law = view_noise(terms, len(views))
@@ -306,7 +308,7 @@ class PriView(ReleaseMethod):
         why = self.refuse(table, terms)
         if why is not None:
             raise InvalidInput(f"method (priview) does not fit: {why}")
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         fit = self.fit(table, terms, ledger, entropy)
         tuples = tuple_counts(domain, terms.up_to, fit)
         estimate = release_estimate(domain, fit, terms.up_to, self.name)
@@ -320,8 +322,8 @@ def _variance_by(terms: ReleaseTerms) -> Any:
 
 def _too_wide(work: Workload, views: Views) -> str | None:
     for view in views:
-        if work.cells(view) > MAX_VIEW_CELLS:
-            return f"a view has {work.cells(view):,} cells, more than {MAX_VIEW_CELLS:,}"
+        if work.cells(view) > MAX_RELEASED_VIEW_CELLS:
+            return f"a view has {work.cells(view):,} cells, more than {MAX_RELEASED_VIEW_CELLS:,}"
     return None
 
 

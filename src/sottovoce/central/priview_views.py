@@ -15,11 +15,11 @@ from sottovoce.questions.marginals.methods.view_predictions import TypicalTables
 from sottovoce.questions.marginals.models.designs import cover
 from sottovoce.questions.marginals.workload import Places, Workload
 
-MAX_VIEW_CELLS = 1 << 16
+MAX_RELEASED_VIEW_CELLS = 1 << 16
 USUAL_VIEW_CELLS = 1 << 8  # beyond it most cells are empty, and repair costs more than it gives
 LARGEST_STRENGTH = 3  # attributes that views hold together, of those tried
 MOST_COVERED = 5000  # sets of attributes that a search for mixed sizes may have to cover
-MOST_VIEWS = 1 << 10
+MAX_RELEASED_VIEWS = 1 << 10
 
 # from how many views there are to the variance of the noise of a cell
 CellNoise = Callable[[int], float]
@@ -54,7 +54,7 @@ def candidates(work: Workload) -> list[Views]:
     strengths = range(min(2, work.order), min(LARGEST_STRENGTH, work.order) + 1)
     for strength in strengths:
         for views in _designs(work, strength):
-            if len(views) <= MOST_VIEWS:
+            if len(views) <= MAX_RELEASED_VIEWS:
                 found[views] = None
     return list(found)
 
@@ -64,7 +64,7 @@ def _designs(work: Workload, strength: int) -> list[Views]:
     points = len(work.sizes)
     largest = prod(sorted(work.sizes)[-strength:])  # which some view has to hold
     most_cells = max(largest, USUAL_VIEW_CELLS)
-    if most_cells > MAX_VIEW_CELLS:
+    if most_cells > MAX_RELEASED_VIEW_CELLS:
         return []
     if len(set(work.sizes)) == 1:
         made = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sottovoce.central.domains import Domain, Places
+from sottovoce.central.domains import Places, TableDomain
 from sottovoce.central.estimate import ReleaseFit, release_estimate, residual_fit, workload_of
 from sottovoce.central.method import Floats, ReleaseTerms, TupleCounts
 from sottovoce.central.residual import Residual
@@ -36,7 +36,7 @@ class CountsFit(ReleaseFit):
 
     def __init__(
         self,
-        domain: Domain,
+        domain: TableDomain,
         order: int,
         total: float,
         tables: Mapping[Places, Floats],
@@ -107,15 +107,15 @@ def rebuilt_estimate(release: Release) -> MarginalEstimate | None:
     return release_estimate(domain, own, order, release.method)
 
 
-def _domain(release: Release) -> Domain:
+def _domain(release: Release) -> TableDomain:
     may_be_empty = release.parameters["options"].get("may_be_empty", [])
     names = release.columns
     values = tuple(attribute.values for attribute in release.attributes)
-    return Domain(names, values, tuple(name in may_be_empty for name in names))
+    return TableDomain(names, values, tuple(name in may_be_empty for name in names))
 
 
 def _whole_tables(
-    release: Release, domain: Domain, order: int, total: float
+    release: Release, domain: TableDomain, order: int, total: float
 ) -> tuple[dict[Places, Floats], dict[Places, Floats]]:
     """The tables with their empty values, and the standard errors of their counts.
 
@@ -148,7 +148,7 @@ def _rows_of(counts: TupleCounts, places: Places) -> slice:
     return slice(int(rows[0]), int(rows[-1]) + 1)
 
 
-def _with_empty(places: Places, listed: Mapping[Places, Floats], domain: Domain) -> Floats:
+def _with_empty(places: Places, listed: Mapping[Places, Floats], domain: TableDomain) -> Floats:
     shape = tuple(domain.sizes[place] for place in places)
     table = np.zeros(shape)
     open_axes = [axis for axis, place in enumerate(places) if domain.may_be_empty[place]]
@@ -171,7 +171,7 @@ def _with_empty(places: Places, listed: Mapping[Places, Floats], domain: Domain)
 
 def _residual_fit(
     release: Release,
-    domain: Domain,
+    domain: TableDomain,
     order: int,
     total: float,
     tables: Mapping[Places, Floats],

@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.accounting import Ledger
 from sottovoce.central.cells import tuple_counts
-from sottovoce.central.domains import Domain, Places, exact_counts, margins, sets_up_to
+from sottovoce.central.domains import Places, TableDomain, exact_counts, margins, sets_up_to
 from sottovoce.central.estimate import ResidualFit, release_estimate, residual_fit
 from sottovoce.central.method import (
     CentralTable,
@@ -62,7 +62,7 @@ class Residual(ReleaseMethod):
         why = why_not_known(table, terms)
         if why is not None:
             return why
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         cells = sum(domain.all_cells(count) for count in range(1, terms.up_to + 1))
         if cells > MAX_RELEASED_CELLS:
             return (
@@ -81,7 +81,7 @@ class Residual(ReleaseMethod):
 
     def plan(self, table: CentralTable, terms: ReleaseTerms) -> ResidualPlan:
         """The noise of every residual, from public facts alone."""
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         return ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"), equal_of(terms))
 
     def fit(
@@ -91,7 +91,7 @@ class Residual(ReleaseMethod):
         why = self.refuse(table, terms)
         if why is not None:
             raise InvalidInput(f"method (residual) does not fit: {why}")
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         plan = self.plan(table, terms)
         points = len(domain.names)
         widest = list(combinations(range(points), terms.up_to))
@@ -108,7 +108,7 @@ class Residual(ReleaseMethod):
         self, table: CentralTable, terms: ReleaseTerms, ledger: Ledger, entropy: Entropy
     ) -> ReleasedCounts:
         fit = self.fit(table, terms, ledger, entropy)
-        domain = Domain.of(table, terms.options.get("may_be_empty", ()))
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         tuples = tuple_counts(domain, terms.up_to, fit)
         estimate = release_estimate(domain, fit, terms.up_to, method_name(repair_of(terms)))
         return ReleasedCounts(tuples, _notes(terms), estimate)
@@ -118,7 +118,7 @@ def _exact_table(counts: Mapping[Places, Integers], own: Places, points: int) ->
     return counts[own] if own in counts else margins(counts, own, points)
 
 
-def _too_noisy(domain: Domain, terms: ReleaseTerms, plan: ResidualPlan) -> str | None:
+def _too_noisy(domain: TableDomain, terms: ReleaseTerms, plan: ResidualPlan) -> str | None:
     """Whether the noise of the largest table, in steps of its lattice, is beyond the sampler."""
     largest = sorted(range(len(domain.sizes)), key=lambda place: domain.sizes[place])
     places = tuple(sorted(largest[-terms.up_to :]))
