@@ -21,7 +21,7 @@ from rich.table import Table
 from bench.data import add_data_option, data_folder
 from bench.resident import peak
 from sottovoce.accounting import Ledger
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import sizes_held, summed, unit_weights
 from sottovoce.central.method import (
     EMPTY,
@@ -133,7 +133,7 @@ def item_lines(folder: Path, names: Sequence[str], epsilon: str, runs: int) -> I
     for name in names:
         table = sets(folder, name)
         everything = np.arange(len(table.values[0]))
-        limit = percentile(sizes_held(table, everything, Candidates.single(everything + 1)))
+        limit = percentile(sizes_held(table, everything, TupleCandidates.single(everything + 1)))
         paper = {"find": "counts", "accounting": "zcdp", "limit": limit}
         ways: list[tuple[str, ReleaseMethod, Mapping[str, Any]]] = [
             ("paper, corrected", DpMarginals(), paper)
@@ -150,19 +150,19 @@ def item_lines(folder: Path, names: Sequence[str], epsilon: str, runs: int) -> I
             yield {"data": name, "way": way, "items": mean, "times": mean / max(base, 1)}
 
 
-def all_pairs(table: MemoryTable, values: Integers) -> tuple[Candidates, Integers]:
+def all_pairs(table: MemoryTable, values: Integers) -> tuple[TupleCandidates, Integers]:
     """All pairs of some items, and the numbers of these items."""
     size = len(values)
     numbers = np.full(len(table.values[0]), -1, np.int64)
     numbers[values] = np.arange(size)
-    pairs = Candidates.single(np.arange(1, size + 1)).grown(np.arange(size))
+    pairs = TupleCandidates.single(np.arange(1, size + 1)).grown(np.arange(size))
     return pairs, numbers
 
 
 def paper_pairs(table: MemoryTable, epsilon: str, seed: int) -> ReleasedCounts:
     """The paper's way with exact accounting, the better share and free percentiles."""
     everything = np.arange(len(table.values[0]))
-    first = percentile(sizes_held(table, everything, Candidates.single(everything + 1)))
+    first = percentile(sizes_held(table, everything, TupleCandidates.single(everything + 1)))
     options: dict[str, Any] = {"find": "counts", "shares": PAPER_SHARES, "limit": [first, 100]}
     values = released(DpMarginals(), table, options, epsilon, 2, seed).tuples[1].codes[:, 0]
     pairs, numbers = all_pairs(table, np.sort(values))

@@ -16,7 +16,7 @@ from scipy.stats import poisson
 from sottovoce.accounting import NEIGHBOUR_RELATIONS, GaussianStep, Ledger, Neighbours
 from sottovoce.accounting.steps import ThresholdStep
 from sottovoce.central import finding
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import above_threshold
 from sottovoce.central.limits import exponential_choice
 from sottovoce.central.method import MemoryTable, ReleasedCounts, ReleaseTerms
@@ -238,7 +238,7 @@ def test_false_tuples_are_at_most_a_share_of_eta(monkeypatch: pytest.MonkeyPatch
 def test_noise_by_number_has_the_law_of_noise_one_by_one() -> None:
     """Six candidate pairs of four items, two of which are held: every set that may be found."""
     variance, threshold = Fraction(4), 1
-    pairs = Candidates.single(np.arange(1, 5)).grown(np.arange(4))
+    pairs = TupleCandidates.single(np.arange(1, 5)).grown(np.arange(4))
     keys = pairs.at(np.arange(6))
     held, sums = keys[[1, 4]], np.array([2, 1])
     chances = []

@@ -242,3 +242,15 @@ def test_nothing_held_is_nothing_found() -> None:
     terms = ReleaseTerms(Decimal(1), Decimal("1e-6"), 1)
     release = SetUnion().release(sets_table([], 3), terms, Ledger(), Seeded(1))
     assert len(release.tuples[1].counts) == 0
+
+
+def test_a_ledger_of_another_relation_is_refused() -> None:
+    terms = ReleaseTerms(Decimal(1), Decimal("1e-6"), 1, "replace-one")
+    with pytest.raises(InvalidInput, match="must be those of the ledger, add-remove"):
+        SetUnion().release(sets_table([(0,)], 3), terms, Ledger(), Seeded(1))
+
+
+def test_so_much_noise_that_doubles_do_not_do_is_refused() -> None:
+    terms = ReleaseTerms(Decimal("0.001"), Decimal("1e-6"), 1)
+    with pytest.raises(InvalidInput, match="form 'weighted' is exact"):
+        SetUnion().release(sets_table([(0,)], 3), terms, Ledger(), Seeded(1))

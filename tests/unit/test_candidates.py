@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import collected, equal_weights, sizes_held, summed, unit_weights
 from sottovoce.central.method import MemoryTable
 from sottovoce.central.records import each_value
@@ -43,7 +43,7 @@ def test_candidates_and_counts_are_those_of_brute_force(is_sets: bool, seed: int
     attributes, codes = each_value(table)
     numbers = np.arange(len(attributes))
     named = [(int(a), int(c)) for a, c in zip(attributes, codes, strict=True)]
-    candidates = Candidates.single(after_of(table))
+    candidates = TupleCandidates.single(after_of(table))
     found = numbers
     kept = {(value,) for value in named}
     for k in range(2, 5):
@@ -76,7 +76,7 @@ def test_candidates_and_counts_are_those_of_brute_force(is_sets: bool, seed: int
 
 def test_hash_table_and_plain_sums_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     table = some_table(True, 5)
-    pairs = Candidates.single(after_of(table)).grown(np.arange(9))
+    pairs = TupleCandidates.single(after_of(table)).grown(np.arange(9))
     plain = summed(table, np.arange(9), pairs, 100, unit_weights(100), Seeded(1))
     monkeypatch.setattr("sottovoce.central.counting._MOST_PLAIN", 0)
     hashed = summed(table, np.arange(9), pairs, 100, unit_weights(100), Seeded(1))
@@ -87,7 +87,7 @@ def test_nobody_exceeds_the_limit() -> None:
     """A person with thousands of tuples adds as many as anybody else may."""
     table = sets_table([list(range(120)), [0, 1]], 120)
     numbers = np.arange(120)
-    pairs = Candidates.single(numbers + 1).grown(numbers)
+    pairs = TupleCandidates.single(numbers + 1).grown(numbers)
     assert sizes_held(table, numbers, pairs).tolist() == [7140, 1]
     _, sums = summed(table, numbers, pairs, 10, unit_weights(10), Seeded(2))
     assert sums.sum() == 11
@@ -108,7 +108,7 @@ def test_equal_weights_are_never_longer_than_one() -> None:
 
 def test_what_is_kept_is_a_uniform_choice() -> None:
     table = sets_table([list(range(6))], 6)
-    every = Candidates.single(np.arange(1, 7))
+    every = TupleCandidates.single(np.arange(1, 7))
     entropy = Seeded(3)
     draws = 20_000
     seen: dict[tuple[int, ...], int] = {}
@@ -128,7 +128,7 @@ def test_what_is_kept_is_a_uniform_choice() -> None:
 
 def test_absent_candidates_are_drawn_evenly() -> None:
     values = np.arange(2000)
-    pairs = Candidates.single(values + 1).grown(values)  # about two million: not listed
+    pairs = TupleCandidates.single(values + 1).grown(values)  # about two million: not listed
     present = pairs.at(np.arange(0, pairs.total, 2))
     drawn = pairs.absent(4000, present, Seeded(4))
     assert len(np.unique(drawn)) == 4000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from sottovoce.accounting import Neighbours, mu_of, rounded_variance
+from sottovoce.accounting import Ledger, Neighbours, mu_of, rounded_variance
 from sottovoce.accounting.steps import Weights, counts_lattice_loss
 from sottovoce.accounting.threshold import largest_moved, threshold_for
 from sottovoce.central.method import ReleaseTerms
@@ -116,6 +116,14 @@ def budget_of(
     left = delta * float(1 - failures)
     squared_mu = Fraction(mu_of(epsilon - loss_up, left)) ** 2 * USED
     return Budget(epsilon, delta, terms.neighbours, squared_mu, loss_up)
+
+
+def check_ledger(terms: ReleaseTerms, ledger: Ledger) -> None:
+    """Refuse a ledger of another neighbour relation: its sensitivities would be others."""
+    if ledger.neighbours != terms.neighbours:
+        raise InvalidInput(
+            f"neighbours ({terms.neighbours}) must be those of the ledger, {ledger.neighbours}"
+        )
 
 
 def shares_of(name: str, given: Sequence[object]) -> tuple[Fraction, ...]:

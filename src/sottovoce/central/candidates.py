@@ -30,7 +30,7 @@ def capacity_for(count: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class TupleCandidates:
     """All k-tuples that may be found.
 
     A key names one: the node of its first k - 1 values times the number of values, plus its last.
@@ -46,7 +46,7 @@ class Candidates:
     starts: Integers = field(default_factory=lambda: np.zeros(1, np.int64))  # by first k - 1 values
 
     @classmethod
-    def single(cls, after: Integers) -> Candidates:
+    def single(cls, after: Integers) -> TupleCandidates:
         """The values themselves."""
         return cls(1, after, starts=np.array([0, len(after)]))
 
@@ -117,7 +117,7 @@ class Candidates:
             chosen = together[np.sort(first)]  # in the order in which they were drawn
         return chosen[:count]
 
-    def restricted(self, keys: Integers) -> Candidates:
+    def restricted(self, keys: Integers) -> TupleCandidates:
         """Some of these candidates only; k is at least 2.
 
         Args:
@@ -133,7 +133,7 @@ class Candidates:
         counts = np.bincount(parents, minlength=first)
         return replace(self, extensions=bits, starts=np.concatenate([[0], np.cumsum(counts)]))
 
-    def grown(self, found: Integers) -> Candidates:
+    def grown(self, found: Integers) -> TupleCandidates:
         """The candidates of one value more.
 
         Args:
@@ -148,7 +148,7 @@ class Candidates:
         values = np.concatenate([self.node_numbers[self.node_keys != -1], numbers])
         node_keys, node_numbers = hash_table(keys, values, capacity_for(len(keys)))
         bits, counts = self._extended(tuples, node_keys, node_numbers)
-        return Candidates(
+        return TupleCandidates(
             self.k + 1,
             self.after,
             (*self.levels, tuples),
@@ -159,11 +159,13 @@ class Candidates:
             np.concatenate([[0], np.cumsum(counts)]),
         )
 
-    def _pairs(self, tuples: Integers) -> Candidates:
+    def _pairs(self, tuples: Integers) -> TupleCandidates:
         if len(tuples) < len(self.after):
             raise InvalidInput("values that were not found must not be numbered")
         counts = len(self.after) - self.after
-        return Candidates(2, self.after, (tuples,), starts=np.concatenate([[0], np.cumsum(counts)]))
+        return TupleCandidates(
+            2, self.after, (tuples,), starts=np.concatenate([[0], np.cumsum(counts)])
+        )
 
     def _extended(
         self, tuples: Integers, node_keys: Integers, node_numbers: Integers

@@ -8,7 +8,7 @@ from math import isqrt
 
 import numpy as np
 
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.method import CentralTable, Integers
 from sottovoce.central.records import all_records, records
 from sottovoce.ground.entropy import Entropy
@@ -23,7 +23,7 @@ _MOST_PLAIN = 1 << 25  # sums in a plain array; a hash table holds more
 _KEYS = 1 << 22  # room for kept tuples that is asked for at once
 
 
-def sizes_held(table: CentralTable, numbers: Integers, candidates: Candidates) -> Integers:
+def sizes_held(table: CentralTable, numbers: Integers, candidates: TupleCandidates) -> Integers:
     """How many candidates each person holds. It is not private."""
     sizes = [np.zeros(0, np.int64)]
     for part in records(table, numbers):
@@ -49,7 +49,7 @@ def equal_weights(limit: int, per_unit: int) -> Integers:
 def summed(
     table: CentralTable,
     numbers: Integers,
-    candidates: Candidates,
+    candidates: TupleCandidates,
     limit: int,
     weights: Integers,
     entropy: Entropy,
@@ -101,7 +101,11 @@ def summed(
 
 
 def collected(
-    table: CentralTable, numbers: Integers, candidates: Candidates, limit: int, entropy: Entropy
+    table: CentralTable,
+    numbers: Integers,
+    candidates: TupleCandidates,
+    limit: int,
+    entropy: Entropy,
 ) -> tuple[Integers, Integers]:
     """What each person contributes: a uniform choice of at most ``limit`` candidates.
 
@@ -146,7 +150,7 @@ class NoisySums:
 def above_threshold(
     keys: Integers,
     sums: Integers,
-    candidates: Candidates,
+    candidates: TupleCandidates,
     variance: Fraction,
     threshold: int,
     entropy: Entropy,

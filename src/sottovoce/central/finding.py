@@ -11,7 +11,7 @@ import numpy as np
 from sottovoce.accounting import GaussianStep, Ledger, rounded_variance
 from sottovoce.accounting.steps import ThresholdStep
 from sottovoce.accounting.threshold import least_log_hidden
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import (
     above_threshold,
     equal_weights,
@@ -69,14 +69,14 @@ class Curator:
         """The values themselves, of an unknown domain."""
         if self.settings.find == "weighted":
             return self._found_by_descent(numbers)
-        everything = Candidates.single(numbers + 1)
+        everything = TupleCandidates.single(numbers + 1)
         limit = self._limit(1, numbers, everything)
         share = self.plan.find[0]
         variance = self.plan.budget.variance(share, limit)
         threshold = self._value_threshold(1, share, limit, variance)
         return self._held_above(1, numbers, everything, limit, variance, threshold)
 
-    def find_more(self, numbers: Integers, candidates: Candidates, shorter: int) -> Found:
+    def find_more(self, numbers: Integers, candidates: TupleCandidates, shorter: int) -> Found:
         """Tuples of k values, k above 1.
 
         Args:
@@ -101,7 +101,7 @@ class Curator:
         found = above_threshold(keys, sums, candidates, variance, threshold, self.entropy)
         return Found(found.keys, found.sums.astype(np.float64), variance)
 
-    def _limit(self, k: int, numbers: Integers, candidates: Candidates) -> int:
+    def _limit(self, k: int, numbers: Integers, candidates: TupleCandidates) -> int:
         """How many k-tuples a person may contribute."""
         given = self.settings.limits[k - 1]
         if given is not None:
@@ -138,7 +138,7 @@ class Curator:
         self,
         k: int,
         numbers: Integers,
-        candidates: Candidates,
+        candidates: TupleCandidates,
         limit: int,
         variance: Fraction,
         threshold: int,
@@ -165,7 +165,9 @@ class Curator:
         step = GaussianStep.of_counts(f"{k}-tuples", purpose, limit, variance, neighbours)
         self.ledger.spend(step)
 
-    def _tuple_threshold(self, candidates: Candidates, shorter: int, variance: Fraction) -> int:
+    def _tuple_threshold(
+        self, candidates: TupleCandidates, shorter: int, variance: Fraction
+    ) -> int:
         """rho_k, above which noise alone rises with chance eta min(1, |S_(k-1)|/|V_k|) at most.
 
         As in gopi2021marginals, 1.1, but with the tail of the noise on its lattice. It does not
@@ -191,7 +193,9 @@ class Curator:
         )
         return self._counted(1, _only(numbers, values), None, values)
 
-    def _found_by_weights(self, numbers: Integers, candidates: Candidates, shorter: int) -> Found:
+    def _found_by_weights(
+        self, numbers: Integers, candidates: TupleCandidates, shorter: int
+    ) -> Found:
         k = candidates.k
         limit = self.settings.limits[k - 1] or FIND_LIMIT
         variance = self.plan.budget.variance(self.plan.find[k - 1], 1)
@@ -208,7 +212,7 @@ class Curator:
         return self._counted(k, numbers, candidates.restricted(found.keys), found.keys)
 
     def _counted(
-        self, k: int, numbers: Integers, candidates: Candidates | None, keys: Integers
+        self, k: int, numbers: Integers, candidates: TupleCandidates | None, keys: Integers
     ) -> Found:
         """Counts of what was found, and of nothing else.
 
@@ -220,7 +224,7 @@ class Curator:
         """
         if not len(keys):
             return Found(keys, np.zeros(0), Fraction(1))
-        which = candidates or Candidates.single(np.arange(len(keys)) + 1)
+        which = candidates or TupleCandidates.single(np.arange(len(keys)) + 1)
         sizes = sizes_held(self.table, numbers, which)
         most = max(least_limit(self.table, k), min(len(keys), most_tuples(self.table, k)))
         grid = limit_grid(least_limit(self.table, k), most)

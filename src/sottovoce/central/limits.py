@@ -16,7 +16,7 @@ from sottovoce.central.method import Floats, Integers
 from sottovoce.ground.entropy import COIN_BITS, Entropy
 from sottovoce.ground.noise import discrete_gaussian
 
-PERCENTILE = Fraction(99, 100)  # of people whose contribution stays whole (gopi2021marginals)
+KEPT_PERCENTILE = Fraction(99, 100)  # of people whose contribution stays whole (gopi2021marginals)
 _STEPS_PER_DOUBLING = 2  # of limits that may be chosen
 _CLEAR = 3.0  # standard deviations that a bin of a histogram must show to count as held
 _START_DIGITS = 40
@@ -74,7 +74,9 @@ def noisy_sizes(
     return (counts + discrete_gaussian(variance, len(counts), entropy)).astype(np.float64)
 
 
-def percentile_limit(histogram: Floats, grid: Integers, percentile: Fraction = PERCENTILE) -> int:
+def percentile_limit(
+    histogram: Floats, grid: Integers, percentile: Fraction = KEPT_PERCENTILE
+) -> int:
     """The least limit that so many people keep, by a noisy histogram of :func:`noisy_sizes`.
 
     >>> percentile_limit(np.array([10.0, 40.0, 49.0, 1.0]), np.array([1, 2, 4]))
@@ -118,7 +120,7 @@ def exponential_limit(
     epsilon: Fraction,
     ledger: Ledger,
     entropy: Entropy,
-    percentile: Fraction = PERCENTILE,
+    percentile: Fraction = KEPT_PERCENTILE,
 ) -> int:
     """A percentile by the exponential mechanism, as gopi2021marginals prints it.
 

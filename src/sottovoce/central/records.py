@@ -16,7 +16,7 @@ ABSENT = -1  # the number of a value that is left out
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class HeldValues:
     """Some people's rows. Of sets, a person has one row, which is her set.
 
     Person i has the rows ``people[i]`` to ``people[i + 1]``, and row r the values
@@ -46,7 +46,7 @@ def each_value(table: CentralTable) -> tuple[Integers, Integers]:
     return attributes, codes
 
 
-def records(table: CentralTable, numbers: Integers) -> Iterator[Records]:
+def records(table: CentralTable, numbers: Integers) -> Iterator[HeldValues]:
     """The table's rows, batch after batch.
 
     Args:
@@ -60,15 +60,15 @@ def records(table: CentralTable, numbers: Integers) -> Iterator[Records]:
             yield _of_sets(batch, numbers) if table.is_sets else _of_rows(batch, numbers, first)
 
 
-def all_records(table: CentralTable, numbers: Integers) -> Records:
+def all_records(table: CentralTable, numbers: Integers) -> HeldValues:
     """The rows of all batches together."""
     parts = list(records(table, numbers))
     if not parts:
         none = np.zeros(1, np.int64)
-        return Records(none, none, np.zeros(0, np.int64))
+        return HeldValues(none, none, np.zeros(0, np.int64))
     if len(parts) == 1:
         return parts[0]
-    return Records(
+    return HeldValues(
         _joined_starts([part.people for part in parts]),
         _joined_starts([part.rows for part in parts]),
         np.concatenate([part.values for part in parts]),
@@ -85,16 +85,16 @@ def starts_of(sizes: NDArray[Any]) -> Integers:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _of_rows(batch: Batch, numbers: Integers, first: Integers) -> Records:
+def _of_rows(batch: Batch, numbers: Integers, first: Integers) -> HeldValues:
     through = np.where(batch.codes == EMPTY, 0, batch.codes + first[:-1])  # (rows, attributes)
     named = np.where(batch.codes == EMPTY, ABSENT, numbers[through])
     is_kept = named != ABSENT
-    return Records(
+    return HeldValues(
         starts_of(_run_lengths(batch.users)), starts_of(is_kept.sum(axis=1)), named[is_kept]
     )
 
 
-def _of_sets(batch: Batch, numbers: Integers) -> Records:
+def _of_sets(batch: Batch, numbers: Integers) -> HeldValues:
     items = batch.codes[:, 0]
     lengths = _run_lengths(batch.users)
     person = np.repeat(np.arange(len(lengths)), lengths)
@@ -106,7 +106,7 @@ def _of_sets(batch: Batch, numbers: Integers) -> Records:
     is_first = np.ones(len(named), bool)  # of equal items of a person
     is_first[1:] = (person[1:] != person[:-1]) | (named[1:] != named[:-1])
     sizes = np.bincount(person[is_first], minlength=len(lengths))
-    return Records(np.arange(len(lengths) + 1), starts_of(sizes), named[is_first])
+    return HeldValues(np.arange(len(lengths) + 1), starts_of(sizes), named[is_first])
 
 
 def _run_lengths(users: Integers) -> Integers:

@@ -12,7 +12,7 @@ from sottovoce.accounting import mu_of
 from sottovoce.accounting.zcdp import rho_of
 from sottovoce.central.budget import Budget, CountShare, budget_of, shares_of
 from sottovoce.central.method import CentralTable, ReleaseTerms
-from sottovoce.central.union import MAX_VALUES
+from sottovoce.central.union import MAX_UNION_VALUES
 from sottovoce.central.union import PER_UNIT as VALUE_STEPS
 from sottovoce.ground.arguments import share as part_of_one
 from sottovoce.ground.arguments import whole
@@ -156,7 +156,7 @@ def tuple_plan(table: CentralTable, terms: ReleaseTerms, settings: TupleSettings
 def finer_loss(terms: ReleaseTerms) -> Fraction:
     """What the lattices of weights take from epsilon, at most."""
     whole_mu = Fraction(mu_of(float(terms.epsilon), float(terms.delta)))
-    values = Fraction(math.isqrt(MAX_VALUES) + 1, VALUE_STEPS)
+    values = Fraction(math.isqrt(MAX_UNION_VALUES) + 1, VALUE_STEPS)
     tuples = Fraction(math.isqrt(MOST_TUPLES) + 1, TUPLE_STEPS)
     return (values + tuples) * whole_mu**2
 

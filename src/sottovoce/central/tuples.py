@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from sottovoce.accounting import Ledger
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.budget import check_ledger
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.finding import Curator, Found
 from sottovoce.central.method import (
     CentralTable,
@@ -80,6 +81,7 @@ class DpMarginals(ReleaseMethod):
         reason = self.refuse(table, terms)
         if reason:
             raise InvalidInput(reason)
+        check_ledger(terms, ledger)
         settings = TupleSettings.of(table, terms)
         curator = Curator(table, settings, tuple_plan(table, terms, settings), ledger, entropy)
         attributes, codes = each_value(table)
@@ -91,7 +93,7 @@ class DpMarginals(ReleaseMethod):
         attributes, codes = attributes[values], codes[values]
         found = {1: first}
         listed = {1: np.arange(len(values))[:, None]}
-        candidates = Candidates.single(_after(attributes, table.is_sets))
+        candidates = TupleCandidates.single(_after(attributes, table.is_sets))
         keys = np.arange(len(values))
         for k in range(2, terms.up_to + 1):
             candidates = candidates.grown(keys)

@@ -12,8 +12,8 @@ import numpy as np
 from sottovoce.accounting import GaussianStep, Ledger, mu_of, rounded_variance
 from sottovoce.accounting.steps import ThresholdStep, Weights
 from sottovoce.accounting.threshold import least_log_hidden, threshold_for
-from sottovoce.central.budget import Budget, CountShare, budget_of
-from sottovoce.central.candidates import Candidates
+from sottovoce.central.budget import Budget, CountShare, budget_of, check_ledger
+from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import collected, equal_weights, sizes_held, summed, unit_weights
 from sottovoce.central.limits import least_error_limit, limit_grid, noisy_sizes
 from sottovoce.central.method import (
@@ -33,12 +33,13 @@ from sottovoce.ground.noise import discrete_gaussian
 from sottovoce.kernels.descent import descend
 
 Form = Literal["descent", "weighted", "parallel"]
-FORMS: tuple[Form, ...] = ("descent", "weighted", "parallel")
+UNION_FORMS: tuple[Form, ...] = ("descent", "weighted", "parallel")
 
 PER_UNIT = 1 << 32  # steps of the lattice in a weight of 1
 COARSE = 1 << 10  # steps that a threshold is searched on: every one is a step of the lattice too
-MAX_PEOPLE = 1 << 28  # for which the doubles of a descent are near enough
-MAX_VALUES = 1 << 36
+MAX_UNION_PEOPLE = 1 << 28  # for which the doubles of a descent are near enough
+MAX_UNION_VALUES = 1 << 36
+LARGEST_SLACK = 1 / 8  # that doubles may cost a person's move
 DEFAULT_LIMIT = 100
 DEFAULT_ALPHA = 4  # standard deviations above the threshold at which a value takes no more weight
 DEFAULT_COUNTS = Fraction(3, 20)  # of mu^2, for counts of what was found
@@ -63,8 +64,8 @@ class UnionSettings:
     def of(cls, options: Any) -> UnionSettings:
         """From the options of a release, each checked."""
         form = options.get("form", "descent")
-        if form not in FORMS:
-            raise InvalidInput(f"form ({form}) must be one of {', '.join(FORMS)}")
+        if form not in UNION_FORMS:
+            raise InvalidInput(f"form ({form}) must be one of {', '.join(UNION_FORMS)}")
         counts = part_of_one("counts", options.get("counts", DEFAULT_COUNTS))
         if counts == 1:
             raise InvalidInput("counts (1) must be below 1, or nothing is left to find values")
@@ -84,8 +85,8 @@ def descent_slack(limit: int, level: float) -> float:
     """By how much doubles and the lattice may lengthen the distance of neighbours, at most.
 
     In real numbers, a person's move brings the weights of neighbours no farther apart than they
-    were: gaps g become g max(0, 1 - 1/|g|), the nearest point to g of those that are 1 away from
-    the ball. In doubles, a gap and a sum are off by a unit of the last place of ``level``, and the
+    were: gaps g become g max(0, 1 - 1/|g|), which is g less its projection onto the unit ball. In
+    doubles, a gap and a sum are off by a unit of the last place of ``level``, and the
     length of a move by as many roundings as it has terms; both runs may be off, for every person.
     At last weights go to the nearest step of the lattice.
 
@@ -95,8 +96,8 @@ def descent_slack(limit: int, level: float) -> float:
     """
     last_place = level * 2.0**-51
     move = math.sqrt(limit) * last_place + limit * 2.0**-51
-    lattice = math.sqrt(MAX_VALUES) / PER_UNIT
-    return 2 * MAX_PEOPLE * move + lattice
+    lattice = math.sqrt(MAX_UNION_VALUES) / PER_UNIT
+    return 2 * MAX_UNION_PEOPLE * move + lattice
 
 
 class SetUnion(ReleaseMethod):
@@ -108,7 +109,7 @@ class SetUnion(ReleaseMethod):
 
     Guarantee: (epsilon, delta) for one person, by ThresholdStep and GaussianStep of the ledger.
     Assumes:   at most 2^28 people and 2^36 values; the noise's entropy is uniform.
-    Source:    gopi2020union, algorithms 1 and 4; swanberg2023sips; the threshold as in wilkins2024.
+    Source:    gopi2020union, algorithms 1 and 4; swanberg2023sips; wilkins2024gaussian.
     Checked:   tests/exact/test_union.py
     """
 
@@ -120,7 +121,7 @@ class SetUnion(ReleaseMethod):
     def refuse(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         if terms.up_to != 1:
             return f"up_to ({terms.up_to}) must be 1: set-union finds single values"
-        if sum(map(len, table.values)) > MAX_VALUES or table.people > MAX_PEOPLE:
+        if sum(map(len, table.values)) > MAX_UNION_VALUES or table.people > MAX_UNION_PEOPLE:
             return "the table must have at most 2^36 values and 2^28 people"
         return None
 
@@ -133,6 +134,7 @@ class SetUnion(ReleaseMethod):
         reason = self.refuse(table, terms)
         if reason:
             raise InvalidInput(reason)
+        check_ledger(terms, ledger)
         settings = UnionSettings.of(terms.options)
         budget = union_budget(terms, settings)
         found = find_values(table, settings, budget, 1 - settings.counts, ledger, entropy)
@@ -151,7 +153,7 @@ def union_budget(terms: ReleaseTerms, settings: UnionSettings) -> Budget:
         shares.append(CountShare(settings.counts * (1 - LIMIT_PART)))
     # the losses of finds, as in _threshold_step, if all of mu^2 = people/variance were theirs
     whole_mu = Fraction(mu_of(float(terms.epsilon), float(terms.delta)))
-    finer = Fraction(math.isqrt(MAX_VALUES) + 1, PER_UNIT) * whole_mu**2
+    finer = Fraction(math.isqrt(MAX_UNION_VALUES) + 1, PER_UNIT) * whole_mu**2
     failures = _EARLY_FAILURES if settings.form == "parallel" else Fraction(0)
     return budget_of(terms, shares, finer, failures)
 
@@ -192,14 +194,21 @@ def _descent(
     sigma = math.sqrt(variance)
     # moves are shorter by the slack, so new values weigh as if a person could have a few more
     slack = descent_slack(settings.limit, float(settings.alpha + 50) * max(1.0, sigma))
+    if slack > LARGEST_SLACK:
+        raise InvalidInput(
+            f"epsilon ({budget.epsilon}) must be larger for form 'descent', whose doubles are not "
+            "near enough for so much noise; form 'weighted' is exact"
+        )
     length = 1 - slack
     declared = math.ceil(settings.limit / (length - slack) ** 2)
     threshold = budget.threshold(share, declared, "descent", COARSE)
     level = float(threshold) + float(settings.alpha) * sigma
-    ledger.spend(_threshold_step("values", declared, "descent", variance, threshold, MAX_VALUES))
+    ledger.spend(
+        _threshold_step("values", declared, "descent", variance, threshold, MAX_UNION_VALUES)
+    )
 
     numbers = np.arange(sum(map(len, table.values)))
-    everything = Candidates.single(numbers + 1)
+    everything = TupleCandidates.single(numbers + 1)
     starts, items = collected(table, numbers, everything, settings.limit, entropy)
     order = shuffled(len(starts) - 1, entropy)
     heights = np.zeros(len(numbers))
@@ -227,7 +236,7 @@ def _weighted(
         name = "values" if rounds == 1 else f"values, round {number}"
         step = _threshold_step(name, settings.limit, "equal", variance, threshold, settings.limit)
         ledger.spend(step)
-        everything = Candidates.single(np.arange(len(left)) + 1)
+        everything = TupleCandidates.single(np.arange(len(left)) + 1)
         numbers = np.full(sum(map(len, table.values)), ABSENT)
         numbers[left] = np.arange(len(left))
         keys, sums = summed(table, numbers, everything, settings.limit, weights, entropy)
@@ -351,7 +360,7 @@ def counted_values(
     Returns:
         The counts, and the variance of their noise.
     """
-    everything = Candidates.single(np.arange(size) + 1)
+    everything = TupleCandidates.single(np.arange(size) + 1)
     sizes = sizes_held(table, numbers, everything)
     grid = limit_grid(1, min(size, LARGEST_COUNT_LIMIT))
     variance = budget.variance(limit_share, 1)

@@ -32,7 +32,7 @@ def gaussian_tail(variance: Fraction, least: int, digits: int = _START_DIGITS) -
         digits: how many digits are right.
 
     >>> round(float(gaussian_tail(Fraction(1), 2)), 6)
-    0.066828
+    0.058558
     """
     if variance <= 0:
         raise InvalidInput(f"variance ({variance}) must be greater than 0")
