@@ -24,7 +24,7 @@ from sottovoce.accounting import Ledger
 from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import sizes_held, summed, unit_weights
 from sottovoce.central.method import (
-    EMPTY,
+    EMPTY_CODE,
     Integers,
     MemoryTable,
     ReleasedCounts,
@@ -93,7 +93,7 @@ def census(folder: Path) -> MemoryTable:
         nothing = [code for code, label in enumerate(labels) if label.strip() in NOTHING]
         is_held = ~np.isin(column, nothing) if nothing else np.ones(len(column), bool)
         held, found = np.unique(column[is_held], return_inverse=True)
-        codes = np.full(len(column), EMPTY, np.int64)
+        codes = np.full(len(column), EMPTY_CODE, np.int64)
         codes[is_held] = found
         columns.append(codes)
         values.append(tuple(held.tolist()))

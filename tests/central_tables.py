@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.accounting import Ledger
-from sottovoce.central.method import EMPTY, MemoryTable, ReleaseTerms
+from sottovoce.central.method import EMPTY_CODE, MemoryTable, ReleaseTerms
 
 Tuple = tuple[tuple[int, int], ...]  # (attribute, code) of each value, ascending
 
@@ -88,7 +88,7 @@ def held(table: MemoryTable, k: int) -> list[set[Tuple]]:
             people[user] = {tuple((0, item) for item in some) for some in combinations(own, k)}
         return list(people.values())
     for row, user in zip(table.codes, table.users, strict=True):
-        cells = [(place, int(code)) for place, code in enumerate(row) if code != EMPTY]
+        cells = [(place, int(code)) for place, code in enumerate(row) if code != EMPTY_CODE]
         people[int(user)] |= set(combinations(cells, k))
     return list(people.values())
 

@@ -13,7 +13,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.central import tables
-from sottovoce.central.method import EMPTY, CentralTable
+from sottovoce.central.method import EMPTY_CODE, CentralTable
 from sottovoce.central.tables import read_table
 
 PEOPLE: dict[str, list[Any]] = {
@@ -31,7 +31,7 @@ def labels(table: CentralTable) -> list[tuple[int, list[Any]]]:
                 (
                     user,
                     [
-                        None if code == EMPTY else values[code]
+                        None if code == EMPTY_CODE else values[code]
                         for code, values in zip(codes, table.values, strict=True)
                     ],
                 )

@@ -12,7 +12,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.accounting import mu_of
 from sottovoce.central.domains import NarrowedTable
-from sottovoce.central.method import EMPTY, MemoryTable
+from sottovoce.central.method import EMPTY_CODE, MemoryTable
 from sottovoce.central.residual import Residual
 from sottovoce.central.residual_plan import ResidualPlan, kept_share
 from sottovoce.ground.entropy import Seeded
@@ -159,7 +159,7 @@ def test_user_with_many_rows_counts_once() -> None:
 
 
 def test_empty_is_a_value_where_it_is_said_to_be() -> None:
-    codes = np.array([[0, 0], [1, EMPTY], [1, 1], [0, EMPTY]])
+    codes = np.array([[0, 0], [1, EMPTY_CODE], [1, 1], [0, EMPTY_CODE]])
     table = MemoryTable(("a", "b"), (("x", "y"), ("p", "q")), (True, True), codes, np.arange(4), 4)
     terms = terms_of(10_000, 2, delta="0.5")
     ledger = ledger_of(terms)
@@ -175,7 +175,7 @@ def test_empty_is_a_value_where_it_is_said_to_be() -> None:
 
 
 def test_found_values_and_the_rest() -> None:
-    codes = np.array([[0, 1], [1, EMPTY], [2, 0], [2, 2]])
+    codes = np.array([[0, 1], [1, EMPTY_CODE], [2, 0], [2, 2]])
     values = (("a", "b", "c"), (1, 2, 3))
     table = MemoryTable(("x", "y"), values, (False, False), codes, np.arange(4), 4)
     assert "not public" in str(Residual().refuse(table, terms_of(1, 2)))

@@ -8,7 +8,7 @@ from math import isfinite, sqrt
 from typing import Any
 
 from sottovoce.accounting import Neighbours
-from sottovoce.central.method import Batch, CentralTable, ReleaseMethod, ReleaseTerms
+from sottovoce.central.method import CentralTable, ReleaseMethod, ReleaseTerms, RowBatch
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.questions.method import AUTO
 
@@ -33,7 +33,7 @@ class PublicFacts(CentralTable):
         self.people = table.people if neighbours == "replace-one" else 0
         self.rows = 0
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         raise InvalidInput("rows are not public")
 
 

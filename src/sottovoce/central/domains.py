@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.central.method import EMPTY, Batch, CentralTable, Integers
+from sottovoce.central.method import EMPTY_CODE, CentralTable, Integers, RowBatch
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.noise import sampled_within_groups
@@ -115,7 +115,7 @@ def sets_up_to(points: int, order: int) -> list[Places]:
     return [own for count in range(order + 1) for own in combinations(range(points), count)]
 
 
-def one_row_each(batch: Batch, entropy: Entropy) -> Integers:
+def one_row_each(batch: RowBatch, entropy: Entropy) -> Integers:
     """The codes of a batch with one row for each user, drawn at random where there are more.
 
     Then nobody adds more than one to all cells of a table together.
@@ -156,7 +156,7 @@ def _columns(codes: Integers, domain: TableDomain) -> Integers:
     columns = np.ascontiguousarray(codes.T)
     for place, name in enumerate(domain.names):
         column = columns[place]
-        is_empty = column == EMPTY
+        is_empty = column == EMPTY_CODE
         if not is_empty.any():
             continue
         if not domain.may_be_empty[place]:
@@ -209,7 +209,7 @@ class NarrowedTable(CentralTable):
         self._maps = []
         listed = []
         for codes, values in zip(kept, table.values, strict=True):
-            new_code = np.full(len(values) + 1, len(codes), np.int64)  # the last one for EMPTY
+            new_code = np.full(len(values) + 1, len(codes), np.int64)  # the last one for EMPTY_CODE
             new_code[list(codes)] = np.arange(len(codes))
             self._maps.append(new_code)
             listed.append((*(values[code] for code in codes), OTHER_LABEL))
@@ -220,9 +220,9 @@ class NarrowedTable(CentralTable):
         self.rows = table.rows
         self.is_sets = False
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         for batch in self._table.batches():
             codes = np.empty_like(batch.codes)
             for place, new_code in enumerate(self._maps):
-                codes[:, place] = new_code[batch.codes[:, place]]  # EMPTY is -1: the last one
-            yield Batch(codes, batch.users)
+                codes[:, place] = new_code[batch.codes[:, place]]  # EMPTY_CODE is -1: the last one
+            yield RowBatch(codes, batch.users)

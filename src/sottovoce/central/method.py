@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-EMPTY = -1  # the code of an empty cell, which belongs to no tuple
+EMPTY_CODE = -1  # the code of an empty cell, which belongs to no tuple
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RowBatch:
     """Some rows; all rows of a user are in one batch."""
 
-    codes: Integers  # (rows, attributes), EMPTY where a row says nothing; of sets (pairs, 1)
+    codes: Integers  # (rows, attributes), EMPTY_CODE where a row says nothing; of sets (pairs, 1)
     users: Integers  # whose each row is, counted from 0 through all batches, ascending, (rows,)
 
 
@@ -46,7 +46,7 @@ class CentralTable(ABC):
     is_sets: bool
 
     @abstractmethod
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         """All rows, as often as it is called, in one order."""
 
 
@@ -66,8 +66,8 @@ class MemoryTable(CentralTable):
     def rows(self) -> int:  # type: ignore[override]
         return len(self.codes)
 
-    def batches(self) -> Iterator[Batch]:
-        yield Batch(self.codes, self.users)
+    def batches(self) -> Iterator[RowBatch]:
+        yield RowBatch(self.codes, self.users)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.central.method import EMPTY, Batch, CentralTable, Integers
+from sottovoce.central.method import EMPTY_CODE, CentralTable, Integers, RowBatch
 from sottovoce.ground.entropy import Entropy
 
 ABSENT = -1  # the number of a value that is left out
@@ -85,20 +85,20 @@ def starts_of(sizes: NDArray[Any]) -> Integers:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _of_rows(batch: Batch, numbers: Integers, first: Integers) -> HeldValues:
-    through = np.where(batch.codes == EMPTY, 0, batch.codes + first[:-1])  # (rows, attributes)
-    named = np.where(batch.codes == EMPTY, ABSENT, numbers[through])
+def _of_rows(batch: RowBatch, numbers: Integers, first: Integers) -> HeldValues:
+    through = np.where(batch.codes == EMPTY_CODE, 0, batch.codes + first[:-1])  # (rows, attributes)
+    named = np.where(batch.codes == EMPTY_CODE, ABSENT, numbers[through])
     is_kept = named != ABSENT
     return HeldValues(
         starts_of(_run_lengths(batch.users)), starts_of(is_kept.sum(axis=1)), named[is_kept]
     )
 
 
-def _of_sets(batch: Batch, numbers: Integers) -> HeldValues:
+def _of_sets(batch: RowBatch, numbers: Integers) -> HeldValues:
     items = batch.codes[:, 0]
     lengths = _run_lengths(batch.users)
     person = np.repeat(np.arange(len(lengths)), lengths)
-    named = np.where(items == EMPTY, ABSENT, numbers[np.where(items == EMPTY, 0, items)])
+    named = np.where(items == EMPTY_CODE, ABSENT, numbers[np.where(items == EMPTY_CODE, 0, items)])
     is_kept = named != ABSENT
     person, named = person[is_kept], named[is_kept]
     order = np.lexsort((named, person))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.central.method import EMPTY, Batch, CentralTable, Integers
+from sottovoce.central.method import EMPTY_CODE, CentralTable, Integers, RowBatch
 from sottovoce.central.sources import TableSource, lists_of, open_source
 from sottovoce.central.values import Coder, Codes, DiscoveredValues, ListedValues, flattened
 from sottovoce.ground.errors import InvalidInput
@@ -44,14 +44,14 @@ class EncodedTable(CentralTable):
     def rows(self) -> int:  # type: ignore[override]
         return len(self.codes) if self.order is None else len(self.order)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         start = 0
         while start < self.rows:
             end = self._end_of_batch(start)
             rows = slice(start, end) if self.order is None else self.order[start:end]
             codes = np.asarray(self.codes[rows], np.int64)
             users = np.arange(start, end) if self.users is None else self.users[start:end]
-            yield Batch(codes, users)
+            yield RowBatch(codes, users)
             start = end
 
     def _end_of_batch(self, start: int) -> int:
@@ -271,7 +271,7 @@ class _SetReader(_Reader):
         rows = self.rows_read + np.repeat(np.arange(len(lengths)), lengths)
         if self._user is not None:
             self._take_ids(batch)
-        holds = codes != EMPTY
+        holds = codes != EMPTY_CODE
         kept = _once(rows[holds], codes[holds])
         self._rows.append(rows[holds][kept])
         self._codes.append(codes[holds][kept][:, None])

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from sottovoce.central.method import EMPTY, CentralTable, Floats, Integers, TupleCounts
+from sottovoce.central.method import EMPTY_CODE, CentralTable, Floats, Integers, TupleCounts
 from sottovoce.ground.extras import imported
 
 _DENSE = 4  # cells for each row up to which a table is counted in an array
@@ -65,7 +65,7 @@ class RowTruth(Truth):
         is_filled = np.ones(self._columns.shape[1], bool)
         cells = np.zeros(self._columns.shape[1], np.int64)
         for place, size in zip(places, shape, strict=True):
-            is_filled &= self._columns[place] != EMPTY
+            is_filled &= self._columns[place] != EMPTY_CODE
             cells = cells * size + self._columns[place]
         cells = cells[is_filled]
         if not self._is_one_each:  # a user counts once in a cell

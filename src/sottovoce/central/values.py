@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.central.method import EMPTY
+from sottovoce.central.method import EMPTY_CODE
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.schema import Attribute, Items
@@ -112,12 +112,12 @@ class Coder(ABC):
         """The code of a label that says something."""
 
     def codes(self, column: Any) -> Codes:
-        """The codes of an Arrow array, EMPTY where it says nothing."""
+        """The codes of an Arrow array, EMPTY_CODE where it says nothing."""
         column = flattened(self.name, column)
         encoded = column.dictionary_encode()
         listed = encoded.dictionary.to_pylist()
         # the last place is for what is null
-        lookup = np.full(len(listed) + 1, EMPTY, np.int32)
+        lookup = np.full(len(listed) + 1, EMPTY_CODE, np.int32)
         for place, value in enumerate(listed):
             label = label_of(value)
             if label is not None and text_of(label) not in self._empty:
@@ -149,7 +149,7 @@ class DiscoveredValues(Coder):
 
     def codes(self, column: Any) -> Codes:
         found = super().codes(column)
-        self._filled += int(np.count_nonzero(found != EMPTY))
+        self._filled += int(np.count_nonzero(found != EMPTY_CODE))
         if len(self._codes) > MAX_ATTRIBUTE_VALUES:
             raise InvalidInput(
                 f"column {self.name!r} has more than {MAX_ATTRIBUTE_VALUES:,} different values: "
