@@ -24,6 +24,7 @@ from bench import (
     popular_speed,
     processes,
     query_speed,
+    release_speed,
     speed,
     store,
 )
@@ -43,6 +44,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "marginals": marginal_speed.marginals,
     "popular": popular_speed.popular,
     "queries": query_speed.queries,
+    "releases": release_speed.releases,
     "store": store.store,
     "collector": collector.collector,
     "pages": pages.pages,

@@ -23,6 +23,7 @@ GROUPS = {
     "marginals": "Marginals, epsilon = 1",
     "popular": "What is popular: top 32 values at epsilon = 1, top 64 items at epsilon = 2",
     "queries": "Queries over whispered dimensions, epsilon = 1",
+    "releases": "Releases by a trusted curator, epsilon = 1, from files to a folder",
     "store": "The store by itself: SQLite",
     "collector": "The collector: reports over HTTP, durable before they are acknowledged, SQLite",
     "pages": "The studio's pages",

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.central import tables
+from sottovoce.central import code_blocks, tables
+from sottovoce.central.code_blocks import FileCodes
 from sottovoce.central.method import EMPTY_CODE, CentralTable
 from sottovoce.central.tables import read_table
 
@@ -155,12 +156,40 @@ def test_codes_that_do_not_fit_wait_in_a_file(monkeypatch: pytest.MonkeyPatch) -
     people = {name: rng.integers(0, 9, 5000) for name in "ab"}
     people["who"] = rng.integers(0, 900, 5000)
     held = read_table(people, user="who")
-    monkeypatch.setattr(tables, "MEMORY_BYTES", 1000)
+    monkeypatch.setattr(code_blocks, "MEMORY_BYTES", 1000)
     monkeypatch.setattr(tables, "TABLE_BATCH_ROWS", 333)
     spilled = read_table(people, user="who")
-    assert isinstance(spilled.codes, np.memmap)
-    assert not isinstance(held.codes, np.memmap)
+    assert isinstance(spilled.codes, FileCodes)
+    assert isinstance(held.codes, np.ndarray)
     assert labels(spilled) == labels(held)
+
+
+def test_sets_that_do_not_fit_wait_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    baskets = {"item": rng.integers(0, 50, 3000), "who": rng.integers(0, 200, 3000)}
+    held = read_table(baskets, user="who", items="item")
+    monkeypatch.setattr(code_blocks, "MEMORY_BYTES", 1000)
+    spilled = read_table(baskets, user="who", items="item")
+    assert isinstance(spilled.codes, FileCodes)
+    assert labels(spilled) == labels(held)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [((2, 128), np.int8), ((2, 129), np.int16), ((40_000, 2), np.int32)],
+)
+def test_codes_are_as_narrow_as_the_schema_allows(
+    sizes: tuple[int, int], kind: type[np.signedinteger[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = sv.Schema(a=sv.Ordinal(0, sizes[0] - 1), b=sv.Ordinal(0, sizes[1] - 1))
+    people = {"a": [0, sizes[0] - 1, None], "b": [sizes[1] - 1, None, 0]}
+    rows = [(0, [0, sizes[1] - 1]), (1, [sizes[0] - 1, None]), (2, [None, 0])]
+    held = read_table(people, schema=schema)
+    assert isinstance(held.codes, np.ndarray)
+    assert held.codes.dtype == kind
+    assert labels(held) == rows
+    monkeypatch.setattr(code_blocks, "MEMORY_BYTES", 1)
+    assert labels(read_table(people, schema=schema)) == rows
 
 
 def test_texts_that_say_nothing() -> None:

@@ -20,6 +20,9 @@ Places = tuple[int, ...]  # attributes by their places in the table, increasing
 
 EMPTY_LABEL = "(empty)"
 OTHER_LABEL = "(other)"
+MAX_JOINT_CELLS = 1 << 15  # of a table that is counted so that others are summed from it
+MAX_ALL_JOINT_CELLS = 1 << 22  # of all of them, which are in memory together
+MAX_JOINT_SETS = 1 << 13  # more are not put together, since that takes longer the more there are
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,54 @@ def one_row_each(batch: RowBatch, entropy: Entropy) -> Integers:
 
     Then nobody adds more than one to all cells of a table together.
     """
+    if (np.diff(batch.users) > 0).all():
+        return batch.codes
     _, sizes = np.unique(batch.users, return_counts=True)
     stays = sampled_within_groups(sizes, 1, entropy)
     return batch.codes[stays]
+
+
+def joint_sets(sets: Sequence[Places], sizes: Sequence[int]) -> dict[Places, Places]:
+    """For each set of attributes a wider one, so that few tables are counted and all others summed.
+
+    Args:
+        sets: of attributes whose tables are wanted.
+        sizes: how many values each attribute has.
+
+    Returns:
+        The wider set of each; the set itself, if there are too many, of sets or of cells.
+
+    >>> joint_sets([(0, 1), (0, 2), (1, 2)], (2, 3, 4))
+    {(0, 1): (0, 1, 2), (0, 2): (0, 1, 2), (1, 2): (0, 1, 2)}
+    """
+    alone = {own: own for own in sets}
+    if len(alone) > MAX_JOINT_SETS:
+        return alone
+    wider: dict[Places, Places] = {}
+    left = list(alone)
+    cells = 0
+    while left:
+        wide = _merged(left, sizes)
+        cells += prod(sizes[place] for place in wide)
+        if cells > MAX_ALL_JOINT_CELLS:
+            return alone
+        within = frozenset(wide)
+        wider |= {own: wide for own in left if within.issuperset(own)}
+        left = [own for own in left if not within.issuperset(own)]
+    return wider
+
+
+def _merged(sets: Sequence[Places], sizes: Sequence[int]) -> Places:
+    """The first set together with those after it that leave its table small."""
+    wide = set(sets[0])
+    cells = prod(sizes[place] for place in wide)
+    for own in sets:
+        further = wide.union(own) - wide
+        more = prod(sizes[place] for place in further)
+        if cells * more <= MAX_JOINT_CELLS:
+            wide |= further
+            cells *= more
+    return tuple(sorted(wide))
 
 
 def exact_counts(
@@ -139,21 +187,26 @@ def exact_counts(
     Returns:
         For each set a table with an axis for each of its attributes.
     """
-    shapes = {own: tuple(domain.sizes[place] for place in own) for own in sets}
-    counts = {own: np.zeros(prod(shape), np.int64) for own, shape in shapes.items()}
+    joint = joint_sets(sets, domain.sizes)
+    shapes = {wide: tuple(domain.sizes[place] for place in wide) for wide in joint.values()}
+    counts = {wide: np.zeros(prod(shape), np.int64) for wide, shape in shapes.items()}
     for batch in table.batches():
         columns = _columns(one_row_each(batch, entropy), domain)
-        for own, shape in shapes.items():
+        for wide, shape in shapes.items():
             cell = np.zeros(columns.shape[1], np.int64)
-            for place, size in zip(own, shape, strict=True):
+            for place, size in zip(wide, shape, strict=True):
                 cell = cell * size + columns[place]
-            counts[own] += np.bincount(cell, minlength=counts[own].size)
-    return {own: counts[own].reshape(shape) for own, shape in shapes.items()}
+            counts[wide] += np.bincount(cell, minlength=counts[wide].size)
+    tables = {}
+    for own, wide in joint.items():
+        axes = tuple(axis for axis, place in enumerate(wide) if place not in own)
+        tables[own] = counts[wide].reshape(shapes[wide]).sum(axis=axes)
+    return tables
 
 
 def _columns(codes: Integers, domain: TableDomain) -> Integers:
     """The codes by attribute, (attributes, rows), the empty one as the last value."""
-    columns = np.ascontiguousarray(codes.T)
+    columns = np.array(codes.T, order="C")  # a copy: empty cells get another code
     for place, name in enumerate(domain.names):
         column = columns[place]
         is_empty = column == EMPTY_CODE

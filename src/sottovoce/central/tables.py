@@ -1,19 +1,18 @@
 """Tables that a curator holds, read once into codes: from files larger than memory, or from memory.
 
-Codes that do not fit into ``MEMORY_BYTES`` wait in a temporary file without a name, which is gone
-when the process ends, however it ends. What must fit into memory is the owner of every row, if
-there is a user column, and the different values.
+Codes that are too many for memory wait in a temporary file. What must fit is the owner of every
+row, if there is a user column, and the different values.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sottovoce.central.code_blocks import CodeBlocks, FileCodes
 from sottovoce.central.method import EMPTY_CODE, CentralTable, Integers, RowBatch
 from sottovoce.central.sources import TableSource, lists_of, open_source
 from sottovoce.central.values import Coder, Codes, DiscoveredValues, ListedValues, flattened
@@ -22,7 +21,6 @@ from sottovoce.ground.extras import imported
 from sottovoce.schema import Schema
 
 TABLE_BATCH_ROWS = 1 << 18  # of the batches that methods read; a user's rows may make it more
-MEMORY_BYTES = 1 << 28  # of codes that are kept in memory
 
 Advance = Callable[[int], None]  # takes how many rows were read
 
@@ -36,7 +34,7 @@ class EncodedTable(CentralTable):
     is_known: tuple[bool, ...]
     people: int
     is_sets: bool
-    codes: Codes  # (cells, attributes), as they were read
+    codes: Codes | FileCodes  # (cells, attributes), as they were read
     order: Integers | None  # which row of codes comes first, and so on; None for as they are
     users: Integers | None  # of each row in that order, ascending; None if each row is a user
 
@@ -179,7 +177,7 @@ class _Reader:
     def __init__(self, coders: Sequence[Coder], user: str | None) -> None:
         self._coders = coders
         self._user = user
-        self._codes = _CodeBlocks(len(coders))
+        self._codes = CodeBlocks([coder.code_type for coder in coders])
         self._ids: list[Any] = []  # of the owners of rows, Arrow's
         self.rows_read = 0
 
@@ -218,7 +216,7 @@ class _Reader:
         raise NotImplementedError
 
     def _table(
-        self, codes: Codes, order: Integers | None, users: Integers | None, people: int
+        self, codes: Codes | FileCodes, order: Integers | None, users: Integers | None, people: int
     ) -> EncodedTable:
         return EncodedTable(
             columns=tuple(coder.name for coder in self._coders),
@@ -303,35 +301,3 @@ def _once(users: Integers, codes: Codes) -> Integers:
     is_new = np.ones(len(order), bool)
     is_new[1:] = (sorted_users[1:] != sorted_users[:-1]) | (sorted_codes[1:] != sorted_codes[:-1])
     return order[is_new]
-
-
-class _CodeBlocks:
-    """Codes as they come: in memory, and from ``MEMORY_BYTES`` on in a temporary file."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._blocks: list[Codes] = []
-        self._file: Any = None
-        self._rows = 0
-
-    def append(self, codes: Codes) -> None:
-        """Codes of some rows, (rows, width)."""
-        self._rows += len(codes)
-        if self._file is not None:
-            self._file.write(np.ascontiguousarray(codes).tobytes())
-            return
-        self._blocks.append(codes)
-        if 4 * self._width * self._rows > MEMORY_BYTES:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the table)
-            for block in self._blocks:
-                self._file.write(np.ascontiguousarray(block).tobytes())
-            self._blocks.clear()
-
-    def finished(self) -> Codes:
-        """All of them, (rows, width)."""
-        if self._file is None:
-            blocks = [np.zeros((0, self._width), np.int32), *self._blocks]
-            return np.concatenate(blocks)
-        self._file.flush()
-        shape = (self._rows, self._width)
-        return np.memmap(self._file, np.int32, "r", shape=shape)

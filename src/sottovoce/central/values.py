@@ -16,7 +16,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.schema import Attribute, Items
 
 Label = str | int | float | bool
-Codes = NDArray[np.int32]
+Codes = NDArray[np.signedinteger[Any]]  # as narrow as the values of a schema allow
 
 EMPTY_TEXTS = frozenset(("", "NaN", "nan"))  # that say nothing, as None and NaN do
 MAX_ATTRIBUTE_VALUES = 1 << 24  # of one attribute
@@ -93,10 +93,23 @@ def text_of(label: Any) -> str:
     return str(label)
 
 
+def narrowest_type(size: int) -> type[np.signedinteger[Any]]:
+    """The least type of integers that holds so many codes and EMPTY_CODE.
+
+    >>> narrowest_type(128), narrowest_type(129)
+    (<class 'numpy.int8'>, <class 'numpy.int16'>)
+    """
+    for narrow in (np.int8, np.int16):
+        if size - 1 <= np.iinfo(narrow).max:
+            return narrow
+    return np.int32
+
+
 class Coder(ABC):
     """Gives the labels of one column their codes."""
 
     is_known: bool
+    code_type: type[np.signedinteger[Any]] = np.int32  # of its codes, in every batch
 
     def __init__(self, name: str, empty: Collection[str]) -> None:
         self.name = name
@@ -117,7 +130,7 @@ class Coder(ABC):
         encoded = column.dictionary_encode()
         listed = encoded.dictionary.to_pylist()
         # the last place is for what is null
-        lookup = np.full(len(listed) + 1, EMPTY_CODE, np.int32)
+        lookup = np.full(len(listed) + 1, EMPTY_CODE, self.code_type)
         for place, value in enumerate(listed):
             label = label_of(value)
             if label is not None and text_of(label) not in self._empty:
@@ -183,6 +196,7 @@ class ListedValues(Coder):
             )
         self._attribute = attribute
         self._values = tuple(attribute.labels())
+        self.code_type = narrowest_type(attribute.size)
 
     @property
     def values(self) -> tuple[Any, ...]:
