@@ -60,6 +60,34 @@ def test_errors_that_go_together_cancel_in_an_average() -> None:
     assert (found.value, found.std_error) == (7.0, pytest.approx(0.0, abs=1e-6))
 
 
+@pytest.mark.parametrize("count_error", [10.0, 45.0, 60.0])
+def test_an_average_of_equal_numbers_has_no_error_however_unsure_the_count(
+    count_error: float,
+) -> None:
+    for number in np.linspace(0.1, 9.0, 90):
+        direction = np.array([number, 1.0])
+        covariance = np.outer(direction, direction)
+        sure = linear((97.3 * direction).tolist(), count_error**2 * covariance)
+        given = Linear(100.1 * direction, 30.0 * covariance, None, False, sure)
+        found = ratio(given, 0.95)
+        assert (found.std_error, found.mark) == (0.0, "")
+        assert (found.low, found.high) == (found.value, found.value)
+    # a number that one in a million has more of is no constant
+    covariance = np.outer([7.0, 1.0], [7.0, 1.0]) + np.diag([1e-6, 0.0])
+    assert ratio(linear([700.0, 100.0], covariance), 0.95).std_error > 0
+
+
+@pytest.mark.parametrize("count", [-40.0, 0.5, 20.0])
+def test_a_spread_has_no_end_where_the_sure_count_may_be_nothing(count: float) -> None:
+    sure = linear([900.0, 50.0, count], np.diag([1e4, 1e3, 1600.0]))
+    values = np.array([60_000.0, 5_000.0, 1_000.0])
+    given = Linear(values, np.diag([9e6, 6e4, 2e3]), None, False, sure)
+    variance = spread(given, 0.95, population=False, root=False)
+    assert (variance.low, variance.high) == (0.0, inf)
+    root = spread(given, 0.95, population=False, root=True)
+    assert (root.low, root.high) == (0.0, inf)
+
+
 @pytest.mark.parametrize("population", [True, False])
 def test_the_error_of_a_variance_is_that_of_its_derivatives(population: bool) -> None:
     values = np.array([60_000.0, 5_000.0, 1_000.0])

@@ -98,10 +98,20 @@ def error_law(oracle: Oracle, people: float) -> tuple[float, float, float]:
     """How the shares of an oracle's values err: (floor, slope, cross) as of GridEvidence.
 
     The error of two values' sum tells how two of them go together.
+
+    >>> from decimal import Decimal
+    >>> from sottovoce.oracles import oracle
+    >>> floor, slope, cross = error_law(oracle("rr", size=2, epsilon=Decimal(1)), 1000)
+    >>> floor > 0, slope, floor + cross  # what one value has too much the other has too little
+    (True, 0.0, 0.0)
     """
     one, two = oracle.noise(1), oracle.sum_noise(1, 2)
-    # Var[a + b] = 2 floor + 2 cross, of two values that nobody holds
-    cross = (two.floor - 2 * one.floor) / 2
+    if oracle.size == 2:
+        # everybody holds one of two values:  Var[a + b] = 2 floor + slope + 2 cross
+        cross = (two.floor + two.slope - 2 * one.floor - one.slope) / 2
+    else:
+        # Var[a + b] = 2 floor + 2 cross, of two values that nobody holds
+        cross = (two.floor - 2 * one.floor) / 2
     return one.floor / people, one.slope / people, cross / people
 
 

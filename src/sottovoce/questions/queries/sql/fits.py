@@ -10,6 +10,7 @@ import numpy as np
 
 from sottovoce.questions.queries.evidence import Floats, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
+from sottovoce.questions.queries.models.several import restricted
 from sottovoce.questions.queries.sql.expressions import Weight
 from sottovoce.questions.queries.sql.recent import RecentCache
 from sottovoce.questions.queries.sql.rows import RowGroup
@@ -192,14 +193,26 @@ class JointBatch:
             group, weight = self._tables[key]
             table = self.fits.table(group, weight)
             number = self._groups[id(group)]
-            chunk: list[Request] = []
-            for request in requests:
-                chunk.append(request)
-                if sum(len(each.terms) for each in chunk) >= JOINT_TERMS:
-                    _answer(table, chunk, number)
-                    chunk = []
-            _answer(table, chunk, number)
+            for alike in _by_dimensions(requests):
+                chunk: list[Request] = []
+                for request in alike:
+                    chunk.append(request)
+                    if sum(len(each.terms) for each in chunk) >= JOINT_TERMS:
+                        _answer(table, chunk, number)
+                        chunk = []
+                _answer(table, chunk, number)
         self._waiting = {}
+
+
+def _by_dimensions(requests: Sequence[Request]) -> list[list[Request]]:
+    """Requests that select by the same dimensions: what intervals an answer has depends on them,
+    and not on what else a query asks for.
+    """
+    found: dict[frozenset[int], list[Request]] = {}
+    for request in requests:
+        dimensions = frozenset(axis for term in request.terms for axis in restricted(term))
+        found.setdefault(dimensions, []).append(request)
+    return list(found.values())
 
 
 def _answer(table: FittedTable, requests: Sequence[Request], number: int) -> None:

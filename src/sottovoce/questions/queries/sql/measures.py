@@ -16,6 +16,7 @@ KNOWN_EXACTLY, UNSTABLE, UNDEFINED = "exact", "unstable", "undefined"
 STABLE_ERRORS = 3.0  # a count below so many standard errors makes a ratio unstable
 DEFINED_ERRORS = 1.0  # and below so many nothing is divided by it
 NEGLIGIBLE_COUNT = 1e-9  # of a count: less is an error of rounding
+NEGLIGIBLE_VARIANCE = 1e-12  # of the variance of a sum: less is an error of rounding
 SMALL_STEP = 1e-4  # of a sum's error, over which a slope is taken
 
 
@@ -104,7 +105,8 @@ def ratio(linear: Linear, level: float) -> EstimatedNumber:
     """The first of two sums over the second, which is a count.
 
     The interval is Fieller's set, which may have no end; a stable ratio that has draws, or nothing
-    else, has theirs, or the one of the delta method.
+    else, has theirs, or the one of the delta method. A sum that is a multiple of the count, with
+    all its errors, has a ratio without error, however unsure the count is.
     """
     above, count = (float(each) for each in linear.values)
     covariance = linear.covariance
@@ -117,11 +119,23 @@ def ratio(linear: Linear, level: float) -> EstimatedNumber:
     error = sqrt(max(0.0, float(slopes @ covariance @ slopes)))
     if linear.is_exact:
         return EstimatedNumber(value, 0.0, value, value, KNOWN_EXACTLY)
+    if _is_multiple(linear, value) and _is_multiple(linear.sure, value):
+        return EstimatedNumber(value, 0.0, value, value)
     if mark == UNSTABLE or linear.unbiased is not None:
         sure = linear.sure
         low, high = fieller(float(sure.values[0]), float(sure.values[1]), sure.covariance, level)
         return EstimatedNumber(value, error, min(low, value), max(high, value), mark)
     return EstimatedNumber(value, error, *interval(linear, level, _quotient, value))
+
+
+def _is_multiple(linear: Linear, times: float) -> bool:
+    """Whether the first of two sums is so many times the second, errors and all."""
+    above, count = (float(each) for each in linear.values)
+    slopes = np.array([1.0, -times])
+    off = float(slopes @ linear.covariance @ slopes)  # Var[S - R C]
+    variance = float(linear.covariance[0, 0])
+    is_near = abs(above - times * count) <= NEGLIGIBLE_COUNT * abs(above)
+    return is_near and off <= NEGLIGIBLE_VARIANCE * variance
 
 
 def _quotient(sums: Floats) -> Floats:
@@ -140,10 +154,10 @@ def fieller(above: float, count: float, covariance: Floats, level: float) -> tup
     a = count**2 - square * float(covariance[1, 1])
     b = above * count - square * float(covariance[0, 1])
     c = above**2 - square * float(covariance[0, 0])
-    discriminant = b**2 - a * c
-    if a <= 0 or discriminant < 0:
+    if a <= 0:
         return -inf, inf
-    root = sqrt(discriminant)
+    # of a count that is not 0 some ratio is always kept: less than 0 is an error of rounding
+    root = sqrt(max(0.0, b**2 - a * c))
     return (b - root) / a, (b + root) / a
 
 
@@ -168,8 +182,11 @@ def spread(linear: Linear, level: float, *, population: bool, root: bool) -> Est
         found: Floats = (sums[..., 0] - sums[..., 1] ** 2 / counts) / (counts - (not population))
         return found
 
-    low, high = interval(linear, level, variance, value)
-    low = max(low, 0.0)
+    low, high = 0.0, inf
+    sure = linear.sure
+    if doubt(float(sure.values[2]), sqrt(max(0.0, float(sure.covariance[2, 2])))) != UNDEFINED:
+        low, high = interval(linear, level, variance, value)
+        low = max(low, 0.0)
     if root:
         return _root(EstimatedNumber(value, error, low, high, mark), linear.is_exact)
     if linear.is_exact:
