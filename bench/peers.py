@@ -14,6 +14,7 @@ from bench.published import PEOPLE, SIZE
 from bench.timing import ROOT, child
 
 INSTALLS = {
+    "mbi": ("mbi==2.0.0",),
     "ldp-toolbox": ("ldp-toolbox==0.1.3", "xxhash<4"),
     "multi-freq-ldpy": ("multi-freq-ldpy==0.2.5", "xxhash<4", "scipy"),
     "pure-ldp": ("pure-ldp==1.2.0", "xxhash<4", "scikit-learn", "statsmodels"),

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite, sqrt
 from typing import Any
 
 from sottovoce.accounting import Neighbours
-from sottovoce.central.method import CentralTable, ReleaseMethod, ReleaseTerms, RowBatch
+from sottovoce.central.method import (
+    CentralTable,
+    ReleaseMethod,
+    ReleaseTerms,
+    RowBatch,
+    Settled,
+)
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.questions.method import AUTO
 
@@ -44,6 +50,7 @@ class MethodRank:
     method: str
     predicted: float | None  # squared error of a count
     reason: str | None = None  # why it does not fit
+    settled: Settled = field(default_factory=Settled)  # the options it would have
 
     def to_json(self) -> dict[str, Any]:
         """The rank as plain values."""
@@ -57,11 +64,22 @@ class ReleaseChoice:
     method: ReleaseMethod
     why: str
     ranks: tuple[MethodRank, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)  # that were chosen with it
+
+    def terms(self, asked: ReleaseTerms) -> ReleaseTerms:
+        """The terms that the method is to know: without others' options, with those chosen."""
+        own = own_terms(self.method, asked)
+        return replace(own, options={**own.options, **self.options})
 
     def to_json(self) -> dict[str, Any]:
         """The choice as plain values."""
         ranks = [rank.to_json() for rank in self.ranks]
-        return {"method": self.method.name, "why": self.why, "ranking": ranks}
+        return {
+            "method": self.method.name,
+            "why": self.why,
+            "options": dict(self.options),
+            "ranking": ranks,
+        }
 
 
 def choose(
@@ -90,7 +108,10 @@ def choose(
         reasons = "; ".join(f"{rank.method}: {rank.reason}" for rank in ranks)
         raise InvalidInput(f"method (auto): none fits ({reasons})")
     best = min(fitting, key=_error)
-    return ReleaseChoice(_named(best.method, methods), _why(best, ranks), ranks)
+    why = _why(best, ranks)
+    if best.settled.why is not None:
+        why = f"{why}; {best.settled.why}"
+    return ReleaseChoice(_named(best.method, methods), why, ranks, best.settled.options)
 
 
 def _named(name: str, methods: Sequence[ReleaseMethod]) -> ReleaseMethod:
@@ -124,11 +145,16 @@ def _ranked(method: ReleaseMethod, facts: PublicFacts, terms: ReleaseTerms) -> M
     if unknown:
         return MethodRank(method.name, None, f"it has no option {unknown[0]!r}")
     try:
+        settled = Settled()
+        predicted = None
         reason = method.refuse(facts, terms)
-        predicted = None if reason is not None else method.predict(facts, terms)
+        if reason is None:
+            settled = method.settle(facts, terms)
+            final = replace(terms, options={**terms.options, **settled.options})
+            predicted = method.predict(facts, final)
     except InvalidInput as wrong:  # an option, or a delta of 0, that it cannot have
         return MethodRank(method.name, None, str(wrong))
-    return MethodRank(method.name, predicted, reason)
+    return MethodRank(method.name, predicted, reason, settled)
 
 
 def _error(rank: MethodRank) -> float:

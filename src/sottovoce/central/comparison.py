@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.accounting import Ledger, Neighbours
-from sottovoce.central.choice import MAY_BE_EMPTY, ReleaseChoice, choose, own_terms
+from sottovoce.central.choice import MAY_BE_EMPTY, ReleaseChoice, choose
 from sottovoce.central.method import (
     CentralTable,
     MemoryTable,
@@ -161,7 +161,7 @@ def _simulate(
     except InvalidInput as wrong:
         contest.reason = str(wrong)
         return
-    own = own_terms(contest.choice.method, terms)
+    own = contest.choice.terms(terms)
     _warm_up(contest.choice.method, table, own)
     for run in range(runs):
         draws = seeded(*seeds, run).integers(0, 1 << 62)

@@ -27,6 +27,7 @@ from sottovoce.results.estimate import CLOSED_FORM
 
 NOISE_REPLICATES = 24  # of the noise, behind the errors of what maximum entropy fills in
 NOISE_REPLICATE_SEED = 20_240_229
+FILLED = "not measured: of maximum entropy given narrower tables; errors are a guess"
 REPAIRED = "made non-negative together; errors are those before"
 
 
@@ -98,8 +99,13 @@ class ResidualFit(ReleaseFit):
         return (of_counts - of_total * even**2 + shifted) / self.total**2
 
     def count_errors(self, places: Places) -> Floats:
-        error = sqrt(self.residuals.plan.cell_variance(places))
-        return np.full(self.work.cells(places), error)
+        # of a table that was not measured: the noise of all of it that was
+        variance = float(self.residuals.plan.cell_variance(places))
+        if not self.is_reconstructed(places):
+            return np.full(self.work.cells(places), sqrt(variance))
+        # and what is usually missed of it, by which cells differ
+        missed = tie_variances(self.work, places, self._shares(places), self.is_heard)
+        return np.asarray(np.sqrt(variance + missed * self.total**2))
 
     def evidence(self, pairs: Sequence[Places]) -> Sequence[PairEvidence] | None:
         if any(self.is_reconstructed(pair) for pair in pairs):
@@ -143,12 +149,17 @@ class ResidualFit(ReleaseFit):
     def _replicated(self, places: Places, replicates: int) -> Floats:
         """A table as it was released, and with as much noise again, (rows, cells)."""
         shape = self.work.shape(places)
-        rows = np.tile(self._shares(places).reshape(shape), (1 + replicates, *([1] * len(shape))))
+        table = self._to_fill_from(places).reshape(shape)
+        rows = np.tile(table, (1 + replicates, *([1] * len(shape))))
         for own in subsets_of(places)[1:]:
             noise = self._noise_again(own, replicates)
             for row in range(replicates):
                 rows[1 + row] += spread_over(noise[row], own, places, shape)
         return rows.reshape(1 + replicates, -1)
+
+    def _to_fill_from(self, places: Places) -> Floats:
+        """The shares of a table that was measured, as maximum entropy takes them."""
+        return self._shares(places)
 
     def _noise_again(self, own: Places, replicates: int) -> Floats:
         """Noise like that of a residual, the same whichever table it is for."""
@@ -165,15 +176,25 @@ class ResidualFit(ReleaseFit):
         return np.asarray(spread + tie_variances(self.work, places, table, self.is_heard))
 
 
-class FittedFit(ResidualFit):
-    """The same residuals fitted together, so that no count is negative."""
-
-    errors: ClassVar[str] = f"{CLOSED_FORM}, before repair"
+class FilledFit(ResidualFit):
+    """Unbiased tables as far as they were measured; wider ones from those fitted together."""
 
     @cached_property
     def model(self) -> Reconstruction:
         """The repaired tables."""
         return fitted(self.residuals, self.total)
+
+    def _to_fill_from(self, places: Places) -> Floats:
+        return np.asarray(self.model.known(places)[0])
+
+    def remark(self, places: Places) -> str:
+        return FILLED if self.is_reconstructed(places) else ""
+
+
+class FittedFit(FilledFit):
+    """The same residuals fitted together, so that no count is negative."""
+
+    errors: ClassVar[str] = f"{CLOSED_FORM}, before repair"
 
     def _shares(self, places: Places) -> Floats:
         if self.is_reconstructed(places):
@@ -184,7 +205,7 @@ class FittedFit(ResidualFit):
         return False
 
     def remark(self, places: Places) -> str:
-        return REPAIRED
+        return FILLED if self.is_reconstructed(places) else REPAIRED
 
 
 def release_estimate(
@@ -208,14 +229,18 @@ def workload_of(domain: TableDomain, order: int) -> Workload:
     return Workload(domain.names, domain.sizes, order)
 
 
-def residual_fit(domain: TableDomain, residuals: Residuals, repair: str) -> ResidualFit:
+def residual_fit(
+    domain: TableDomain, residuals: Residuals, repair: str, is_filled: bool = False
+) -> ResidualFit:
     """What residuals say of any table.
 
     Args:
         domain: The attributes and their values.
         residuals: As they were measured.
         repair: ``none``, or ``simplex`` for shares that are not negative.
+        is_filled: whether wider tables than were measured are released, too.
     """
     work = workload_of(domain, residuals.plan.order)
-    kind = FittedFit if repair == "simplex" else ResidualFit
-    return kind(work, residuals)
+    if repair == "simplex":
+        return FittedFit(work, residuals)
+    return FilledFit(work, residuals) if is_filled else ResidualFit(work, residuals)

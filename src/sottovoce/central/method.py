@@ -112,6 +112,14 @@ class ReleasedCounts:
     estimate: JointEstimate | None = None
 
 
+@dataclass(frozen=True)
+class Settled:
+    """Options that ``auto`` chooses for a method, from public facts alone, and why."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    why: str | None = None
+
+
 class ReleaseMethod(ABC):
     """A way to release. Whatever it draws was put on the ledger before."""
 
@@ -123,6 +131,12 @@ class ReleaseMethod(ABC):
     @abstractmethod
     def refuse(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         """Why the method does not fit, from public facts alone; None if it does."""
+
+    def settle(self, table: CentralTable, terms: ReleaseTerms) -> Settled:
+        """What ``auto`` adds to the options of a method that fits; nothing, unless a method says
+        otherwise. A method that is asked for by name keeps its own defaults.
+        """
+        return Settled()
 
     @abstractmethod
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:

@@ -15,6 +15,7 @@ from sottovoce.accounting import GaussianStep, LaplaceStep, Ledger, Step, mu_of,
 from sottovoce.central.cells import tuple_counts
 from sottovoce.central.domains import Places, TableDomain, exact_counts
 from sottovoce.central.estimate import ReleaseFit, release_estimate, workload_of
+from sottovoce.central.measured_orders import USUAL_PEOPLE, known_people
 from sottovoce.central.method import (
     CentralTable,
     Integers,
@@ -30,7 +31,6 @@ from sottovoce.central.priview_views import (
     expected_error,
 )
 from sottovoce.central.residual import check_options, why_not_known
-from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.noise import discrete_gaussian, discrete_laplace
@@ -48,7 +48,6 @@ from sottovoce.questions.marginals.workload import Workload
 
 Noise = Literal["laplace", "gaussian"]
 NOISES = ("auto", "laplace", "gaussian")
-USUAL_PEOPLE = 1 << 16  # for the choice of views, where nothing is said of how many there are
 MAX_PRIVIEW_CELLS = 1 << 22  # of all tables together: each cell's error is found by replicates
 
 
@@ -253,7 +252,7 @@ class PriView(ReleaseMethod):
         return None
 
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:
-        people = self._people(table, terms)
+        people = known_people(table, terms)
         if people is None:
             return None
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
@@ -264,12 +263,6 @@ class PriView(ReleaseMethod):
             error = expected_error(work, views, _variance_by(terms), people)
             errors.append(error * people**2 / work.mean_cells)
         return float(np.mean(errors))
-
-    def _people(self, table: CentralTable, terms: ReleaseTerms) -> int | None:
-        """How many people there are, if that is public."""
-        if "expected_people" in terms.options:
-            return whole("expected_people", terms.options["expected_people"], 1, 1 << 40)
-        return table.people if terms.neighbours == "replace-one" else None
 
     def views(self, work: Workload, terms: ReleaseTerms, people: int | None = None) -> Views:
         """Those that are asked for, or the best ones by public facts.
@@ -292,7 +285,7 @@ class PriView(ReleaseMethod):
             raise InvalidInput(f"method (priview) does not fit: {why}")
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         work = workload_of(domain, terms.up_to)
-        views = self.views(work, terms, self._people(table, terms))
+        views = self.views(work, terms, known_people(table, terms))
         law = view_noise(terms, len(views))
         exact = exact_counts(table, domain, views, entropy)
         ledger.spend(law.step)

@@ -100,11 +100,16 @@ def rebuilt_estimate(release: Release) -> MarginalEstimate | None:
     if total is None or not is_known or release.is_sets:
         return None
     domain = _domain(release)
-    order = int(release.parameters["up_to"])
+    order = int(_options(release).get("measured", release.parameters["up_to"]))
     tables, errors = _whole_tables(release, domain, order, total)
     fit = _residual_fit(release, domain, order, total, tables, errors)
     own: ReleaseFit = fit or CountsFit(domain, order, total, tables, errors)
     return release_estimate(domain, own, order, release.method)
+
+
+def _options(release: Release) -> dict[str, Any]:
+    """Those that were asked for, and those that ``auto`` chose."""
+    return {**release.parameters["options"], **release.choice.get("options", {})}
 
 
 def _domain(release: Release) -> TableDomain:
@@ -178,7 +183,7 @@ def _residual_fit(
     errors: Mapping[Places, Floats],
 ) -> ReleaseFit | None:
     """The residuals that tables were added up from, if they were, and as they were."""
-    options = release.parameters["options"]
+    options = _options(release)
     if release.method != Residual.name or options.get("repair", "none") != "none":
         return None
     guarantee = release.guarantee
@@ -196,7 +201,8 @@ def _residual_fit(
         for axis in range(table.ndim):
             part = part - part.mean(axis=axis, keepdims=True)
         parts[places] = part
-    return residual_fit(domain, Residuals(plan, parts), "none")
+    is_filled = order < int(release.parameters["up_to"])
+    return residual_fit(domain, Residuals(plan, parts), "none", is_filled)
 
 
 def found_table(release: Release, names: Sequence[str]) -> Table:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sottovoce.accounting import Ledger, Neighbours
 from sottovoce.accounting.steps import check_neighbours
-from sottovoce.central.choice import MAY_BE_EMPTY, ReleaseChoice, choose, own_terms
+from sottovoce.central.choice import MAY_BE_EMPTY, ReleaseChoice, choose
 from sottovoce.central.estimate import ReleaseFit
 from sottovoce.central.guarantee import CentralGuarantee
 from sottovoce.central.method import CentralTable, ReleasedCounts, ReleaseTerms
@@ -163,7 +163,7 @@ def released(
         user: the column that said whose a row is.
         items: the column of sets.
     """
-    counts = choice.method.release(table, own_terms(choice.method, terms), ledger, entropy)
+    counts = choice.method.release(table, choice.terms(terms), ledger, entropy)
     attributes, tuples = public_part(table, counts)
     return Release(
         attributes=attributes,

@@ -13,12 +13,23 @@ from sottovoce.accounting import Ledger
 from sottovoce.central.cells import tuple_counts
 from sottovoce.central.domains import Places, TableDomain, exact_counts, margins, sets_up_to
 from sottovoce.central.estimate import ResidualFit, release_estimate, residual_fit
+from sottovoce.central.measured_orders import (
+    USUAL_MISS,
+    USUAL_PEOPLE,
+    best_order,
+    known_people,
+    measured_of,
+    measured_orders,
+    measured_terms,
+    why_order,
+)
 from sottovoce.central.method import (
     CentralTable,
     Integers,
     ReleasedCounts,
     ReleaseMethod,
     ReleaseTerms,
+    Settled,
 )
 from sottovoce.central.residual_plan import EQUALS, Equal, ResidualPlan, checked_weights
 from sottovoce.central.residuals import Residuals, measured
@@ -43,7 +54,14 @@ class Residual(ReleaseMethod):
     name: ClassVar[str] = "residual"
     about: ClassVar[str] = "every count of known domains, from residuals measured once"
     source: ClassVar[str] = "xiao2023optimal"
-    options: ClassVar[tuple[str, ...]] = ("weights", "equal", "may_be_empty", "repair")
+    options: ClassVar[tuple[str, ...]] = (
+        "weights",
+        "equal",
+        "may_be_empty",
+        "repair",
+        "measured",
+        "expected_people",
+    )
 
     def refuse(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         """Why the method does not fit.
@@ -53,10 +71,14 @@ class Residual(ReleaseMethod):
             terms: What is promised. Options: ``weights``, for 1, 2, ... attributes what the mean
                 variance of a count is worth; ``equal``, what weighs the same among tables of as
                 many attributes, ``counts`` or ``tables``; ``may_be_empty``, the attributes for
-                which to be empty counts as a value; ``repair``, ``none`` or ``simplex``.
+                which to be empty counts as a value; ``repair``, ``none`` or ``simplex``;
+                ``measured``, up to how many attributes together are measured, wider tables being
+                filled in by maximum entropy; ``expected_people``, a public guess by which ``auto``
+                chooses that.
         """
         check_options(self, terms)
-        checked_weights(terms.options.get("weights"), terms.up_to)
+        checked_weights(terms.options.get("weights"), measured_of(terms))
+        known_people(table, terms)
         equal_of(terms)
         repair_of(terms)
         why = why_not_known(table, terms)
@@ -72,17 +94,38 @@ class Residual(ReleaseMethod):
         tables = comb(len(domain.names), terms.up_to)
         if tables > MAX_RELEASED_TABLES:
             return f"there are {tables:,} tables, more than {MAX_RELEASED_TABLES:,}"
-        return _too_noisy(domain, terms, self.plan(table, terms))
+        return _too_noisy(domain, self.plan(table, terms))
+
+    def settle(self, table: CentralTable, terms: ReleaseTerms) -> Settled:
+        """Up to how many attributes together to measure, unless options say so."""
+        if {"measured", "weights"} & set(terms.options):
+            return Settled()
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
+        people = known_people(table, terms)
+        assumed = people or USUAL_PEOPLE
+        orders = measured_orders(domain.sizes, terms, assumed, equal_of(terms))
+        if len(orders) == 1:
+            return Settled()  # nothing to choose
+        why = why_order(orders, assumed, people is not None)
+        order = best_order(orders).order
+        return Settled({} if order == terms.up_to else {"measured": order}, why)
 
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:
         plan = self.plan(table, terms)
-        means = [plan.mean_variance(count) for count in range(1, terms.up_to + 1)]
+        domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
+        people = known_people(table, terms) or USUAL_PEOPLE
+        means = []
+        for count in range(1, terms.up_to + 1):
+            tables = comb(len(domain.sizes), count)
+            missed = USUAL_MISS * max(0, count - plan.order) * people**2
+            means.append(plan.mean_variance(count) + missed * tables / domain.all_cells(count))
         return float(np.mean(means))
 
     def plan(self, table: CentralTable, terms: ReleaseTerms) -> ResidualPlan:
         """The noise of every residual, from public facts alone."""
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
-        return ResidualPlan.of(domain.sizes, terms, terms.options.get("weights"), equal_of(terms))
+        weights = terms.options.get("weights")
+        return ResidualPlan.of(domain.sizes, measured_terms(terms), weights, equal_of(terms))
 
     def fit(
         self, table: CentralTable, terms: ReleaseTerms, ledger: Ledger, entropy: Entropy
@@ -94,15 +137,16 @@ class Residual(ReleaseMethod):
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         plan = self.plan(table, terms)
         points = len(domain.names)
-        widest = list(combinations(range(points), terms.up_to))
+        widest = list(combinations(range(points), plan.order))
         counts = exact_counts(table, domain, widest, entropy)
         for step in plan.steps:
             ledger.spend(step)
         parts: dict[Places, Any] = {}
-        for own in sets_up_to(points, terms.up_to):
+        for own in sets_up_to(points, plan.order):
             exact = _exact_table(counts, own, points)
             parts[own] = measured(exact, own, plan, entropy)
-        return residual_fit(domain, Residuals(plan, parts), repair_of(terms))
+        is_filled = plan.order < terms.up_to
+        return residual_fit(domain, Residuals(plan, parts), repair_of(terms), is_filled)
 
     def release(
         self, table: CentralTable, terms: ReleaseTerms, ledger: Ledger, entropy: Entropy
@@ -110,7 +154,8 @@ class Residual(ReleaseMethod):
         fit = self.fit(table, terms, ledger, entropy)
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
         tuples = tuple_counts(domain, terms.up_to, fit)
-        estimate = release_estimate(domain, fit, terms.up_to, method_name(repair_of(terms)))
+        name = method_name(repair_of(terms))
+        estimate = release_estimate(domain, fit, measured_of(terms), name)
         return ReleasedCounts(tuples, _notes(terms), estimate)
 
 
@@ -118,10 +163,10 @@ def _exact_table(counts: Mapping[Places, Integers], own: Places, points: int) ->
     return counts[own] if own in counts else margins(counts, own, points)
 
 
-def _too_noisy(domain: TableDomain, terms: ReleaseTerms, plan: ResidualPlan) -> str | None:
+def _too_noisy(domain: TableDomain, plan: ResidualPlan) -> str | None:
     """Whether the noise of the largest table, in steps of its lattice, is beyond the sampler."""
     largest = sorted(range(len(domain.sizes)), key=lambda place: domain.sizes[place])
-    places = tuple(sorted(largest[-terms.up_to :]))
+    places = tuple(sorted(largest[-plan.order :]))
     variance = plan.variance(places) * plan.steps_per_unit(places) ** 2
     if variance >= LARGEST_NOISE_SCALE**2:
         return f"a table of {domain.cells(places):,} cells is too large for exact noise"
@@ -181,5 +226,17 @@ def _notes(terms: ReleaseTerms) -> tuple[str, ...]:
         notes.append(
             "Counts are the nearest ones that are not negative and agree with each other; "
             "their standard errors are those before this repair, which are larger."
+        )
+    order = measured_of(terms)
+    if order < terms.up_to:
+        notes.append(
+            f"Tables of more than {order} attributes were not measured: they are filled in, of "
+            f"maximum entropy given those of {order} made non-negative together, so they are "
+            "biased, and their sums need not be the counts of fewer attributes to the last digit."
+        )
+        notes.append(
+            f"Standard errors of more than {order} attributes are a guess: the noise of what was "
+            "measured, and what maximum entropy misses of a usual table; of an unusual one it "
+            "may miss more."
         )
     return tuple(notes)

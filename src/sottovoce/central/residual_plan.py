@@ -129,6 +129,33 @@ class ResidualPlan:
                 cells += count * prod(shape)
         return total / cells
 
+    def table_noise(self, order: int) -> float:
+        """The mean over tables of so many attributes of the variances of all their counts, summed;
+        of more attributes than were measured, as if residuals that were not were 0.
+        """
+        total = 0.0
+        tables = 0
+        for shape, count in _shapes(self.sizes, order).items():
+            if len(shape) == order:
+                total += count * prod(shape) * self._float_variance(shape)
+                tables += count
+        return total / tables
+
+    def _float_variance(self, table: Shape) -> float:
+        """As ``_cell_variance``, for predictions: without exact fractions."""
+        total = 0.0
+        for own in _parts(table):
+            others = prod(table) // prod(own)
+            total += self._float_shares.get(own, 0.0) / others**2
+        return total
+
+    @cached_property
+    def _float_shares(self) -> dict[Shape, float]:
+        """s_B^2 P_B of each shape."""
+        return {
+            shape: float(self.scale * share * kept_share(shape)) for shape, share in self.shares
+        }
+
     @cached_property
     def squared_mu(self) -> Fraction:
         """What all residuals cost together, exactly."""
