@@ -76,7 +76,9 @@ def rows_table(
     names = tuple(f"a{index}" for index in range(len(sizes)))
     values = tuple(tuple(range(size)) for size in sizes)
     people = len(np.unique(owners))
-    return MemoryTable(names, values, (False,) * len(sizes), codes, owners, people)
+    is_known = (False,) * len(sizes)
+    has_users = users is not None
+    return MemoryTable(names, values, is_known, codes, owners, people, has_user_column=has_users)
 
 
 def held(table: MemoryTable, k: int) -> list[set[Tuple]]:

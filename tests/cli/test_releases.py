@@ -108,6 +108,9 @@ BAD = [
     ([*TERMS, "--items", "bag"], "items (bag) must be a column"),
     ([*TERMS, "--columns", "tea,sugar"], "column 'sugar' is not in the table"),
     ([*TERMS, "--neighbours", "friends"], "neighbours (friends) must be one of add-remove"),
+    ([*TERMS, "--may-be-empty", "sugar"], "may_be_empty (sugar) must name attributes (of: tea, "),
+    ([*TERMS, "--method", "dp-marginals:shares=3"], "shares (3) must be 2 numbers"),
+    ([*TERMS, "--method", "dp-marginals:no_spurious=maybe"], "no_spurious (maybe) must be true"),
     ([*TERMS, "--schema", "none.toml"], "No such file"),
 ]
 
@@ -143,6 +146,18 @@ def test_a_table_that_cannot_be_is_one_error(sottovoce: Command, tmp_path: Path)
         assert "x7" not in ended.err
     forced = ("release", ids, *TERMS, "--up-to", 1, "--force", "id", "-o", tmp_path / "out")
     assert sottovoce(*forced).code == 0
+
+
+@pytest.mark.parametrize("method", ["dp-marginals", "set-union"])
+def test_a_table_in_which_nobody_says_anything_is_released(
+    sottovoce: Command, tmp_path: Path, method: str
+) -> None:
+    # that one person says something must not decide whether there is a release
+    table = write_csv(tmp_path / "silent.csv", tea=[""] * 50, milk=["NaN"] * 50)
+    terms = (*TERMS, "--up-to", 1, "--method", method)
+    ended = sottovoce("release", table, *terms, "-o", tmp_path / "out", "-q")
+    assert ended.code == 0, ended.err
+    assert sv.load_release(tmp_path / "out").rows(1) == []
 
 
 def test_a_domain_too_large_for_residual(sottovoce: Command, tmp_path: Path) -> None:

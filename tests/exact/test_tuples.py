@@ -316,10 +316,14 @@ def test_exponential_choices_have_their_law() -> None:
     ("options", "told"),
     [
         ({"eta": "0.9"}, r"eta \(9/10\) must be above 0 and below 1/2"),
-        ({"shares": [1]}, "shares must be 2 numbers, one for each k"),
+        ({"shares": [1]}, r"shares \(\[1\]\) must be 2 numbers, one for each k"),
+        ({"shares": 3}, r"shares \(3\) must be 2 numbers, one for each k"),
+        ({"shares": "12"}, r"shares \(12\) must be 2 numbers, one for each k"),
+        ({"no_spurious": "false"}, r"no_spurious \(false\) must be true or false"),
         ({"limit": [1]}, "limit must be one whole number, or 2 of them"),
         ({"find": "all"}, r"find \(all\) must be one of counts, weighted"),
-        ({"find": "weighted", "no_spurious": True}, "goes with neither"),
+        ({"find": "weighted", "no_spurious": True}, "goes with none of no_spurious"),
+        ({"find": "weighted", "accounting": "zcdp"}, "goes with none of no_spurious"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], told: str) -> None:

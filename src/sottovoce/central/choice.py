@@ -32,6 +32,7 @@ class PublicFacts(CentralTable):
         self.columns = table.columns
         self.is_known = table.is_known
         self.is_sets = table.is_sets
+        self.has_user_column = table.has_user_column
         self.values = tuple(
             values if is_known else ()
             for values, is_known in zip(table.values, table.is_known, strict=True)

@@ -272,6 +272,7 @@ class NarrowedTable(CentralTable):
         self.people = table.people
         self.rows = table.rows
         self.is_sets = False
+        self.has_user_column = table.has_user_column
 
     def batches(self) -> Iterator[RowBatch]:
         for batch in self._table.batches():

@@ -32,6 +32,7 @@ from sottovoce.central.tuple_settings import (
     TUPLE_STEPS,
     TuplePlan,
     TupleSettings,
+    is_unbounded,
     least_limit,
     most_tuples,
 )
@@ -53,6 +54,7 @@ class Found:
     keys: Integers  # of candidates, ascending
     counts: Floats  # noisy
     variance: Fraction  # of their noise
+    limit: int = 1  # of tuples that a person was counted for
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ class Curator:
         )
         threshold = self._tuple_threshold(candidates, shorter, variance)
         found = above_threshold(keys, sums, candidates, variance, threshold, self.entropy)
-        return Found(found.keys, found.sums.astype(np.float64), variance)
+        return Found(found.keys, found.sums.astype(np.float64), variance, limit)
 
     def _limit(self, k: int, numbers: Integers, candidates: TupleCandidates) -> int:
         """How many k-tuples a person may contribute."""
@@ -112,8 +114,10 @@ class Curator:
         epsilon = self.plan.percentile_epsilon
         if epsilon is not None:
             return exponential_limit(sizes, grid, name, epsilon, self.ledger, self.entropy)
-        histogram, _ = self._histogram(k, name, sizes, grid)
-        return percentile_limit(histogram, grid)
+        histogram, deviation = self._histogram(k, name, sizes, grid)
+        # few bins of one row's tuples; beyond them noise alone would reach for the largest limit
+        unclear = deviation if is_unbounded(self.table) else 0.0
+        return percentile_limit(histogram, grid, unclear)
 
     def _histogram(
         self, k: int, name: str, sizes: Integers, grid: Integers
@@ -158,7 +162,7 @@ class Curator:
         )
         noisy = sums + discrete_gaussian(variance, len(sums), self.entropy)
         is_above = noisy > threshold
-        return Found(keys[is_above], noisy[is_above].astype(np.float64), variance)
+        return Found(keys[is_above], noisy[is_above].astype(np.float64), variance, limit)
 
     def _spend_counts(self, k: int, purpose: str, limit: int, variance: Fraction) -> None:
         neighbours = self.plan.budget.neighbours
@@ -237,7 +241,7 @@ class Curator:
         counts = np.zeros(len(keys), np.int64)
         counts[held if candidates is None else np.searchsorted(keys, held)] = sums
         noisy = counts + discrete_gaussian(variance, len(keys), self.entropy)
-        return Found(keys, noisy.astype(np.float64), variance)
+        return Found(keys, noisy.astype(np.float64), variance, limit)
 
 
 def _only(numbers: Integers, values: Integers) -> Integers:

@@ -19,8 +19,24 @@ from sottovoce.ground.noise import discrete_gaussian
 KEPT_PERCENTILE = Fraction(99, 100)  # of people whose contribution stays whole (gopi2021marginals)
 _STEPS_PER_DOUBLING = 2  # of limits that may be chosen
 _CLEAR = 3.0  # standard deviations that a bin of a histogram must show to count as held
+# the same for a percentile, where one false bin among the thirty of a long grid decides
+_CLEAR_TAIL = 4.0
 _START_DIGITS = 40
 SPREAD = 4.0  # the mean square of counts that were found, over their squared mean, about
+
+
+def limit_note(limit: int, k: int) -> str:
+    """What a reader must know of counts to which a person adds only so often.
+
+    >>> limit_note(5, 2)
+    'A user was counted for at most 5 tuples of 2 values, drawn at random where she holds more: \
+counts lean downwards by what was left out, which their intervals do not hold.'
+    """
+    what = "values" if k == 1 else f"tuples of {k} values"
+    return (
+        f"A user was counted for at most {limit:,} {what}, drawn at random where she holds more: "
+        "counts lean downwards by what was left out, which their intervals do not hold."
+    )
 
 
 def limit_grid(least: int, most: int) -> Integers:
@@ -75,14 +91,27 @@ def noisy_sizes(
 
 
 def percentile_limit(
-    histogram: Floats, grid: Integers, percentile: Fraction = KEPT_PERCENTILE
+    histogram: Floats,
+    grid: Integers,
+    deviation: float = 0.0,
+    percentile: Fraction = KEPT_PERCENTILE,
 ) -> int:
     """The least limit that so many people keep, by a noisy histogram of :func:`noisy_sizes`.
+
+    Args:
+        histogram: of what people hold.
+        grid: its limits.
+        deviation: of the histogram's noise, if bins that it may explain are to be left out.
+        percentile: of people whose contribution stays whole.
 
     >>> percentile_limit(np.array([10.0, 40.0, 49.0, 1.0]), np.array([1, 2, 4]))
     2
     """
-    below = np.cumsum(histogram)[1:]
+    held = histogram
+    if deviation:
+        held = np.where(histogram > _CLEAR_TAIL * deviation, histogram, 0.0)
+        held[0] = histogram[0]
+    below = np.cumsum(held)[1:]
     is_enough = below >= float(percentile) * max(below[-1], 1.0)
     return int(grid[np.argmax(is_enough)])
 

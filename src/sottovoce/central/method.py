@@ -44,6 +44,7 @@ class CentralTable(ABC):
     people: int  # how many users there are
     rows: int
     is_sets: bool
+    has_user_column: bool = False  # whether a user of a table may have several rows; public
 
     @abstractmethod
     def batches(self) -> Iterator[RowBatch]:
@@ -61,6 +62,7 @@ class MemoryTable(CentralTable):
     users: Integers
     people: int
     is_sets: bool = False
+    has_user_column: bool = False
 
     @property
     def rows(self) -> int:  # type: ignore[override]

@@ -86,8 +86,10 @@ def starts_of(sizes: NDArray[Any]) -> Integers:
 
 
 def _of_rows(batch: RowBatch, numbers: Integers, first: Integers) -> HeldValues:
-    through = np.where(batch.codes == EMPTY_CODE, 0, batch.codes + first[:-1])  # (rows, attributes)
-    named = np.where(batch.codes == EMPTY_CODE, ABSENT, numbers[through])
+    # an empty cell looks up the last number, ABSENT, which is there even if nobody has any value
+    padded = np.append(numbers, ABSENT)
+    through = np.where(batch.codes == EMPTY_CODE, len(numbers), batch.codes + first[:-1])
+    named = padded[through]  # (rows, attributes)
     is_kept = named != ABSENT
     return HeldValues(
         starts_of(_run_lengths(batch.users)), starts_of(is_kept.sum(axis=1)), named[is_kept]

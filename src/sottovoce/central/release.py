@@ -114,6 +114,7 @@ def release(
         advance=advance,
     )
     check_together(held, terms)
+    check_may_be_empty(held, may_be_empty)
     warn_about_delta(held, terms)
     choice = choose(method, METHODS, held, terms)
     if say is not None:
@@ -249,6 +250,14 @@ def check_together(table: CentralTable, terms: ReleaseTerms) -> None:
         raise InvalidInput(
             f"up_to ({terms.up_to}) must be at most the number of attributes ({len(table.columns)})"
         )
+
+
+def check_may_be_empty(table: CentralTable, may_be_empty: Sequence[str]) -> None:
+    """Refuse names that no attribute has, also for methods to which any cell may be empty."""
+    for name in may_be_empty:
+        if name not in table.columns:
+            known = ", ".join(table.columns)
+            raise InvalidInput(f"may_be_empty ({name}) must name attributes (of: {known})")
 
 
 def warn_about_delta(table: CentralTable, terms: ReleaseTerms) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from html import escape
@@ -35,8 +36,9 @@ def summary_html(release: Release) -> str:
         f"<h1>A private release of {what}</h1>",
         f'<p class="promise">{_text(str(release.guarantee))}</p>',
         "<p>Counts are numbers of users, with noise added. The standard error is that of the "
-        f"noise, and in {RELEASE_LEVEL:.0%} of cases the interval holds the true count. What "
-        "stands here may be shared; the table it was made of may not.</p>",
+        f"noise, and as far as noise goes the interval holds the true count in {RELEASE_LEVEL:.0%} "
+        "of cases; what notes say of counts is not in it. What stands here may be shared; the "
+        "table it was made of may not.</p>",
         *(f'<p class="note">{_text(note)}</p>' for note in release.notes),
         _found(release),
         *(_tuples(release, k) for k in sorted(release.tuples)),
@@ -75,7 +77,8 @@ def _found(release: Release) -> str:
     rows = []
     for k, counts in sorted(release.tuples.items()):
         doubtful = int(counts.may_be_spurious.sum())
-        error = f"{float(np.median(counts.std_errors)):,.2f}" if len(counts.counts) else ""
+        middle = float(np.median(counts.std_errors)) if len(counts.counts) else math.nan
+        error = "" if math.isnan(middle) else f"{middle:,.2f}"
         rows.append([str(k), f"{len(counts.counts):,}", f"{doubtful:,}", error])
     heads = ["values together", "released", "of them may be held by nobody", "median std error"]
     return "<h2>What was released</h2>" + _table(heads, rows, numbers=3)
@@ -90,6 +93,9 @@ def _tuples(release: Release, k: int) -> str:
     for row in rows:
         name = _text(_label(row["tuple"]))
         doubt = " (may be held by nobody)" if row["may_be_spurious"] else ""
+        if math.isnan(row["count"]):
+            lines.append([name + doubt, "", "unknown", "", ""])
+            continue
         figures = [f"{row['count']:,.1f}", f"{row['std_error']:,.2f}"]
         reach = f"{row['low']:,.1f} to {row['high']:,.1f}"
         lines.append([name + doubt, _bar(row, most), *figures, reach])

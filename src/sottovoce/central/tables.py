@@ -42,6 +42,10 @@ class EncodedTable(CentralTable):
     def rows(self) -> int:  # type: ignore[override]
         return len(self.codes) if self.order is None else len(self.order)
 
+    @property
+    def has_user_column(self) -> bool:  # type: ignore[override]
+        return self.users is not None
+
     def batches(self) -> Iterator[RowBatch]:
         start = 0
         while start < self.rows:

@@ -17,6 +17,7 @@ from sottovoce.central.union import PER_UNIT as VALUE_STEPS
 from sottovoce.ground.arguments import share as part_of_one
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.tails import LARGEST_TAIL_SIGMA
 
 Find = Literal["counts", "weighted"]
 Percentile = Literal["histogram", "exponential"]
@@ -57,18 +58,25 @@ class TupleSettings:
             terms: of the release.
         """
         options = terms.options
-        find = _one_of("find", options, FINDS, "weighted" if table.is_sets else "counts")
         percentile = _one_of("percentile", options, PERCENTILES, "histogram")
         accounting = _one_of("accounting", options, ACCOUNTINGS, "exact")
+        is_strict = _truth("no_spurious", options)
+        needs_counts = is_strict or percentile == "exponential" or accounting == "zcdp"
+        usual: Find = "weighted" if table.is_sets and not needs_counts else "counts"
+        find = _one_of("find", options, FINDS, usual)
         eta = part_of_one("eta", options.get("eta", DEFAULT_ETA))
         if not 0 < eta < Fraction(1, 2):
             raise InvalidInput(f"eta ({eta}) must be above 0 and below 1/2")
-        is_strict = bool(options.get("no_spurious", False))
-        if find == "weighted" and (is_strict or percentile == "exponential"):
-            raise InvalidInput("find ('weighted') goes with neither no_spurious nor 'exponential'")
+        if find == "weighted" and needs_counts:
+            raise InvalidInput(
+                "find ('weighted') goes with none of no_spurious, percentile 'exponential' and "
+                "accounting 'zcdp'"
+            )
         shares = options.get("shares", default_shares(terms.up_to, table.is_sets))
-        if len(shares) != terms.up_to:
-            raise InvalidInput(f"shares must be {terms.up_to} numbers, one for each k")
+        if terms.up_to == 1 and isinstance(shares, int | float | str):
+            shares = [shares]
+        if not isinstance(shares, list | tuple) or len(shares) != terms.up_to:
+            raise InvalidInput(f"shares ({shares}) must be {terms.up_to} numbers, one for each k")
         return cls(
             _limits(options.get("limit"), terms.up_to),
             shares_of("shares", shares),
@@ -98,6 +106,14 @@ def _one_of(name: str, options: Mapping[str, Any], choices: Sequence[Any], usual
     return given
 
 
+def _truth(name: str, options: Mapping[str, Any]) -> bool:
+    """An option that is true or false, and false if it is not given."""
+    given = options.get(name, False)
+    if not isinstance(given, bool):
+        raise InvalidInput(f"{name} ({given}) must be true or false")
+    return given
+
+
 def _limits(given: Any, up_to: int) -> tuple[int | None, ...]:
     """A public limit for each k: one for all, a list of them, or none."""
     if given is None:
@@ -120,10 +136,18 @@ class TuplePlan:
 
 
 def most_tuples(table: CentralTable, k: int) -> int:
-    """How many k-tuples a person may contribute at most: those of one full row of a table."""
-    if table.is_sets:
+    """How many k-tuples a person may contribute at most.
+
+    Those of one full row, where a person has one; sets and the rows of a user have no such bound.
+    """
+    if is_unbounded(table):
         return MOST_TUPLES
     return min(MOST_TUPLES, math.comb(len(table.columns), k))
+
+
+def is_unbounded(table: CentralTable) -> bool:
+    """Whether nothing public bounds how many tuples a person holds."""
+    return table.is_sets or table.has_user_column
 
 
 def least_limit(table: CentralTable, k: int) -> int:
@@ -150,7 +174,19 @@ def tuple_plan(table: CentralTable, terms: ReleaseTerms, settings: TupleSettings
     finer = finer_loss(terms) if is_weighted else Fraction(0)
     failures = FAILURES if settings.no_spurious else Fraction(0)
     budget = budget_of(terms, spent, finer, failures)
+    if is_weighted:
+        _check_tails(terms, budget, find)
     return TuplePlan(budget, tuple(limit), tuple(find), tuple(count))
+
+
+def _check_tails(terms: ReleaseTerms, budget: Budget, find: Sequence[Fraction]) -> None:
+    """Refuse, before anything is spent, noise whose tail on the lattice cannot be computed."""
+    for share in find[1:]:  # a threshold of values alone needs no tail
+        if budget.variance(share, 1) * TUPLE_STEPS**2 > LARGEST_TAIL_SIGMA**2:
+            raise InvalidInput(
+                f"epsilon ({terms.epsilon}) must be larger for find 'weighted', whose lattice is "
+                "too fine for so much noise; find 'counts' needs none"
+            )
 
 
 def finer_loss(terms: ReleaseTerms) -> Fraction:

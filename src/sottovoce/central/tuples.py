@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sottovoce.accounting import Ledger
 from sottovoce.central.budget import check_ledger
 from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.finding import Curator, Found
+from sottovoce.central.limits import limit_note
 from sottovoce.central.method import (
     CentralTable,
     Integers,
@@ -22,6 +24,7 @@ from sottovoce.central.method import (
 from sottovoce.central.records import ABSENT, each_value
 from sottovoce.central.tuple_settings import (
     TupleSettings,
+    is_unbounded,
     most_tuples,
     tuple_plan,
 )
@@ -61,12 +64,15 @@ class DpMarginals(ReleaseMethod):
             return f"up_to ({terms.up_to}) must lie between 1 and {LARGEST_UP_TO}"
         if not table.is_sets and terms.up_to > len(table.columns):
             return f"up_to ({terms.up_to}) must be at most the {len(table.columns)} columns"
+        tuple_plan(
+            table, terms, TupleSettings.of(table, terms)
+        )  # refuses what does not go together
         return None
 
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:
         """The noise's variance at public limits; without them it depends on the data."""
         settings = TupleSettings.of(table, terms)
-        if settings.find == "weighted" or (table.is_sets and None in settings.limits):
+        if settings.find == "weighted" or (is_unbounded(table) and None in settings.limits):
             return None
         plan = tuple_plan(table, terms, settings)
         total = 0.0
@@ -107,7 +113,9 @@ class DpMarginals(ReleaseMethod):
             which = listed.get(k, np.zeros((0, k), np.int64))
             may_be_spurious = k > 1 and not settings.no_spurious
             tuples[k] = _released(attributes, codes, which, found.get(k), may_be_spurious)
-        return ReleasedCounts(tuples, _notes(settings, {k: len(listed.get(k, ())) for k in tuples}))
+        notes = _notes(settings, {k: len(listed.get(k, ())) for k in tuples})
+        limits = _limit_notes(table, found)
+        return ReleasedCounts(tuples, (*notes, *limits))
 
 
 def _after(attributes: Integers, is_sets: bool) -> Integers:
@@ -133,6 +141,16 @@ def _released(
         np.full(len(which), deviation),
         np.full(len(which), may_be_spurious),
     )
+
+
+def _limit_notes(table: CentralTable, found: Mapping[int, Found]) -> list[str]:
+    """Of each k whose limit may have left something out, by public facts, what that means."""
+    notes = []
+    for k, each in found.items():
+        may_bind = is_unbounded(table) or each.limit < math.comb(len(table.columns), k)
+        if may_bind and len(each.keys):
+            notes.append(limit_note(each.limit, k))
+    return notes
 
 
 def _notes(settings: TupleSettings, numbers: dict[int, int]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sottovoce.accounting.threshold import least_log_hidden, threshold_for
 from sottovoce.central.budget import Budget, CountShare, budget_of, check_ledger
 from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import collected, equal_weights, sizes_held, summed, unit_weights
-from sottovoce.central.limits import least_error_limit, limit_grid, noisy_sizes
+from sottovoce.central.limits import least_error_limit, limit_grid, limit_note, noisy_sizes
 from sottovoce.central.method import (
     CentralTable,
     Integers,
@@ -123,6 +123,7 @@ class SetUnion(ReleaseMethod):
             return f"up_to ({terms.up_to}) must be 1: set-union finds single values"
         if sum(map(len, table.values)) > MAX_UNION_VALUES or table.people > MAX_UNION_PEOPLE:
             return "the table must have at most 2^36 values and 2^28 people"
+        UnionSettings.of(terms.options)  # refuses what it cannot read
         return None
 
     def predict(self, table: CentralTable, terms: ReleaseTerms) -> float | None:
@@ -138,10 +139,12 @@ class SetUnion(ReleaseMethod):
         settings = UnionSettings.of(terms.options)
         budget = union_budget(terms, settings)
         found = find_values(table, settings, budget, 1 - settings.counts, ledger, entropy)
-        tuples = _with_counts(table, found, settings, budget, ledger, entropy)
+        tuples, limit = _with_counts(table, found, settings, budget, ledger, entropy)
         notes = [f"{len(found):,} values were found; every one is held by somebody."]
         if settings.counts == 0:
             notes.append("No counts were paid for: all are unknown.")
+        elif limit < len(found):
+            notes.append(limit_note(limit, 1))
         return ReleasedCounts({1: tuples}, tuple(notes))
 
 
@@ -312,27 +315,31 @@ def _with_counts(
     budget: Budget,
     ledger: Ledger,
     entropy: Entropy,
-) -> TupleCounts:
-    """How many people hold each found value, if that is paid for."""
+) -> tuple[TupleCounts, int]:
+    """How many people hold each found value, if that is paid for; and for how many a person was
+    counted.
+    """
     attributes, codes = each_value(table)
     counts = np.full(len(found), np.nan)
     deviation = math.nan
+    limit = len(found)
     if settings.counts and len(found):
         numbers = np.full(len(attributes), ABSENT)
         numbers[found] = np.arange(len(found))
         limit_share = settings.counts * LIMIT_PART
         count_share = settings.counts - limit_share
-        counts, variance = counted_values(
+        counts, variance, limit = counted_values(
             table, numbers, len(found), budget, limit_share, count_share, ledger, entropy
         )
         deviation = math.sqrt(variance)
-    return TupleCounts(
+    tuples = TupleCounts(
         attributes[found][:, None],
         codes[found][:, None],
         counts,
         np.full(len(found), deviation),
         np.zeros(len(found), bool),
     )
+    return tuples, limit
 
 
 def counted_values(
@@ -344,7 +351,7 @@ def counted_values(
     count_share: Fraction,
     ledger: Ledger,
     entropy: Entropy,
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Fraction]:
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Fraction, int]:
     """Noisy counts of known values, with a limit that was chosen for their error.
 
     Args:
@@ -358,7 +365,7 @@ def counted_values(
         entropy: where choices and noise come from.
 
     Returns:
-        The counts, and the variance of their noise.
+        The counts, the variance of their noise, and for how many a person was counted.
     """
     everything = TupleCandidates.single(np.arange(size) + 1)
     sizes = sizes_held(table, numbers, everything)
@@ -376,4 +383,4 @@ def counted_values(
     counts = np.zeros(size, np.int64)
     counts[keys] = sums
     noisy = counts + discrete_gaussian(variance, size, entropy)
-    return noisy.astype(np.float64), variance
+    return noisy.astype(np.float64), variance, limit
