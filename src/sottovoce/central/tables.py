@@ -6,6 +6,7 @@ row, if there is a user column, and the different values.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,7 +174,7 @@ def _coder(
     return ListedValues(name, empty, attribute)
 
 
-class _Reader:
+class _Reader(ABC):
     """Takes batches in, and keeps codes and owners."""
 
     is_sets = False
@@ -185,9 +186,9 @@ class _Reader:
         self._ids: list[Any] = []  # of the owners of rows, Arrow's
         self.rows_read = 0
 
+    @abstractmethod
     def take(self, batch: Any) -> None:
         """Read a record batch of Arrow's."""
-        raise NotImplementedError
 
     def _take_ids(self, batch: Any) -> None:
         column = flattened(str(self._user), batch.column(self._user))
@@ -215,9 +216,9 @@ class _Reader:
         self._ids.clear()
         return rank[places], len(ranked)
 
+    @abstractmethod
     def finished(self) -> EncodedTable:
         """The table of all that was read."""
-        raise NotImplementedError
 
     def _table(
         self, codes: Codes | FileCodes, order: Integers | None, users: Integers | None, people: int
