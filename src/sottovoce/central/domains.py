@@ -95,6 +95,13 @@ class TableDomain:
         """
         return int(symmetric_sums(self.sizes, order)[order])
 
+    def why_too_large(self, up_to: int, most: int) -> str | None:
+        """Why tables of up to so many attributes cannot all be listed; None if they can."""
+        cells = sum(self.all_cells(count) for count in range(1, up_to + 1))
+        if cells <= most:
+            return None
+        return f"tables of up to {up_to} attributes have {cells:,} cells in all, more than {most:,}"
+
 
 def symmetric_sums(sizes: Sequence[Any], order: int) -> list[Any]:
     """For 0, 1, ... ``order`` the sum, over all sets of so many numbers, of their product.

@@ -226,13 +226,7 @@ class PriView(ReleaseMethod):
         if why is not None:
             return why
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
-        cells = sum(domain.all_cells(count) for count in range(1, terms.up_to + 1))
-        if cells > MAX_PRIVIEW_CELLS:
-            return (
-                f"tables of up to {terms.up_to} attributes have {cells:,} cells in all, more than "
-                f"{MAX_PRIVIEW_CELLS:,}"
-            )
-        return None
+        return domain.why_too_large(terms.up_to, MAX_PRIVIEW_CELLS)
 
     def _refuse_views(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         """Why no views can be counted, however many tables are listed from them."""

@@ -85,12 +85,9 @@ class Residual(ReleaseMethod):
         if why is not None:
             return why
         domain = TableDomain.of(table, terms.options.get("may_be_empty", ()))
-        cells = sum(domain.all_cells(count) for count in range(1, terms.up_to + 1))
-        if cells > MAX_RELEASED_CELLS:
-            return (
-                f"tables of up to {terms.up_to} attributes have {cells:,} cells in all, more than "
-                f"{MAX_RELEASED_CELLS:,}"
-            )
+        why = domain.why_too_large(terms.up_to, MAX_RELEASED_CELLS)
+        if why is not None:
+            return why
         tables = comb(len(domain.names), terms.up_to)
         if tables > MAX_RELEASED_TABLES:
             return f"there are {tables:,} tables, more than {MAX_RELEASED_TABLES:,}"

@@ -169,11 +169,15 @@ def _list_person(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _keep_some(buffer, filled, limit, words, used):  # type: ignore[no-untyped-def]
-    """Move a uniform choice of ``limit`` keys to the front (Fisher and Yates).
+    """Move a uniform choice of ``limit`` keys to the front (Fisher and Yates), if there are more.
 
     Returns:
         How many words are used, or -1 if there were too few of them.
     """
+    if filled <= limit:
+        return used
+    if used + limit + _SPARE_WORDS > words.size:
+        return -1
     for place in range(limit):
         span = np.uint64(filled - place)
         # words from the largest multiple of span on are not used: they would favour low remainders
@@ -271,13 +275,10 @@ def count_tuples(  # type: ignore[no-untyped-def]
             first_node,
             buffer,
         )
-        if filled > limit:
-            if used + limit + _SPARE_WORDS > words.size:
-                return person, keys, sums, filled_slots
-            used = _keep_some(buffer, filled, limit, words, used)
-            if used < 0:
-                return person, keys, sums, filled_slots
-            filled = limit
+        used = _keep_some(buffer, filled, limit, words, used)
+        if used < 0:
+            return person, keys, sums, filled_slots
+        filled = min(filled, limit)
         weight = weights[filled]
         if keys.size == 0:
             for place in range(filled):
@@ -338,13 +339,10 @@ def collect_tuples(  # type: ignore[no-untyped-def]
             first_node,
             buffer,
         )
-        if filled > limit:
-            if used + limit + _SPARE_WORDS > words.size:
-                return person, written
-            used = _keep_some(buffer, filled, limit, words, used)
-            if used < 0:
-                return person, written
-            filled = limit
+        used = _keep_some(buffer, filled, limit, words, used)
+        if used < 0:
+            return person, written
+        filled = min(filled, limit)
         if written + filled > kept.size:
             return person, written
         for place in range(filled):
