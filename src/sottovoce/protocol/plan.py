@@ -17,7 +17,8 @@ from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
 from sottovoce.protocol.question_forms import check_form, check_measures, form_of
 from sottovoce.protocol.series import Series
-from sottovoce.protocol.terms import Terms
+from sottovoce.protocol.shuffling import ShuffledGuarantee, Shuffling
+from sottovoce.protocol.terms import LOCAL, SHUFFLED, Terms
 from sottovoce.schema import FixedPoint, Schema
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PLAN_FORMAT = 1
 COINS = ("device", "assigned")
 MOST_DELTA = Fraction(1, 1000)
+MOST_FAKES = 16  # times the people
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Plan:
     asked: Mapping[str, Any] = field(compare=False, repr=False)  # the question, as JSON
     # public attributes, that travel in clear
     columns: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    # who mixes reports before they are opened, if anybody does
+    shuffling: Shuffling | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def id(self) -> str:
@@ -79,7 +83,7 @@ class Plan:
 
     @property
     def epsilon(self) -> Decimal:
-        """What one person's report may cost."""
+        """What one person's report may cost, against whoever knows that it is hers."""
         return self.terms.epsilon
 
     @property
@@ -89,8 +93,12 @@ class Plan:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """Computed from the structure: the largest over cohorts of the sum over their asks."""
-        return self.cohorts.guarantee
+        """Computed from the structure: the largest over cohorts of the sum over their asks.
+
+        Of a shuffled plan with what shuffling adds to it.
+        """
+        local = self.cohorts.guarantee
+        return local if self.shuffling is None else ShuffledGuarantee.of(local, self.shuffling)
 
     @property
     def cost(self) -> str:
@@ -144,7 +152,7 @@ class Plan:
         lines = [
             f"Plan {self.id[:16]}",
             *self.question.explain(self),
-            f"Guarantee: {self.guarantee}",
+            *self._promises(),
         ]
         if len(self.series.shares) > 1:
             lines.insert(
@@ -158,6 +166,16 @@ class Plan:
             )
         return "\n".join(lines)
 
+    def _promises(self) -> list[str]:
+        """The guarantee in lines, and who mixes the reports."""
+        if self.shuffling is None:
+            return [f"Guarantee: {self.guarantee}"]
+        part = self.shuffling
+        lines = [f"Guarantee {line}" for line in str(self.guarantee).split("\n")]
+        mixed = f"Shuffled by {part.shufflers}" if part.hops else "Shuffled; no keys of shufflers"
+        fakes = f", who add {part.fakes:,} fakes" if part.fakes else ""
+        return [*lines, f"{mixed}{fakes}"]
+
     @classmethod
     def write(
         cls,
@@ -168,9 +186,10 @@ class Plan:
         series: Series,
         coin: str,
         public: Sequence[str] = (),
+        shuffling: Shuffling | None = None,
     ) -> Plan:
         """Freeze the parts into a plan: its one text, if what it asks is what it promises."""
-        unwritten = cls("", schema, terms, cohorts, series, coin, asked, tuple(public))
+        unwritten = cls("", schema, terms, cohorts, series, coin, asked, tuple(public), shuffling)
         unwritten._check()
         text = unwritten._canonical()
         try:
@@ -197,6 +216,8 @@ class Plan:
                     f"public: attribute {name!r} is whispered, and must not travel in clear too"
                 )
         check_measures(self.asked, self.columns)
+        if self.shuffling is not None:
+            _check_shuffling(self.shuffling, self)
 
     def _canonical(self) -> str:
         """The one text that a plan of these parts has."""
@@ -208,6 +229,7 @@ class Plan:
             "people": self.people,
             "coin": self.coin,
             **({"public": list(self.columns)} if self.columns else {}),
+            **({"shuffle": self.shuffling.to_json()} if self.shuffling else {}),
             "series": self.series.to_json(),
             "cohorts": self.cohorts.to_json(),
         }
@@ -238,15 +260,17 @@ class Plan:
         name = body["cohorts"]["family"]
         if name not in FAMILIES:
             raise InvalidInput(f"plan: family ({name}) must be one of {', '.join(FAMILIES)}")
+        part = Shuffling.from_json(body["shuffle"]) if "shuffle" in body else None
         plan = cls(
             text,
             schema,
-            Terms.of(body["epsilon"], body["people"]),
+            Terms.of(body["epsilon"], body["people"], trust=SHUFFLED if part else LOCAL),
             FAMILIES[name].from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
             body["coin"],
             body["question"],
             _names(body.get("public", [])),
+            part,
         )
         plan._check()
         # another spelling would be another id, for which every device draws again
@@ -312,6 +336,40 @@ def _check_delta(delta: Fraction, people: int, coin: str) -> None:
         raise InvalidInput(
             "coin (assigned) is not for a plan with a delta: its promise needs hashes that nobody "
             "chooses"
+        )
+
+
+def _check_shuffling(part: Shuffling, plan: Plan) -> None:
+    """Refuse what shuffling cannot keep: whatever tells who sent a report undoes it."""
+    if plan.coin != "device":
+        raise InvalidInput(
+            f"coin ({plan.coin}) must be the device's in a shuffled plan: an assigned coin names "
+            "its sender"
+        )
+    if plan.columns:
+        raise InvalidInput(
+            f"public: attribute {plan.columns[0]!r} must not travel in clear in a shuffled plan: "
+            "what is known of a sender names her report"
+        )
+    if plan.cohorts.delta:
+        raise InvalidInput(
+            "plan: an ask whose own promise has a delta cannot be shuffled: what that adds up to "
+            "is not known"
+        )
+    _check_delta(part.delta, plan.people, plan.coin)
+    if part.epsilon > plan.epsilon or plan.epsilon > part.cap:
+        raise InvalidInput(
+            f"plan: its own epsilon ({plan.epsilon}) must lie between the analyst's "
+            f"({part.epsilon}) and the cap ({part.cap})"
+        )
+    if part.least > plan.round_people:
+        raise InvalidInput(
+            f"plan: least ({part.least}) must be at most the people it expects "
+            f"({plan.round_people})"
+        )
+    if part.fakes and not part.fakes <= plan.people * MOST_FAKES:
+        raise InvalidInput(
+            f"fakes ({part.fakes}) must be at most {MOST_FAKES} times the people ({plan.people})"
         )
 
 

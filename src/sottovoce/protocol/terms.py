@@ -12,7 +12,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.thresholds import parse_epsilon
 
 LOCAL = "local"  # nobody is trusted: every device randomises what leaves it
-TRUSTS = (LOCAL,)
+SHUFFLED = "shuffled"  # somebody mixes the reports before anybody opens them
+TRUSTS = (LOCAL, SHUFFLED)
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Terms:
 
     ``epsilon`` bounds what one person's report may cost, ``delta`` the chance that this bound
     fails, ``people`` is how many answer, and ``trust`` names the model: ``local`` means that a
-    person need trust nobody but her own device.
+    person need trust nobody but her own device; ``shuffled`` that what an analyst is kept from
+    learning rests on shufflers, too, while ``epsilon`` stays what her device alone promises.
 
     >>> Terms.of(1, 20_000)
     Terms(epsilon=Decimal('1'), people=20000, delta=Fraction(0, 1), trust='local')

@@ -13,6 +13,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.series import Series
+from sottovoce.protocol.shuffling import Shuffling
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.prediction import Prediction, Rank
 from sottovoce.results.estimate import Estimate
@@ -81,14 +82,25 @@ class Question(ABC):
         series: Series | None = None,
         coin: str = COINS[0],
         public: Sequence[str] = (),
+        shuffling: Shuffling | None = None,
     ) -> Plan:
         """The plan of a settled question; ``series`` is by default the first of its rounds.
 
-        ``public`` names the attributes that travel in clear beside the whisper.
+        ``public`` names the attributes that travel in clear beside the whisper; ``shuffling`` says
+        who mixes the reports, if anybody does.
         """
         series = Series(self.rounds(schema)) if series is None else series
         asked = {"kind": self.kind, **self.to_json()}
-        made = Plan.write(schema, asked, terms, self.cohorts(schema, terms), series, coin, public)
+        made = Plan.write(
+            schema,
+            asked,
+            terms,
+            self.cohorts(schema, terms),
+            series,
+            coin,
+            public,
+            shuffling,
+        )
         made.__dict__["question"] = self  # it derived this plan, and need not be looked up
         return made
 

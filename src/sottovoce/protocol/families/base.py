@@ -168,6 +168,11 @@ class Family(ABC):
 
     @property
     @abstractmethod
+    def shares(self) -> tuple[tuple[int, Cohort], ...]:
+        """How many tickets fall to cohorts that cost alike, and one of these, for all there are."""
+
+    @property
+    @abstractmethod
     def attributes(self) -> tuple[str, ...]:
         """What any cohort is asked about."""
 

@@ -49,6 +49,10 @@ class Listed(Family):
     def kinds(self) -> tuple[Cohort, ...]:
         return self._listed
 
+    @property
+    def shares(self) -> tuple[tuple[int, Cohort], ...]:
+        return tuple((cohort.weight, cohort) for cohort in self._listed)
+
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for cohort in self._listed for name in cohort.attributes))

@@ -158,6 +158,10 @@ class Signs(Family):
     def kinds(self) -> tuple[Cohort, ...]:
         return tuple(self[start] for start in self.starts[:-1])
 
+    @property
+    def shares(self) -> tuple[tuple[int, Cohort], ...]:
+        return tuple(zip(self._shares, self.kinds, strict=True))
+
     def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
         numbers = share_of(tickets, self._shares)
         cohorts = np.empty(len(tickets), np.uint32)

@@ -86,6 +86,14 @@ class Subsets(Family):
             for each in self._oracles.values()
         )
 
+    @cached_property
+    def shares(self) -> tuple[tuple[int, Cohort], ...]:
+        counts = tables_by_size(self._sizes, self._order)
+        return tuple(
+            (counts[size], kind)
+            for size, kind in zip(sorted(self._oracles), self.kinds, strict=True)
+        )
+
     @property
     def weight(self) -> int:
         return len(self)
@@ -177,3 +185,17 @@ def products_of(sizes: Sequence[int], order: int, most: int) -> set[int]:
             if len(products[count + 1]) > most:  # times any sizes that follow they stay as many
                 return products[count + 1]
     return products[order]
+
+
+def tables_by_size(sizes: Sequence[int], order: int) -> dict[int, int]:
+    """How many sets of ``order`` attributes have a table of each size.
+
+    >>> tables_by_size([2, 2, 3], 2)
+    {4: 1, 6: 2}
+    """
+    known: list[dict[int, int]] = [{1: 1}, *({} for _ in range(order))]
+    for size in sizes:
+        for count in range(order, 0, -1):
+            for cells, sets in known[count - 1].items():
+                known[count][cells * size] = known[count].get(cells * size, 0) + sets
+    return dict(sorted(known[order].items()))

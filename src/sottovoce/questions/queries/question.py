@@ -12,6 +12,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.series import Series
+from sottovoce.protocol.shuffling import Shuffling
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.method import AUTO, Options, given
@@ -165,13 +166,14 @@ class Queries(Question):
         series: Series | None = None,
         coin: str = COINS[0],
         public: Sequence[str] = (),
+        shuffling: Shuffling | None = None,
     ) -> Plan:
         """The plan of a settled question; its measures travel in clear, before others."""
         for name in public:
             if name in self.dimensions:
                 raise InvalidInput(f"public: attribute {name!r} is a dimension, and is whispered")
         columns = tuple(dict.fromkeys([*self.measures, *public]))
-        return super().plan(schema, terms, series, coin, columns)
+        return super().plan(schema, terms, series, coin, columns, shuffling)
 
     # -- what is expected of it
 
