@@ -151,25 +151,24 @@ def _solved(choice: ShuffledChoice, schema: Schema, target: Target, total: int) 
     """
     cap = target.cap if choice.cap is None else min(target.cap, choice.cap)
     trial = min(cap, 2 * target.epsilon + 2)
+    terms = Terms(trial, total, trust=SHUFFLED, fakes=target.fakes)
     for _ in range(MOST_SETTLED):
-        settled = choice.question.settled(schema, _terms(trial, total, target))
-        local = _local(settled, schema, target, total, cap)
+        settled = choice.question.settled(schema, terms.costing(trial))
+        local = _local(settled, schema, target, terms, cap)
         if settled == choice.question or abs(local - trial) <= SETTLED_TO * trial:
             break
         trial = local
-    terms = _terms(local, total, target)
+    terms = terms.costing(local)
     mixture = settled.cohorts(schema, terms).mixture
     return Solved(settled, terms, mixture, settled.shuffled_loss(schema, terms, choice.focus))
 
 
-def _local(settled: Question, schema: Schema, target: Target, total: int, cap: Decimal) -> Decimal:
+def _local(
+    settled: Question, schema: Schema, target: Target, terms: Terms, cap: Decimal
+) -> Decimal:
     def mixture(epsilon: Decimal) -> Mixture:
-        return settled.cohorts(schema, _terms(epsilon, total, target)).mixture
+        return settled.cohorts(schema, terms.costing(epsilon)).mixture
 
     return local_epsilon_for(
         mixture, target.epsilon, float(target.delta), target.least, cap, target.fakes
     )
-
-
-def _terms(epsilon: Decimal, people: int, target: Target) -> Terms:
-    return Terms(epsilon, people, trust=SHUFFLED, fakes=target.fakes)

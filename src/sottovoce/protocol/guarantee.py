@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
 TOLD_DIGITS = 4  # of a number that is told to people
@@ -55,6 +55,10 @@ class Guarantee:
         # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)   kairouz2017composition
         kept = 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
         return self.delta + (1 - self.delta) * kept
+
+    def to_json(self) -> dict[str, float]:
+        """The numbers by name, for machines."""
+        return asdict(self)
 
     def __str__(self) -> str:
         one, all_ = (

@@ -125,14 +125,18 @@ class ShuffledGuarantee(Guarantee):
 
     @classmethod
     def of(cls, local: Guarantee, part: Shuffling) -> Self:
-        colluding = local.lifetime if part.colluding is None else float(part.colluding)
+        colluding = local.lifetime
+        if part.colluding is not None:
+            colluding = min(colluding, float(part.colluding))
+        # whoever sees the batch alone learns no more than with what everybody else tells
+        analyst = min(float(part.epsilon), colluding)
         return cls(
             local.per_report,
             local.lifetime,
             local.delta,
-            min(float(part.epsilon), local.lifetime),
+            analyst,
             float(part.delta),
-            min(colluding, local.lifetime),
+            colluding,
             part.least,
         )
 

@@ -56,6 +56,10 @@ class Terms:
         """How many of the reports are fakes."""
         return Fraction(self.fakes, self.people + self.fakes)
 
+    def costing(self, epsilon: Decimal) -> Terms:
+        """The same at another epsilon."""
+        return replace(self, epsilon=epsilon)
+
     def among(self, people: int) -> Terms:
         """The same for another number of people, such as those of one round."""
         return replace(self, people=people)
