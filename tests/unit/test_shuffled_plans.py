@@ -233,3 +233,10 @@ def test_a_survey_says_the_same() -> None:
     assert Survey.parse(body).plan() == shuffled(fakes=100)
     with pytest.raises(sv.InvalidInput, match="hops must be a list"):
         Survey.parse(body | {"hops": "ab"})
+
+
+def test_two_people_hide_each_other_hardly_and_take_no_memory() -> None:
+    # just below the local epsilon the largest loss is tiny, and the others are not
+    mixture = [(1, [sv.oracle("grr", size=16, epsilon="0.501").blanket()])]
+    assert 0 < shuffled_delta(mixture, 0.5009, 2) < 1e-3
+    assert shuffled_epsilon(mixture, 2, 1e-9) < 0.5011

@@ -23,6 +23,7 @@ Spectrum = NDArray[np.complex128]
 GRID_MARGIN = 1e-6  # relative, of the expectation
 COARSE_GRID = 1 << 12
 FINE_GRID = 1 << 15
+MAX_GRID = 1 << 21
 _WIDTH = 13.0  # standard deviations of the tilted sum to each side
 _LARGEST_LOSSES = 6.0  # at least so many times the largest atom
 _MAX_GRIDS = 256  # that are compared
@@ -101,7 +102,9 @@ def centring_tilt(parts: Sequence[LossPart]) -> float:
 def loss_grid(
     parts: Sequence[LossPart], tilt: float, largest: float, points: int
 ) -> tuple[float, int]:
-    """The step, of which the largest atom is a multiple, and the number of points."""
+    """The step, of which the largest atom is a multiple unless it is tiny, and the number of
+    points.
+    """
     variance = sum(part.tilted(tilt)[1] for part in parts)
     longest = max(float(np.abs(part.values).max()) for part in parts)
     half = max(_WIDTH * math.sqrt(max(variance, 0.0)), _LARGEST_LOSSES * longest)
@@ -109,6 +112,8 @@ def loss_grid(
     half = min(half, 1.01 * sum(part.count * float(np.abs(part.values).max()) for part in parts))
     least = max(1, math.ceil(largest * points / (2 * half)))
     step = largest / _least_spread(parts, tilt, largest, least)
+    if 2 * half > MAX_GRID * step:
+        return 2 * half / points, points
     size = points
     while size * step < 2 * half:
         size *= 2
