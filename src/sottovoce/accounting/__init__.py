@@ -1,6 +1,4 @@
-"""What was spent on what: Gaussian steps exactly, others numerically, the ledger of all; and what
-shuffling amplifies.
-"""
+"""What was spent on what, and the ledger of all; what shuffling makes of a local epsilon."""
 
 from __future__ import annotations
 
