@@ -193,6 +193,19 @@ def test_every_setting_spends_what_it_may(neighbours: Neighbours, options: dict[
             assert not found.may_be_spurious.any()
 
 
+@pytest.mark.parametrize("epsilon", ["1", "8"])
+@pytest.mark.parametrize("limit", [None, [100, 1 << 16]])
+def test_small_sets_are_counted_within_the_budget(epsilon: str, limit: list[int] | None) -> None:
+    """Counts have a limit of their own, however large that of weights is, and it costs more."""
+    crowd = [(item % 6, (item + 1) % 6) for item in range(3000)]
+    table = sets_table([tuple(sorted(each)) for each in crowd], 6)
+    options = {} if limit is None else {"limit": limit}
+    release, ledger = release_of(table, 2, options, epsilon=epsilon)
+    assert len(release.tuples[2].counts) >= 6
+    # shares leave little: a hundredth of epsilon where a person moves few weights of the lattice
+    assert 0.97 * float(epsilon) < ledger.epsilon_at(1e-6) <= float(epsilon)
+
+
 def test_an_exponential_percentile_is_composed() -> None:
     pytest.importorskip("dp_accounting")
     release, ledger = release_of(some_rows(2), 2, {"percentile": "exponential"}, epsilon="4")
@@ -321,9 +334,11 @@ def test_exponential_choices_have_their_law() -> None:
         ({"shares": "12"}, r"shares \(12\) must be 2 numbers, one for each k"),
         ({"no_spurious": "false"}, r"no_spurious \(false\) must be true or false"),
         ({"limit": [1]}, "limit must be one whole number, or 2 of them"),
+        ({"limit": 2.5}, r"limit \(2.5\) must be a whole number"),
         ({"find": "all"}, r"find \(all\) must be one of counts, weighted"),
         ({"find": "weighted", "no_spurious": True}, "goes with none of no_spurious"),
         ({"find": "weighted", "accounting": "zcdp"}, "goes with none of no_spurious"),
+        ({"find": "weighted", "limit": 5000}, r"limit \(5000\) of single values must be at most"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], told: str) -> None:

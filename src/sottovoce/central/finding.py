@@ -29,6 +29,7 @@ from sottovoce.central.limits import (
 from sottovoce.central.method import CentralTable, Floats, Integers
 from sottovoce.central.tuple_settings import (
     FAILURES,
+    FIND_LIMIT,
     TUPLE_STEPS,
     TuplePlan,
     TupleSettings,
@@ -42,7 +43,6 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.noise import discrete_gaussian
 from sottovoce.ground.tails import gaussian_tail
 
-FIND_LIMIT = 1000  # of a person's tuples, each of which weighs 1/sqrt of their number
 _TAIL_DIGITS = 20
 UNION_LIMIT = 100  # of a person's values, where these are found by descent
 
