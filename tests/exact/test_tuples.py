@@ -206,6 +206,24 @@ def test_small_sets_are_counted_within_the_budget(epsilon: str, limit: list[int]
     assert 0.97 * float(epsilon) < ledger.epsilon_at(1e-6) <= float(epsilon)
 
 
+def double_noise(variance: Fraction, count: int, entropy: Seeded) -> np.ndarray:
+    """A mutant: noise of the right law, in doubles."""
+    return math.sqrt(variance) * np.random.default_rng(1).standard_normal(count)
+
+
+@pytest.mark.parametrize("find", ["counts", "weighted"])
+def test_counts_are_whole_and_noise_in_doubles_is_seen(
+    find: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = sets_table([(0, 1, 2)] * 2000, 3)
+    whole, _ = release_of(table, 2, {"find": find})
+    monkeypatch.setattr(finding, "discrete_gaussian", double_noise)
+    broken, _ = release_of(table, 2, {"find": find})
+    assert all(len(told.counts) == 3 for told in whole.tuples.values())
+    assert all((told.counts % 1 == 0).all() for told in whole.tuples.values())
+    assert (broken.tuples[1].counts % 1 != 0).all()
+
+
 def test_an_exponential_percentile_is_composed() -> None:
     pytest.importorskip("dp_accounting")
     release, ledger = release_of(some_rows(2), 2, {"percentile": "exponential"}, epsilon="4")
