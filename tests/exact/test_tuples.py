@@ -15,7 +15,7 @@ from scipy.stats import poisson
 
 from sottovoce.accounting import NEIGHBOUR_RELATIONS, GaussianStep, Ledger, Neighbours
 from sottovoce.accounting.steps import ThresholdStep
-from sottovoce.central import finding
+from sottovoce.central import finding, limited_counts
 from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import above_threshold
 from sottovoce.central.limits import exponential_choice
@@ -218,6 +218,7 @@ def test_counts_are_whole_and_noise_in_doubles_is_seen(
     table = sets_table([(0, 1, 2)] * 2000, 3)
     whole, _ = release_of(table, 2, {"find": find})
     monkeypatch.setattr(finding, "discrete_gaussian", double_noise)
+    monkeypatch.setattr(limited_counts, "discrete_gaussian", double_noise)
     broken, _ = release_of(table, 2, {"find": find})
     assert all(len(told.counts) == 3 for told in whole.tuples.values())
     assert all((told.counts % 1 == 0).all() for told in whole.tuples.values())
