@@ -122,8 +122,6 @@ class SetUnion(ReleaseMethod):
     def refuse(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         if terms.up_to != 1:
             return f"up_to ({terms.up_to}) must be 1: set-union finds single values"
-        if sum(map(len, table.values)) > MAX_UNION_VALUES or table.people > MAX_UNION_PEOPLE:
-            return "the table must have at most 2^36 values and 2^28 people"
         UnionSettings.of(terms.options)  # refuses what it cannot read
         return None
 
@@ -180,6 +178,8 @@ def find_values(
         ledger: where it is spent.
         entropy: where order, choices and noise come from.
     """
+    if sum(map(len, table.values)) > MAX_UNION_VALUES or table.people > MAX_UNION_PEOPLE:
+        raise InvalidInput("the table must have at most 2^36 values and 2^28 people")
     if settings.form == "descent":
         return _descent(table, settings, budget, share, ledger, entropy)
     rounds = settings.rounds if settings.form == "parallel" else 1
