@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -22,7 +23,7 @@ from sottovoce.central.limits import exponential_choice
 from sottovoce.central.method import MemoryTable, ReleasedCounts, ReleaseTerms
 from sottovoce.central.tuples import DpMarginals
 from sottovoce.ground.entropy import Seeded
-from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.ground.noise import discrete_gaussian_above
 from sottovoce.ground.tails import gaussian_tail, number_above
 from tests.central_tables import counted, rows_table, sets_table
@@ -204,6 +205,21 @@ def test_small_sets_are_counted_within_the_budget(epsilon: str, limit: list[int]
     assert len(release.tuples[2].counts) >= 6
     # shares leave little: a hundredth of epsilon where a person moves few weights of the lattice
     assert 0.97 * float(epsilon) < ledger.epsilon_at(1e-6) <= float(epsilon)
+
+
+def test_what_cannot_be_composed_is_refused_before_anything_is_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(delta: str, told: str) -> None:
+        ledger = Ledger(epsilon=1, delta=delta)
+        terms = ReleaseTerms(Decimal(1), Decimal(delta), 2, options={"percentile": "exponential"})
+        with pytest.raises(SottovoceError, match=told):
+            DpMarginals().release(some_rows(3, 100), terms, ledger, Seeded(1))
+        assert not ledger.steps
+
+    refused("1e-20", r"delta \(1E-20\) must be at least 1e-11")
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
+    refused("1e-6", "dp.accounting")
 
 
 def double_noise(variance: Fraction, count: int, entropy: Seeded) -> np.ndarray:

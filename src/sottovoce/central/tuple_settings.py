@@ -17,6 +17,7 @@ from sottovoce.central.union import PER_UNIT as VALUE_STEPS
 from sottovoce.ground.arguments import share as part_of_one
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
 from sottovoce.ground.tails import LARGEST_TAIL_SIGMA
 
 Find = Literal["counts", "weighted"]
@@ -34,6 +35,7 @@ PERCENTILE_PART = Fraction(1, 10)  # of rho, for all percentiles by the exponent
 FAILURES = Fraction(1, 4)  # of delta, for thresholds at every k
 # where tuples are found by weights and counted apart: parts of a k's share for both
 FOUND_PART = Fraction(9, 20)
+LEAST_COMPOSED_DELTA = 1e-11  # a hundred times what numerical composition errs by
 FIND_LIMIT = 1000  # of a person's tuples, each of which weighs 1/sqrt of their number
 TUPLE_STEPS = 1 << 10  # of the lattice in a weight of 1, for tuples of several values
 
@@ -215,6 +217,16 @@ def finer_loss(terms: ReleaseTerms, settings: TupleSettings, find: Sequence[Frac
     return loss * whole_mu**2
 
 
+def _check_composition(terms: ReleaseTerms) -> None:
+    """Refuse, before anything is spent, what the ledger cannot compose numerically."""
+    if float(terms.delta) < LEAST_COMPOSED_DELTA:
+        raise InvalidInput(
+            f"delta ({terms.delta}) must be at least {LEAST_COMPOSED_DELTA:g} for percentile "
+            "'exponential', whose steps are composed numerically"
+        )
+    imported("dp_accounting.pld.privacy_loss_distribution")
+
+
 def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[bool]) -> TuplePlan:
     """By theorem 1.1 of gopi2021marginals, corrected, see docs/errata:
 
@@ -230,6 +242,7 @@ def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[
     percentile_epsilon = None
     rest = Fraction(1)
     if any(chosen) and settings.percentile == "exponential":
+        _check_composition(terms)
         # sum of eps_Q^2/8 = rho/10, rounded down
         squared = 8 * PERCENTILE_PART * rho / sum(chosen)
         percentile_epsilon = Fraction(math.isqrt(math.floor(squared * 10**12)), 10**6)
