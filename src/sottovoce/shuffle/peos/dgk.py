@@ -36,6 +36,12 @@ _PUBLIC = b"SVDGK\x01"
 _PRIVATE = b"SVDGK\x02"
 
 
+def check_modulus_bits(bits: int) -> None:
+    """Refuse sizes that are neither for use nor for tests."""
+    if bits not in ORDER_BITS:
+        raise InvalidInput(f"modulus_bits ({bits}) must be {' or '.join(map(str, ORDER_BITS))}")
+
+
 class FixedPowers:
     """Powers of one base, from a table of its powers by every byte of an exponent.
 
@@ -84,11 +90,9 @@ class DgkPublicKey:
 
     def __post_init__(self) -> None:
         check_word_bits("plaintext_bits", self.plaintext_bits)
-        if self.modulus.bit_length() not in ORDER_BITS or self.modulus % 2 == 0:
-            raise InvalidInput(
-                f"key: modulus ({self.modulus.bit_length()} bits) must be odd and have "
-                f"{' or '.join(map(str, ORDER_BITS))} bits"
-            )
+        check_modulus_bits(self.modulus.bit_length())
+        if self.modulus % 2 == 0:
+            raise InvalidInput("key: modulus must be odd")
         for name, element in (("g", self.g), ("h", self.h)):
             if not 1 < element < self.modulus - 1 or gmpy2.gcd(element, self.modulus) != 1:
                 raise InvalidInput(f"key: {name} must be a unit modulo n other than 1 and -1")
@@ -224,10 +228,7 @@ class DgkPrivateKey:
             modulus_bits: ``FULL_MODULUS_BITS``; ``TEST_MODULUS_BITS`` protects nothing.
         """
         check_word_bits("plaintext_bits", plaintext_bits)
-        if modulus_bits not in ORDER_BITS:
-            raise InvalidInput(
-                f"modulus_bits ({modulus_bits}) must be {' or '.join(map(str, ORDER_BITS))}"
-            )
+        check_modulus_bits(modulus_bits)
         u = mpz(1) << plaintext_bits
         while True:
             (p, v_p), (q, v_q) = (_prime_pair(u, modulus_bits, entropy) for _ in range(2))

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
@@ -24,7 +24,7 @@ from sottovoce.oracles.base import Floats
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import CheckedReports, Reports
-from sottovoce.shuffle.peos.dgk import FULL_MODULUS_BITS, DgkPublicKey
+from sottovoce.shuffle.peos.dgk import FULL_MODULUS_BITS, DgkPublicKey, check_modulus_bits
 from sottovoce.shuffle.peos.links import LINK_KEY_BYTES, Link
 from sottovoce.shuffle.peos.oblivious import check_parties
 from sottovoce.shuffle.peos.party import HOST, PartySettings, server_of, users_of
@@ -143,7 +143,9 @@ def peos_run(
         PartyStopped: a party ended, or the time is over; nothing was released.
     """
     check_parties(parties)
+    check_modulus_bits(modulus_bits)
     form = ReportWords.of(plan)
+    reports = reports.checked(plan)
     people = whole("reports", len(reports), 1, MOST_BATCH)
     run = _Run(
         form,
@@ -226,15 +228,13 @@ class _Run:
         """Wait for all, or raise why one stopped: not that others lost it."""
         try:
             done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-            if any(task.exception() for task in done) and rest:
+            if rest and not _reasons(done):
                 done |= (await asyncio.wait(rest, timeout=REASON_SECONDS))[0]
         finally:
             for task in tasks:
                 task.cancel()
-        wrong = [task.exception() for task in tasks if task in done and task.exception()]
-        reasons = [each for each in wrong if type(each) is PartyStopped]
-        if wrong:
-            raise reasons[0] if reasons else _OtherLost(LOST)
+        if any(task.exception() for task in done):
+            raise next(iter(_reasons(done)), _OtherLost(LOST))
 
     def _start(self, number: int) -> subprocess.Popen[str]:
         keys = {
@@ -277,6 +277,12 @@ class _Run:
             await link.close()
         people = len(self.reports)
         return 1000 * spent / people, sum(map(len, data)) // people
+
+
+def _reasons(done: Iterable[asyncio.Task[Any]]) -> list[PartyStopped]:
+    """Why parties stopped that lost no other one."""
+    found = (task.exception() for task in done)
+    return [each for each in found if type(each) is PartyStopped]
 
 
 def _tell(process: subprocess.Popen[str], text: str) -> None:
