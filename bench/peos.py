@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import process_time
 
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.shuffle.peos import FULL_MODULUS_BITS, TEST_MODULUS_BITS, PeosResult, peos_run
+from sottovoce.ground.entropy import System
+from sottovoce.shuffle.peos import (
+    FULL_MODULUS_BITS,
+    TEST_MODULUS_BITS,
+    DgkPrivateKey,
+    PeosResult,
+    peos_run,
+)
+from sottovoce.shuffle.peos.shares import uniform_words
 
 VALUES, HASH_BITS = 1024, 5  # reports of 55 bits: words of 64, as the thesis has
 REPORTS = (1_000, 10_000)
@@ -91,6 +100,30 @@ def lines(found: PeosResult) -> list[str]:
     return rows
 
 
+def operations(modulus_bits: int, repeats: int = 200) -> str:
+    """CPU microseconds of each operation, for words of 64 bits."""
+    key = DgkPrivateKey.generate(System(), modulus_bits=modulus_bits)
+    public = key.public
+    words = uniform_words(repeats, 64, System())
+    ciphers = public.encrypt_many(words, System())  # which makes the tables, too
+    key.decrypt(ciphers[:1])
+
+    def each(run: Callable[[], object]) -> float:
+        begun = process_time()
+        run()
+        return 1e6 * (process_time() - begun) / repeats
+
+    alone = each(lambda: [public.encrypt(word, System()) for word in words.tolist()])
+    many = each(lambda: public.encrypt_many(words, System()))
+    sums = each(lambda: [public.add(cipher, ciphers[0]) for cipher in ciphers])
+    moved = each(lambda: public.fresh(public.add_words(ciphers, words), System()))
+    found = each(lambda: key.decrypt(ciphers))
+    return (
+        f"{modulus_bits} bits, us: encrypt on a device {alone:.0f}, with tables {many:.0f}; "
+        f"add ciphertexts {sums:.1f}; add a word and a fresh zero {moved:.0f}; decrypt {found:.0f}"
+    )
+
+
 def _listed(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:.2f}" for number in numbers)
 
@@ -103,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--test-key", action="store_true", help="a small key, to try the bench")
     asked = parser.parse_args(arguments)
     modulus_bits = TEST_MODULUS_BITS if asked.test_key else FULL_MODULUS_BITS
+    print(operations(modulus_bits), flush=True)
     for people in asked.reports:
         found = measure(people, asked.parties, asked.fakes, modulus_bits)
         print("\n".join(lines(found)), flush=True)

@@ -85,6 +85,16 @@ def test_a_seed_stands_for_a_uniform_permutation(monkeypatch: pytest.MonkeyPatch
     assert permutation(b"", 3).tolist() == [0, 1, 2]
 
 
+def test_every_hider_has_a_say_in_the_order(key: DgkPrivateKey) -> None:
+    def order(*seeds: bytes) -> list[int]:
+        shuffler = ObliviousShuffler(0, 3, key.public, Seeded(1), np.arange(30, dtype=np.uint64))
+        shuffler.permute(dict(enumerate(seeds)))
+        return shuffler.words.tolist()
+
+    assert order(b"a", b"b") == order(b"a", b"b")
+    assert len({tuple(order(*seeds)) for seeds in ((b"a", b"b"), (b"c", b"b"), (b"a", b"c"))}) == 3
+
+
 # -- all of it
 
 

@@ -19,6 +19,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.shuffle.peos import TEST_MODULUS_BITS, PartyStopped, PeosResult, peos_run
 from sottovoce.shuffle.peos import run as running
+from tests.packaging import installs
 
 PEOPLE, FAKES = 400, 150
 
@@ -85,13 +86,13 @@ def test_a_party_that_is_killed_ends_the_shuffle(
     place: int, started: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, reports = crowd("grr")
-    send = running._Run._send_shares
+    send = running._PeosProcesses._send_shares
 
     async def killing(*arguments: Any) -> tuple[float, int]:
         os.kill(started[place].pid, signal.SIGKILL)
         return await send(*arguments)
 
-    monkeypatch.setattr(running._Run, "_send_shares", killing)
+    monkeypatch.setattr(running._PeosProcesses, "_send_shares", killing)
     with pytest.raises(PartyStopped, match="nothing was released"):
         run(plan, reports)
 
@@ -132,3 +133,9 @@ def test_the_bench_checks_what_it_measures(capsys: pytest.CaptureFixture[str]) -
     printed = capsys.readouterr().out
     assert "r = 3, 200 reports, 20 fakes" in printed
     assert "thesis, table 9.3: user 1.6 ms" in printed
+
+
+def test_without_its_libraries_one_line_says_what_to_install() -> None:
+    ended = installs.run([], installs.without("peos"), "import sottovoce.shuffle.peos")
+    assert ended.returncode != 0
+    assert 'pip install "sottovoce[peos]"' in ended.stderr.splitlines()[-1]

@@ -2,7 +2,7 @@
 
 The plaintexts are the integers modulo u = 2^l, so that uniform shares of a word stay uniform when
 they are encrypted, added and decrypted. Decryption is full: a discrete logarithm in a group of
-order 2^l, found byte by byte (Pohlig-Hellman).
+order 2^l, found byte by byte (pohlig1978logarithms).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class DgkPublicKey:
     Guarantee: who lacks the private key learns nothing of a word from its ciphertext.
     Assumes:   n cannot be factored and ciphertexts of two words cannot be told apart (DGK's
                subgroup assumption); the key was made by :meth:`DgkPrivateKey.generate`.
-    Source:    damgard2007dgk, corrected by damgard2009correction; wang2021thesis, section 9.5.1.
+    Source:    damgard2008dgk; wang2021thesis, section 9.5.1.
     Checked:   tests/shuffle/test_dgk.py
     """
 
@@ -124,7 +124,7 @@ class DgkPublicKey:
         if not 0 <= word < 1 << self.plaintext_bits:
             raise InvalidInput(f"word must lie in range(2^{self.plaintext_bits})")
         mask = entropy.bits(MASK_BITS[self.modulus_bits])
-        # c = g^m h^r mod n                                    damgard2007dgk, section 3.1
+        # c = g^m h^r mod n                                    damgard2008dgk
         part = gmpy2.powmod(self.g, word, self.modulus)
         return part * gmpy2.powmod(self.h, mask, self.modulus) % self.modulus
 
@@ -232,7 +232,7 @@ class DgkPrivateKey:
         u = mpz(1) << plaintext_bits
         while True:
             (p, v_p), (q, v_q) = (_prime_pair(u, modulus_bits, entropy) for _ in range(2))
-            if gmpy2.gcd(p - 1, q - 1) == u:  # nothing is shared but u: damgard2009correction
+            if gmpy2.gcd(p - 1, q - 1) == u:  # a shared factor would help to find them
                 break
         # g has order u v and h order v modulo each prime; then CRT
         g = _combined(_element(p, [u, v_p], entropy), p, _element(q, [u, v_q], entropy), q)

@@ -208,6 +208,6 @@ def main() -> int:
     try:
         _say(asyncio.run(take_part(PartySettings.from_json(sys.stdin.readline()))))
     except (SottovoceError, OSError, EOFError) as wrong:
-        _say({"error": str(wrong), "lost": isinstance(wrong, LinkLost)})
+        _say({"error": str(wrong), "lost": isinstance(wrong, LinkLost | OSError | EOFError)})
         return 1
     return 0

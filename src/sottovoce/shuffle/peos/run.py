@@ -147,7 +147,7 @@ def peos_run(
     form = ReportWords.of(plan)
     reports = reports.checked(plan)
     people = whole("reports", len(reports), 1, MOST_BATCH)
-    run = _Run(
+    run = _PeosProcesses(
         form,
         reports,
         parties,
@@ -163,7 +163,7 @@ def peos_run(
 
 
 @dataclass
-class _Run:
+class _PeosProcesses:
     """One shuffle, as it is driven from here."""
 
     form: ReportWords

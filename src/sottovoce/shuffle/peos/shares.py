@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 
-WORD_BITS = (32, 64)
+SHARE_BITS = (32, 64)
 
 Words = NDArray[Any]  # unsigned integers of l bits: their sums are those modulo 2^l
 
 
 def check_word_bits(name: str, bits: int) -> None:
     """Refuse words that are no machine words."""
-    if bits not in WORD_BITS:
-        raise InvalidInput(f"{name} ({bits}) must be {' or '.join(map(str, WORD_BITS))}")
+    if bits not in SHARE_BITS:
+        raise InvalidInput(f"{name} ({bits}) must be {' or '.join(map(str, SHARE_BITS))}")
 
 
 def word_type(bits: int) -> np.dtype[Any]:

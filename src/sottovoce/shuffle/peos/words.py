@@ -16,7 +16,7 @@ from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.oracles.hashing import LocalHashing
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import CheckedReports, Reports
-from sottovoce.shuffle.peos.shares import WORD_BITS, Words, uniform_words, word_type
+from sottovoce.shuffle.peos.shares import SHARE_BITS, Words, uniform_words, word_type
 
 # Oracles whose reports about nobody are uniform: over all values, or all hashes and answers.
 UNIFORM_ORACLES = (GeneralizedRandomizedResponse, LocalHashing)
@@ -75,11 +75,11 @@ class ReportWords:
             )
         (payload_bits,) = widths
         cohort_bits = (count - 1).bit_length()
-        fitting = [bits for bits in WORD_BITS if payload_bits + cohort_bits <= bits]
+        fitting = [bits for bits in SHARE_BITS if payload_bits + cohort_bits <= bits]
         if not fitting:
             raise InvalidInput(
                 f"plan: a report ({payload_bits} bits, {cohort_bits} of its cohort) must fit into "
-                f"{WORD_BITS[-1]} bits; hash to fewer bits (hash_bits), or ask one attribute"
+                f"{SHARE_BITS[-1]} bits; hash to fewer bits (hash_bits), or ask one attribute"
             )
         return cls(plan, fitting[0], payload_bits, cohort_bits)
 
