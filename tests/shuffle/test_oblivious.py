@@ -121,7 +121,7 @@ def test_seeds_go_between_hiders_alone(key: DgkPrivateKey) -> None:
 
 def test_what_a_party_gets_is_uniform(key: DgkPrivateKey) -> None:
     """All words on all links, of rows that are all alike."""
-    rows = 3000
+    rows = 2800
     result = shuffled(key, np.zeros(rows, np.uint64), 3, seed=3)
     sent = [each.data for each in result.log if each.kind in b"HR"]
     assert len(sent) == 2 + 2 + 1 + 3 * 4
@@ -163,7 +163,7 @@ def follow(
 def test_one_party_of_three_cannot_follow(
     key: DgkPrivateKey, known: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = [follow(key, known, seed, monkeypatch) for seed in range(0, 3000, 10)]
+    runs = [follow(key, known, seed, monkeypatch) for seed in range(0, 2000, 10)]
     moved = [(place - predicted) % 4 for place, predicted in runs]
     even = np.full(4, 1 / 4)
     assert chi_squared(list(range(4)), even, moved)[0] < chi_limit(3, comparisons=3)

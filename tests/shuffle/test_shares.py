@@ -71,10 +71,10 @@ class Constant(ObliviousShuffler):
 def test_fakes_are_uniform_unless_all_parties_cheat(key: DgkPrivateKey, cheats: set[int]) -> None:
     nobody = np.zeros(1, np.uint64)
     kinds: dict[int, type[ObliviousShuffler]] = dict.fromkeys(cheats, Constant)
-    found = shuffled(key, nobody, 3, seed=5, fakes=4000, kinds=kinds).words
+    found = shuffled(key, nobody, 3, seed=5, fakes=2800, kinds=kinds).words
     limit = chi_limit(255, comparisons=8)
     fakes = found[found != 0]
-    assert len(fakes) == 4000
+    assert len(fakes) == 2800
     for drawn in low_and_high(fakes):
         assert chi_squared(BYTES, UNIFORM, drawn)[0] < limit
 

@@ -32,7 +32,7 @@ from sottovoce.shuffle.peos.shares import read_words, split
 from sottovoce.shuffle.peos.words import ReportWords
 
 MOST_BATCH = 1 << 26
-REASON_SECONDS = 5.0  # to hear why a party stopped, once another has lost it
+REASON_SECONDS = 30.0  # to hear why a party stopped, once another has lost it
 LOST = "a party stopped; nothing was released"
 _COMMAND = (
     sys.executable,
