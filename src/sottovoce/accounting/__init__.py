@@ -1,6 +1,4 @@
-"""What was spent on what: Gaussian steps exactly, others numerically, the ledger of all; and what
-shuffling amplifies.
-"""
+"""What was spent on what, and the ledger of all; what shuffling makes of a local epsilon."""
 
 from __future__ import annotations
 
@@ -18,6 +16,8 @@ from sottovoce.accounting.shuffling import (
     Mixture,
     amplified,
     colluding_epsilon,
+    column_epsilon,
+    column_lower_epsilon,
     least_people,
     local_epsilon_for,
     lower_epsilon,
@@ -56,6 +56,8 @@ __all__ = [
     "Weights",
     "amplified",
     "colluding_epsilon",
+    "column_epsilon",
+    "column_lower_epsilon",
     "composed",
     "delta_of",
     "epsilon_of",

@@ -24,6 +24,8 @@ EXTRAS = {
     "pydantic": "collector",
     "starlette": "collector",
     "uvicorn": "collector",
+    "cryptography": "peos",
+    "gmpy2": "peos",
     "psycopg": "postgres",
     "duckdb": "queries",
     "sqlglot": "queries",

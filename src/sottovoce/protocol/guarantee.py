@@ -11,6 +11,16 @@ DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
 
 
 @dataclass(frozen=True)
+class Promise:
+    """One line of a guarantee: against whom, at what cost, and what a guess of 50% rises to."""
+
+    against: str
+    epsilon: float
+    delta: float
+    guess: float
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """A bound on what reports reveal: local differential privacy, pure unless it has a delta.
 
@@ -55,6 +65,12 @@ class Guarantee:
         # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)   kairouz2017composition
         kept = 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
         return self.delta + (1 - self.delta) * kept
+
+    @property
+    def promises(self) -> list[Promise]:
+        """What is promised, adversary by adversary, the weakest first."""
+        guess = self.best_guess(0.5)
+        return [Promise("whoever sees a report", self.lifetime, self.delta, guess)]
 
     def to_json(self) -> dict[str, float]:
         """The numbers by name, for machines."""

@@ -8,6 +8,7 @@ from sottovoce.accounting.shuffling.bounds import (
     shuffled_delta,
     shuffled_epsilon,
 )
+from sottovoce.accounting.shuffling.columns import column_epsilon, column_lower_epsilon
 from sottovoce.accounting.shuffling.losses import Mixture
 from sottovoce.accounting.shuffling.lower import lower_epsilon
 from sottovoce.accounting.shuffling.solver import least_people, local_epsilon_for, oracle_mixture
@@ -17,6 +18,8 @@ __all__ = [
     "Mixture",
     "amplified",
     "colluding_epsilon",
+    "column_epsilon",
+    "column_lower_epsilon",
     "least_people",
     "local_epsilon_for",
     "lower_epsilon",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from sottovoce.accounting.gaussian import check_delta
 from sottovoce.accounting.shuffling.bounds import ShuffledCrowd
 from sottovoce.accounting.shuffling.lower import lower_epsilon
-from sottovoce.accounting.shuffling.rounds import rounds_epsilon
+from sottovoce.accounting.shuffling.rounds import MAX_ROUNDS, rounds_epsilon
 from sottovoce.accounting.shuffling.thesis import thesis_epsilon
 from sottovoce.ground.arguments import whole
 from sottovoce.oracles.base import Oracle
@@ -45,14 +46,27 @@ class Amplified:
             thesis = f"none ({self.thesis_source})"
         else:
             thesis = f"epsilon {self.thesis:.4g} ({self.thesis_source})"
+        upper, colluding, local = (
+            _digits(epsilon, ROUND_CEILING) for epsilon in (self.upper, self.colluding, self.local)
+        )
         lines = [
-            f"Against the analyst:                     epsilon {self.upper:.4g}",
-            f"  no promise is true below               epsilon {self.lower:.4g}",
+            f"Against the analyst:                     epsilon {upper}",
+            f"  no promise is true below               epsilon {_digits(self.lower, ROUND_FLOOR)}",
             f"  closed form of the thesis:             {thesis}",
-            f"Against the analyst with everybody else: epsilon {self.colluding:.4g}",
-            f"Against the analyst with all shufflers:  epsilon {self.local:.4g}",
+            f"Against the analyst with everybody else: epsilon {colluding}",
+            f"Against the analyst with all shufflers:  epsilon {local}",
         ]
         return "\n".join(lines)
+
+
+def _digits(epsilon: float, rounding: str) -> str:
+    """Four digits, rounded to the side on which a bound is still one.
+
+    >>> _digits(0.033411, ROUND_CEILING), _digits(0.033411, ROUND_FLOOR), _digits(4.0, ROUND_FLOOR)
+    ('0.03342', '0.03341', '4')
+    """
+    short = Context(prec=4, rounding=rounding).plus(Decimal(repr(epsilon)))
+    return f"{float(short):.4g}"
 
 
 def amplified(
@@ -81,17 +95,19 @@ def amplified(
     check_delta(delta)
     mixture = [(1, [oracle.blanket()])]
     crowd = ShuffledCrowd(mixture, people, fakes, colluding)
-    rounds = whole("rounds", rounds, 1, 10_000)
+    rounds = whole("rounds", rounds, 1, MAX_ROUNDS)
     thesis, source = thesis_epsilon(oracle, crowd.honest + 1, delta, fakes)
     if rounds > 1:
         thesis, source = None, "the thesis has no theorem for several rounds"
     alone = ShuffledCrowd(mixture, 1, fakes)
+    local = rounds * oracle.epsilon
+    upper = min(rounds_epsilon(crowd, rounds, delta), local)
+    lower = lower_epsilon(mixture, people, delta, fakes, colluding, rounds, upper)
     return Amplified(
-        min(rounds_epsilon(crowd, rounds, delta), rounds * oracle.epsilon),
-        # of one round, which all of them reveal as well
-        min(lower_epsilon(mixture, people, delta, fakes, colluding), oracle.epsilon),
-        thesis,
-        rounds * oracle.epsilon,
-        min(rounds_epsilon(alone, rounds, delta), rounds * oracle.epsilon),
-        source,
+        upper=upper,
+        lower=min(lower, upper),
+        thesis=thesis,
+        local=local,
+        colluding=min(rounds_epsilon(alone, rounds, delta), local),
+        thesis_source=source,
     )

@@ -21,11 +21,12 @@ from sottovoce.accounting.gaussian import Floats
 Spectrum = NDArray[np.complex128]
 
 GRID_MARGIN = 1e-6  # relative, of the expectation
+MAX_GRID_POINTS = 1 << 22
 COARSE_GRID = 1 << 12
 FINE_GRID = 1 << 15
-MAX_GRID = 1 << 21
 _WIDTH = 13.0  # standard deviations of the tilted sum to each side
 _LARGEST_LOSSES = 6.0  # at least so many times the largest atom
+_LARGEST_EXPONENT = 600.0
 _MAX_GRIDS = 256  # that are compared
 _STEPS = 60  # of a bisection between doubles of one size
 
@@ -65,15 +66,22 @@ def positive_part(parts: Sequence[LossPart], points: int = FINE_GRID) -> float:
     tilt = centring_tilt(parts)
     step, size = loss_grid(parts, tilt, largest, points)
     split = [_split(part, step) for part in parts]
+    if step > largest:
+        tilt = centring_tilt(split)
     # log of the tilted characteristic function, up to its value at 0
     log_scale = sum(part.log_moment(tilt) for part in split)
+    # no sum is above all its largest losses
+    most = largest * sum(part.count for part in parts)
+    if log_scale > _LARGEST_EXPONENT:
+        return most
     powers = spectrum(split, step, tilt, size)
     law = np.fft.irfft(powers, size)[1 : size // 2]
     places = np.arange(1, size // 2)
     weights = places * step * np.exp(-tilt * step * places)
     body = float(weights @ np.maximum(law, 0))
     inside = math.exp(log_scale) * body
-    return (inside + _beyond(split, size // 2 * step)) * (1 + GRID_MARGIN)
+    found = inside + _beyond(split, size // 2 * step)
+    return min(found, most) * (1 + GRID_MARGIN)
 
 
 def centring_tilt(parts: Sequence[LossPart]) -> float:
@@ -102,19 +110,17 @@ def centring_tilt(parts: Sequence[LossPart]) -> float:
 def loss_grid(
     parts: Sequence[LossPart], tilt: float, largest: float, points: int
 ) -> tuple[float, int]:
-    """The step, of which the largest atom is a multiple unless it is tiny, and the number of
-    points.
-    """
+    """The step, of which the largest atom is a multiple, and the number of points."""
     variance = sum(part.tilted(tilt)[1] for part in parts)
-    longest = max(float(np.abs(part.values).max()) for part in parts)
-    half = max(_WIDTH * math.sqrt(max(variance, 0.0)), _LARGEST_LOSSES * longest)
-    # no sum lies beyond all losses at once
+    # sums far below 0 may wrap to above it, which only adds; the tilt leaves hardly any of them
+    half = max(_WIDTH * math.sqrt(max(variance, 0.0)), _LARGEST_LOSSES * largest)
     half = min(half, 1.01 * sum(part.count * float(np.abs(part.values).max()) for part in parts))
-    least = max(1, math.ceil(largest * points / (2 * half)))
-    step = largest / _least_spread(parts, tilt, largest, least)
-    if 2 * half > MAX_GRID * step:
-        return 2 * half / points, points
     size = points
+    while largest * size < 2 * half and size < MAX_GRID_POINTS:
+        size *= 2
+    if largest * size < 2 * half:
+        return 2 * half / size, size  # the largest loss is below a step: it is split too
+    step = largest / _least_spread(parts, tilt, largest, math.ceil(largest * points / (2 * half)))
     while size * step < 2 * half:
         size *= 2
     return step, size
@@ -157,7 +163,7 @@ def spectrum(parts: Sequence[LossPart], step: float, tilt: float, size: int) -> 
         for place, weight in zip(np.rint(part.values / step), weights, strict=True):
             if place == 0:
                 continue
-            angle = (frequency * int(place)) % size * (np.pi / size)
+            angle = (frequency * (int(place) % size)) % size * (np.pi / size)
             sine = np.sin(angle)
             # e^(-2 i angle) - 1 = -2 sin^2(angle) - i sin(2 angle)
             real -= 2 * weight * sine * sine

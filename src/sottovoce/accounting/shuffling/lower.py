@@ -26,14 +26,19 @@ from sottovoce.accounting.shuffling.expectation import (
     spectrum,
 )
 from sottovoce.accounting.shuffling.losses import Mixture
+from sottovoce.accounting.shuffling.rounds import rounds_epsilon
 from sottovoce.oracles.blankets import Blanket
 
-LATTICE_POINTS = 1 << 17
+LATTICE_POINTS = 1 << 15
 LATTICE_MARGIN = 1e-6  # relative: what double precision may have lost
+
+_LONGEST = 64.0  # of a level below 0, in those above it
+_HITS = 24  # so many of the longest losses fit into the window, twelve to each side
+_ROOM = 4  # times the width that a grid has for the tilted sum
 
 
 @dataclass(frozen=True)
-class _Outcomes:
+class Outcomes:
     """The chances of a report's outcomes: on x, on x', of everybody else, and of a fake."""
 
     first: Floats
@@ -43,7 +48,13 @@ class _Outcomes:
 
 
 def lower_epsilon(
-    mixture: Mixture, people: int, delta: float, fakes: int = 0, colluding: float = 0
+    mixture: Mixture,
+    people: int,
+    delta: float,
+    fakes: int = 0,
+    colluding: float = 0,
+    rounds: int = 1,
+    claimed: float | None = None,
 ) -> float:
     """An epsilon below which no promise at ``delta`` is true; 0 if the joint law is not known.
 
@@ -56,6 +67,8 @@ def lower_epsilon(
         delta: above 0 and below 1.
         fakes: reports of the blanket that shufflers add.
         colluding: the share of the other people who tell the analyst what they sent.
+        rounds: of the same people.
+        claimed: an epsilon near which the test is the best one; the upper bound by default.
 
     >>> from sottovoce.oracles import oracle
     >>> ask = oracle("grr", size=16, epsilon=4).blanket()
@@ -67,15 +80,19 @@ def lower_epsilon(
     blankets = [blanket for _, asks in mixture for blanket in asks]
     if any(blanket.pair is None for blanket in blankets):
         return 0.0
+    if crowd.honest + crowd.fakes == 0:
+        return rounds * crowd.local
+    if claimed is None:
+        claimed = rounds_epsilon(crowd, rounds, delta)
     found = 0.0
     for has_third in (True, False):
         if not has_third or all(blanket.triple is not None for blanket in blankets):
             outcomes = _outcomes(mixture, has_third=has_third)
-            found = max(found, _tested(outcomes, crowd, delta))
-    return min(found, crowd.local)
+            found = max(found, _tested(outcomes, crowd, delta, claimed, rounds))
+    return min(found, rounds * crowd.local)
 
 
-def _outcomes(mixture: Mixture, *, has_third: bool) -> _Outcomes:
+def _outcomes(mixture: Mixture, *, has_third: bool) -> Outcomes:
     total = sum(weight for weight, _ in mixture)
     rows = []
     for weight, asks in mixture:
@@ -84,7 +101,7 @@ def _outcomes(mixture: Mixture, *, has_third: bool) -> _Outcomes:
             joint = (joint[:, None, :] * _ask_outcomes(ask, has_third=has_third)).reshape(-1, 4)
         rows.append(joint * (weight / total))
     table = np.concatenate(rows)
-    return _Outcomes(*np.ascontiguousarray(table.T))
+    return Outcomes(*np.ascontiguousarray(table.T))
 
 
 def _ask_outcomes(ask: Blanket, *, has_third: bool) -> Floats:
@@ -116,55 +133,73 @@ def _ask_outcomes(ask: Blanket, *, has_third: bool) -> Floats:
     return np.array(rows)
 
 
-def _tested(outcomes: _Outcomes, crowd: ShuffledCrowd, delta: float) -> float:
+def _tested(
+    outcomes: Outcomes, crowd: ShuffledCrowd, delta: float, claimed: float, rounds: int
+) -> float:
     """The best of all thresholds for one statistic."""
     crowd_size = crowd.honest + crowd.fakes
-    if crowd_size == 0:
-        return crowd.local
-    # the losses of the best test near the epsilon that is claimed
-    claimed = crowd.epsilon(delta)
     mean = (crowd.honest * outcomes.others + crowd.fakes * outcomes.fakes) / crowd_size
-    losses = (outcomes.first - outcomes.second) - math.expm1(claimed) * outcomes.second
+    losses = (outcomes.first - outcomes.second) - math.expm1(claimed / rounds) * outcomes.second
     losses /= mean
     largest = float(losses.max())
     if largest <= 0:
         return 0.0
     parts = [
-        LossPart(losses, outcomes.others, crowd.honest),
-        LossPart(losses, outcomes.fakes, crowd.fakes),
+        LossPart(losses, outcomes.others, rounds * crowd.honest),
+        LossPart(losses, outcomes.fakes, rounds * crowd.fakes),
     ]
     parts = [part for part in parts if part.count > 0]
     tilt = centring_tilt(parts)
     step, size = loss_grid(parts, tilt, largest, LATTICE_POINTS)
-    levels = np.rint(losses / step)
-    return _best_threshold(outcomes, parts, levels, tilt * step, size, delta)
+    # rare losses far below 0 tell no more than some below it, and none may wrap around
+    levels = np.rint(np.maximum(losses, -_LONGEST * largest) / step)
+    size *= _ROOM
+    while size < _HITS * -levels.min():
+        size *= 2
+    return best_threshold(outcomes, parts, levels, tilt * step, size, delta, rounds)
 
 
-def _best_threshold(
-    outcomes: _Outcomes,
+def best_threshold(
+    outcomes: Outcomes,
     crowd: Sequence[LossPart],
     levels: Floats,
     tilt: float,
     size: int,
     delta: float,
+    rounds: int = 1,
 ) -> float:
-    """max over t of ln((P(T > t) - delta)/Q(T > t)), T a sum of levels."""
+    """max over t of ln((P(T > t) - delta)/Q(T > t)), T a sum of levels.
+
+    Args:
+        outcomes: of one report.
+        crowd: the others' reports of all rounds.
+        levels: a whole number for each outcome.
+        tilt: about where the sum is looked at; any is right.
+        size: of the lattice, wider than the sum under the tilted law.
+        delta: above 0.
+        rounds: how often the person reports.
+    """
     # masses below 1 would be read as losses of 0: the chances of every report sum to 1 here
     parts = [LossPart(levels, part.chances / part.chances.sum(), part.count) for part in crowd]
     centre = round(sum(part.tilted(tilt)[0] for part in parts))
     deviation = math.sqrt(sum(part.tilted(tilt)[1] for part in parts))
     log_scale = sum(part.log_moment(tilt) for part in parts)
     others = spectrum(parts, 1.0, tilt, size)
-    # tilted transforms of one person's report, and of the difference that the value makes
+    # tilted transforms of the person's reports
     frequency = np.arange(size // 2 + 1)
-    gap = np.zeros(size // 2 + 1, complex)
+    first = np.zeros(size // 2 + 1, complex)
     second = np.zeros(size // 2 + 1, complex)
     for level in np.unique(levels):
         here = levels == level
         wave = np.exp(-2j * np.pi * ((frequency * int(level)) % size) / size)
         wave *= math.exp(tilt * level)
-        gap += float((outcomes.first[here] - outcomes.second[here]).sum()) * wave
+        first += float(outcomes.first[here].sum()) * wave
         second += float(outcomes.second[here].sum()) * wave
+    # first^k - second^k, without cancelling
+    gap = (first - second) * sum(
+        first**done * second ** (rounds - 1 - done) for done in range(rounds)
+    )
+    second = second**rounds
     start = centre - int(3 * deviation)
     stop = min(centre + size // 2, start + size - 1)
     places = np.arange(start, stop)

@@ -37,7 +37,7 @@ def binary_epsilon(local: float, people: int, delta: float) -> float:
     Proved for an epsilon between sqrt(192 ln(4/delta)/n) and 1. The table prints e^(eps_l + 1).
 
     >>> round(binary_epsilon(4.0, 1_000_000, 1e-9), 4)
-    0.1984
+    0.1983
     """
     _check(local, people, delta)
     least = math.sqrt(192 / people * math.log(4 / delta))
