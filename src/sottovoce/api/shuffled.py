@@ -24,7 +24,7 @@ DEFAULT_CAP = 8
 EXPECTED_SHARE = Fraction(9, 10)  # of the people, that surely report unless it is said
 MOST_SETTLED = 3  # times that a question is settled, each nearer to what it may spend
 MOST_RISES = 2  # of the loss in a row, beyond which a row of choices is left
-ROUGHLY = 1.1  # times the least loss: what is solved roughly errs by a few percent
+ROUGHLY = 1.05  # times the least loss: what is solved roughly errs by a few percent
 SETTLED_TO = Decimal("0.05")  # how much of its epsilon it may still gain then
 TOLD = Context(prec=4, rounding=ROUND_CEILING)
 
@@ -123,7 +123,9 @@ def shuffled(
     )
     best = _best(choices, schema, target, total)
     delta = float(target.delta)
-    least = least_people(best.mixture, target.epsilon, delta, target.fakes)
+    # the local epsilon was solved for so many; fewer may do, and the search for them ends near them
+    found = least_people(best.mixture, target.epsilon, delta, target.fakes)
+    least = min(found, target.least)
     if best.terms.epsilon <= target.epsilon:
         raise InvalidInput(
             f"people ({target.least} of them surely report) are too few to hide anybody at epsilon "
