@@ -33,7 +33,7 @@ WIDE_BLOCKS = 32  # parts of each axis at most: each block has an unknown of its
 # two dimensions, the one whose intervals held most often; judged then by other crowds
 WIDE_SCALE = 16.0
 PRODUCT_PART = 0.1  # of the masses around which it is fitted: what the fit takes for empty may move
-SMALLEST_SHARE = 1e-12
+SMALLEST_BLOCK_SHARE = 1e-12
 
 
 class WidePlane:
@@ -61,7 +61,7 @@ class WidePlane:
         self._halvings = [
             halving_of(each.size, min(WIDE_BLOCKS, 1 << each.depths)) for each in (plane.x, plane.y)
         ]
-        self._frequencies = [np.maximum(each, 0.0) + SMALLEST_SHARE for each in (x, y)]
+        self._frequencies = [np.maximum(each, 0.0) + SMALLEST_BLOCK_SHARE for each in (x, y)]
         tree = split_plane(*self._halvings)
         self._rows, self._columns = tree.rows, tree.columns
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
@@ -146,7 +146,7 @@ class WidePlane:
         frequencies, halving = self._frequencies[axis], self._halvings[axis]
         whole = part_sums(frequencies, halving)
         found: Floats = part_sums(frequencies * weights, halving) / np.maximum(
-            whole, SMALLEST_SHARE
+            whole, SMALLEST_BLOCK_SHARE
         )
         return found
 
@@ -176,7 +176,7 @@ def _parts_inside(intervals: Integers, frequencies: Floats, halving: Halving) ->
     lows = np.maximum(intervals[:, :1], starts[:-1])
     highs = np.maximum(np.minimum(intervals[:, 1:], starts[1:]), lows)
     whole = sums[starts[1:]] - sums[starts[:-1]]
-    found: Floats = (sums[highs] - sums[lows]) / np.maximum(whole, SMALLEST_SHARE)
+    found: Floats = (sums[highs] - sums[lows]) / np.maximum(whole, SMALLEST_BLOCK_SHARE)
     return found
 
 
