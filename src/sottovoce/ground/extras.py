@@ -24,6 +24,7 @@ EXTRAS = {
     "pydantic": "collector",
     "starlette": "collector",
     "uvicorn": "collector",
+    "cryptography": "shuffle",
     "psycopg": "postgres",
     "duckdb": "queries",
     "sqlglot": "queries",

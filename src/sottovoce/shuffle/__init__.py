@@ -1,0 +1,1 @@
+"""Between the two: shufflers mix sealed reports, so that nobody knows whose is whose."""
