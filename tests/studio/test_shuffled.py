@@ -156,7 +156,8 @@ def test_what_leaves_is_sealed_and_goes_to_the_first_shuffler_alone(
             open_take(page, studio, plan)
             before = len(log.requests)
             draw(page, drinks)
-            page.locator("#thanks").wait_for()
+            page.locator("#thanks:visible, #problem:visible").wait_for()
+            assert page.locator("#problem").text_content() == ""
             (sent,) = (each for each in log.requests[before:] if each.method == "POST")
             others = [each for each in log.requests if each != sent]
             assert all(each.post_data_buffer is None for each in others)
