@@ -83,6 +83,15 @@ Address = Annotated[
         "others lead there.",
     ),
 ]
+Shuffler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="SOTTOVOCE_SHUFFLER",
+        help="Where the first shuffler takes sealed reports, such as https://shuffler.example.org; "
+        "participants' pages of shuffled surveys send there.",
+    ),
+]
 Metrics = Annotated[
     str,
     typer.Option(
@@ -145,6 +154,7 @@ def studio(
     origin: Origins = None,
     proxy: Proxies = None,
     address: Address = None,
+    shuffler: Shuffler = None,
     metrics: Metrics = "token",
 ) -> None:
     """Make surveys, take part and watch, in a browser.
@@ -156,6 +166,9 @@ def studio(
     A browser keeps what it drew for one address alone. If yours has several (with and without www,
     http and https), --address names the one at which people take part.
 
+    Reports of a shuffled survey go to its first shuffler, sealed: --shuffler says where that is,
+    and the shuffler must take this site's pages (its --origin).
+
     Example:  sottovoce studio --store sqlite:///survey.db
     """
     _run(
@@ -163,7 +176,7 @@ def studio(
         store,
         host,
         port,
-        _settings(rate_limit, origin, proxy, metrics, address),
+        _settings(rate_limit, origin, proxy, metrics, address, shuffler),
         has_pages=True,
     )
 
@@ -174,6 +187,7 @@ def _settings(
     proxies: Sequence[str] | None,
     metrics: str,
     address: str | None = None,
+    shuffler: str | None = None,
 ) -> Settings:
     from sottovoce.service.settings import Settings
 
@@ -182,6 +196,7 @@ def _settings(
         origins=tuple(origins or ()),
         proxies=tuple(proxies or ()),
         address=address,
+        shuffler=shuffler,
         metrics=metrics,
     )
 
@@ -211,7 +226,7 @@ def _run(
         served = make_app(service, settings)
         start, code = "", None
         if has_pages:
-            access = add_studio(served, service, settings.address)
+            access = add_studio(served, service, settings.address, settings.shuffler)
             start = "/studio"
             if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()
