@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
@@ -16,7 +17,7 @@ from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.row_counts import RowCounts
 from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
-from sottovoce.oracles import SummedOracle
+from sottovoce.oracles import Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.counter import weighed, whole_weights
 from sottovoce.oracles.layout import Payload
@@ -95,11 +96,32 @@ class Aggregate:
 
         They are made of the support and the people alone wherever the oracle can do so.
         """
-        oracle = self.plan.cohorts[cohort].oracles[ask]
+        oracle = self.oracle(cohort, ask)
         people = self.cohort_people(cohort)
         if isinstance(oracle, SummedOracle) and oracle.uses_state:
             return oracle.estimate(self.state(cohort, ask), people, values)
         return oracle.estimate_support(self.support(cohort, ask, values), people)
+
+    @property
+    def fake_share(self) -> Fraction:
+        """How many of the reports that it holds are fakes: all that its plan's shufflers add."""
+        part = self.plan.shuffling
+        if part is None or not part.fakes:
+            return Fraction(0)
+        if self.people <= part.fakes:
+            raise InvalidInput(
+                f"aggregate: its {self.people} reports must be more than the {part.fakes} fakes "
+                "that its plan adds"
+            )
+        return Fraction(part.fakes, self.people)
+
+    def oracle(self, cohort: int, ask: int = 0) -> Oracle:
+        """The oracle of an ask, for estimates: its p and q are those of a report that is heard, who
+        or what sent it.
+        """
+        oracle = self.plan.cohorts[cohort].oracles[ask]
+        share = self.fake_share
+        return oracle.among_fakes(share) if share and isinstance(oracle, PureOracle) else oracle
 
     def state(self, cohort: int, ask: int = 0) -> Integers:
         """What the reports to one ask of a cohort add up to, for estimators that need more than the

@@ -19,6 +19,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy, System
 from sottovoce.ground.errors import InvalidInput, NotInThisRound, PlanMismatch
 from sottovoce.protocol.columns import Values
+from sottovoce.protocol.fakes import simulate_fakes
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
@@ -250,7 +251,8 @@ class Client:
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     """The reports of a crowd: a simulated device per row of a dict, pandas or Arrow table.
 
-    The plan's public columns are those of the table. In a series of rounds only the rows whose
+    The plan's public columns are those of the table. Of a shuffled plan the fakes that shufflers
+    add come last. In a series of rounds only the rows whose
     round this is report; with one seed a row has one round in all plans.
 
     >>> import sottovoce as sv
@@ -290,7 +292,11 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
                 payload = packed
             else:
                 payload[batch.rows, part] = packed
-    return Reports(plan.id, cohorts, payload, public)
+    reports = Reports(plan.id, cohorts, payload, public)
+    if plan.shuffling is None or not plan.shuffling.fakes:
+        return reports
+    fakes = simulate_fakes(plan, plan.shuffling.fakes, _subseed(seed, 4, *_round(number)))
+    return Reports.concat([reports, fakes])
 
 
 def _round(number: int) -> tuple[int, ...]:

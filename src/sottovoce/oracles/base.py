@@ -4,12 +4,13 @@ be summed. Pure ones follow from p and q.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -157,6 +158,23 @@ class PureOracle(Oracle):
     @cached_property
     def gap(self) -> float:
         return float(self.exact_p - self.exact_q)
+
+    @property
+    def fake_support(self) -> Fraction:
+        """The chance that a report of nobody supports a value, which is the same for all values."""
+        muted = self.muted
+        return (muted.exact_p + (self.size - 1) * muted.exact_q) / self.size
+
+    def among_fakes(self, share: Fraction) -> Self:
+        """The same for estimates of a crowd, of whose reports this share are fakes: a value is
+        supported with the chances p and q that a report drawn from all of them has.
+        """
+        mixed = copy.copy(self)
+        others = share * self.fake_support
+        for name, chance in (("p", self.exact_p), ("q", self.exact_q)):
+            mixed.__dict__[name] = float((1 - share) * chance + others)
+        mixed.__dict__["gap"] = float((1 - share) * (self.exact_p - self.exact_q))
+        return mixed
 
     def from_support(self, support: Integers, people: int) -> Floats:
         """Unbiased frequencies from how many reports support each value."""

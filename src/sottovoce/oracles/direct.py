@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -57,6 +57,10 @@ class GeneralizedRandomizedResponse(PureOracle, SummedOracle):
     def randomize(self, value: int, entropy: Entropy) -> int:
         value = self.check(value)
         return value if entropy.coin(self.truth) else entropy.below(self.size)
+
+    @property
+    def muted(self) -> Self:
+        return replace(self, truth=0)  # never the value: uniform
 
     def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
         from sottovoce.kernels.draws import in_chunks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -63,6 +63,10 @@ class HadamardResponse(PureOracle, SummedOracle):
     @property
     def worst_ratio(self) -> Fraction:
         return self.exact_p / (1 - self.exact_p)
+
+    @property
+    def muted(self) -> Self:
+        return replace(self, agree=WHOLE // 2)
 
     @cached_property
     def layout(self) -> Layout:
@@ -163,6 +167,10 @@ class HadamardRandomizedResponse(PureOracle, SummedOracle):
     @property
     def worst_ratio(self) -> Fraction:
         return self.exact_p / (1 - self.exact_p)
+
+    @property
+    def muted(self) -> Self:
+        return replace(self, agree=WHOLE // 2)
 
     @cached_property
     def layout(self) -> Layout:

@@ -4,7 +4,7 @@ range.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -59,6 +59,10 @@ class _HashedResponse(PureOracle):
     @property
     def worst_ratio(self) -> Fraction:
         return self.exact_p * self.buckets / (1 - chance(self.truth))
+
+    @property
+    def muted(self) -> Self:
+        return replace(self, truth=0)  # never the hash: uniform, for every hash function
 
 
 class _ToBits(_HashedResponse):

@@ -219,7 +219,7 @@ class ThresholdedHistogramEncoding(UnaryEncoding):
             else min(round(share("theta", theta) * GRID), GRID - 1)
         )
         p, q = tails(epsilon, steps)
-        return cls(size, epsilon, rounded_down(p), rounded_up(q), steps)
+        return cls._with(size, epsilon, rounded_down(p), rounded_up(q), steps)
 
     def options(self) -> dict[str, Any]:
         return {"theta": str(Fraction(self.theta, GRID))}

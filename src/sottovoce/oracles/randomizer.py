@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy, Seeded, exact_law
-from sottovoce.ground.errors import NotEnumerable
+from sottovoce.ground.errors import InvalidInput, NotEnumerable
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.shape import Shape
 from sottovoce.oracles.thresholds import log_ratio
@@ -90,6 +90,25 @@ class Randomizer(Shape):
     def recall(self, memo: Any, entropy: Entropy) -> Any:
         """The report to send for a kept memo; memos have the shape of reports."""
         return memo
+
+    @property
+    def muted(self) -> Self:
+        """The same randomizer with coins that tell nothing of a value, of which fakes are made:
+        among these reports anybody's own is hidden best (:mod:`sottovoce.accounting`).
+        """
+        raise InvalidInput(
+            f"{self.names[0]} has no fakes: no report of it is as likely whatever the value"
+        )
+
+    def fake(self, entropy: Entropy) -> Any:
+        """A report of nobody, that tells nothing."""
+        return self.muted.randomize(entropy.below(self.size), entropy)
+
+    def simulate_fakes(self, count: int, seed: int) -> Payload:
+        """Packed reports of nobody, one row each, with the law of :meth:`fake`."""
+        draws = np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), 1]))
+        values = draws.integers(0, self.size, count, np.uint64)
+        return self.muted.simulate(values, seed)
 
     def public_coins(self, entropy: Entropy) -> list[int]:
         """The ``public`` fields of a report, which tell nothing of a value: anybody may draw."""

@@ -79,6 +79,10 @@ class SubsetSelection(PureOracle, SummedOracle):
         p = self.exact_p
         return p * (self.size - self.chosen) / ((1 - p) * self.chosen)
 
+    @property
+    def muted(self) -> Self:
+        return self  # the subset of a uniform value is uniform, as fakes' values are
+
     @cached_property
     def layout(self) -> Layout:
         return Layout((Field("members", self.size),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -33,11 +33,15 @@ class UnaryEncoding(PureOracle, SummedOracle):
     one: int = field(metadata={"coin": True})
     zero: int = field(metadata={"coin": True})
 
-    def __post_init__(self) -> None:
-        if not self.zero < self.one < WHOLE:
-            raise InvalidInput(
-                f"epsilon ({self.requested}) is too small or too large for exact coins"
-            )
+    @classmethod
+    def _with(cls, size: int, epsilon: Decimal, one: int, zero: int, *rest: int) -> Self:
+        if not zero < one < WHOLE:
+            raise InvalidInput(f"epsilon ({epsilon}) is too small or too large for exact coins")
+        return cls(size, epsilon, one, zero, *rest)
+
+    @property
+    def muted(self) -> Self:
+        return replace(self, one=self.zero)
 
     @property
     def exact_p(self) -> Fraction:
@@ -86,7 +90,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
         zero = rounded_up(1 / (exp(Fraction(epsilon) / 2) + 1))
-        return cls(size, epsilon, WHOLE - zero, zero)
+        return cls._with(size, epsilon, WHOLE - zero, zero)
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 
     @classmethod
     def build(cls, size: int, epsilon: Decimal) -> Self:
-        return cls(size, epsilon, WHOLE // 2, rounded_up(1 / (exp(epsilon) + 1)))
+        return cls._with(size, epsilon, WHOLE // 2, rounded_up(1 / (exp(epsilon) + 1)))
 
 
 def with_gap(bits: int, place: int) -> int:

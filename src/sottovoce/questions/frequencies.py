@@ -219,7 +219,8 @@ class Frequencies(Question):
             listed = candidates.get(name) if isinstance(candidates, Mapping) else candidates
             is_all = complete and listed is not None
             tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder, is_all)
-        return Estimate(tables, aggregate.people)
+        people = round(aggregate.people * (1 - aggregate.fake_share))
+        return Estimate(tables, people)
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The standard error of a rare value, by attribute."""
@@ -310,8 +311,9 @@ def _table(
     """
     cohort, ask = asked
     schema = aggregate.plan.schema
-    source = aggregate.plan.cohorts[cohort].oracles[ask]
-    people = aggregate.cohort_people(cohort)
+    source = aggregate.oracle(cohort, ask)
+    reports = aggregate.cohort_people(cohort)
+    people = round(reports * (1 - aggregate.fake_share))
     if people == 0:
         raise InvalidInput(f"attribute {name!r}: nobody of its cohort was heard yet")
     if listed is not None:
@@ -327,7 +329,7 @@ def _table(
     if isinstance(source, CohortOracle):
         decoder = DECODERS[0] if decoder is None else decoder
         decoded = source.decode(
-            aggregate.state(cohort, ask), people, codes, decoder=decoder, is_complete=is_all
+            aggregate.state(cohort, ask), reports, codes, decoder=decoder, is_complete=is_all
         )
         table = Table(
             (name,),
@@ -347,9 +349,9 @@ def _table(
             )
     support = aggregate.support(cohort, ask, codes)
     values, variances = aggregate.frequencies(cohort, ask, codes)
-    noise = source.noise(people)
+    noise = source.noise(reports)
     if isinstance(source, SummedOracle) and source.uses_state:
-        noise = source.observed_noise(aggregate.state(cohort, ask), people)
+        noise = source.observed_noise(aggregate.state(cohort, ask), reports)
     law = (
         PureLaw(support, source.p, source.q, _encoding(source))
         if isinstance(source, PureOracle)
@@ -365,7 +367,7 @@ def _table(
         method=source.names[0],
         is_complete=len(labels) == source.size,
         law=law,
-        sum_noise=partial(source.sum_noise, people) if isinstance(source, PureOracle) else None,
+        sum_noise=partial(source.sum_noise, reports) if isinstance(source, PureOracle) else None,
     )
 
 
