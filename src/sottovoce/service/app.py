@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sottovoce import __version__
+from sottovoce.device.messages import ONIONS_PATH
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.service.addresses import networks
 from sottovoce.service.analyst_routes import analyst_routes
@@ -35,7 +36,8 @@ from sottovoce.service.survey_service import SurveyService
 from sottovoce.service.temporary_folders import remove_leftovers
 from sottovoce.service.writer import Writer
 
-_FOR_DEVICES = (PATH, "/v1/plans/")
+_FOR_DEVICES = (PATH, ONIONS_PATH, "/v1/plans/")
+REFUSED = (Problem, SottovoceError, RequestValidationError, HTTPException, Exception)
 _BY_STATUS = {
     401: "unauthorized",
     403: "forbidden",
@@ -80,8 +82,8 @@ def make_app(service: SurveyService, settings: Settings | None = None) -> FastAP
     app.router.routes.extend(public_routes(service, writer, metrics, settings))
     app.include_router(analyst_routes(service))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    for kind in (Problem, SottovoceError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, _refused)
+    for kind in REFUSED:
+        app.add_exception_handler(kind, refused)
     return app
 
 
@@ -92,10 +94,7 @@ class _Collector(FastAPI):
         super().__init__(**options)
         self._ingest = ingest
         self._bounded = WholeBodies(super().__call__, settings, memory)
-        guarded = _limited(self._dispatch, settings)
-        if settings.proxies:
-            guarded = BehindProxies(guarded, networks(settings.proxies))
-        self._guarded = SafeHeaders(ValidHost(guarded))
+        self._guarded = guarded(self._dispatch, settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)
@@ -103,6 +102,14 @@ class _Collector(FastAPI):
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_report = scope["type"] == "http" and scope["path"] == PATH
         await (self._ingest if is_report else self._bounded)(scope, receive, send)
+
+
+def guarded(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """An application behind what stands before every route."""
+    app = _limited(app, settings)
+    if settings.proxies:
+        app = BehindProxies(app, networks(settings.proxies))
+    return SafeHeaders(ValidHost(app))
 
 
 def _limited(app: ASGIApp, settings: Settings) -> ASGIApp:
@@ -146,7 +153,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-async def _refused(request: Request, wrong: Exception) -> Response:
+async def refused(request: Request, wrong: Exception) -> Response:
+    """What an application answers to an exception."""
     problem = _explained(wrong)
     log_problem(_route(request), problem, wrong)
     return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
