@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,15 @@ class HopProcess:
 
     arguments: list[str]
     log: Path
-    port: int = 0
+    port: int
     process: subprocess.Popen[str] | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
+    def begin(self) -> None:
+        """Start it, without waiting until it listens."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*COMMAND, *self.arguments, "--port", str(self.port)],
@@ -43,10 +45,17 @@ class HopProcess:
                 env=environment(),
                 cwd=Path(__file__).parents[2],
             )
+
+    def listen(self) -> None:
+        """Wait until it listens."""
+        assert self.process is not None
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
-        assert first.startswith("Listening at http://"), self.log.read_text()
-        self.port = int(first.rsplit(":", 1)[1])
+        assert first.startswith(f"Listening at {self.url}"), self.log.read_text()
+
+    def start(self) -> None:
+        self.begin()
+        self.listen()
 
     def end(self, number: signal.Signals) -> int:
         assert self.process is not None
@@ -120,26 +129,38 @@ def written(folder: Path, plan: Plan, keys: Sequence[PrivateKey]) -> tuple[Path,
     return plan_file, files
 
 
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at now."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
 @contextmanager
 def system(plan: Plan, keys: Sequence[PrivateKey], folder: Path) -> Iterator[System]:
-    """All hops, started from the last to the first; ended with the block."""
+    """All hops, which listen; ended with the block."""
     plan_file, files = written(folder, plan, keys)
     made = System(plan, folder)
     last = len(keys) - 1
-    made.hops = [HopProcess([], folder / f"hop{hop}.log") for hop in range(len(keys))]
+    ports = free_ports(len(keys))
+    made.hops = [HopProcess([], folder / f"hop{hop}.log", port) for hop, port in enumerate(ports)]
     made.collector.arguments = [
         "serve", str(plan_file), "--store", made.survey, "--key", str(files[last]),
     ]  # fmt: skip
+    for hop in range(last):
+        first = ["--close-after", "0"] if not hop else []
+        made.hops[hop].arguments = [
+            "shuffler", str(plan_file), "--key", str(files[hop]),
+            "--next", made.hops[hop + 1].url, "--store", made.store(hop),
+            "--collector", made.collector.url, *first,
+        ]  # fmt: skip
     try:
-        made.collector.start()
-        for hop in reversed(range(last)):
-            first = ["--close-after", "0"] if not hop else []
-            made.hops[hop].arguments = [
-                "shuffler", str(plan_file), "--key", str(files[hop]),
-                "--next", made.hops[hop + 1].url, "--store", made.store(hop),
-                "--collector", made.collector.url, *first,
-            ]  # fmt: skip
-            made.hops[hop].start()
+        for process in made.hops:
+            process.begin()
+        for process in made.hops:
+            process.listen()
         yield made
     finally:
         codes = [hop.end(signal.SIGTERM) for hop in made.hops if hop.process is not None]

@@ -1,0 +1,81 @@
+"""Messages between hops: under their keys, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from sottovoce.ground.errors import CorruptReport
+from sottovoce.shuffle.messages import (
+    BATCH,
+    CHUNK_BYTES,
+    COMMIT,
+    Chunk,
+    Link,
+    NotAuthentic,
+    chunks,
+    sender_of,
+    split,
+)
+from tests.shuffle.plans import keys, shuffled_plan
+
+KEYS = keys()
+PLAN = shuffled_plan(KEYS)
+OURS, THEIRS = Link(PLAN, 0, KEYS[0], 1), Link(PLAN, 1, KEYS[1], 0)
+
+
+def test_two_hops_understand_each_other() -> None:
+    sent = OURS.write(BATCH, b"so")
+    assert sender_of(sent) == 0
+    message = THEIRS.read(BATCH, sent)
+    assert (message.sender, message.body) == (0, b"so")
+    assert OURS.read_answer(sent, THEIRS.answer(message, b"yes")) == b"yes"
+
+
+def test_nobody_else_is_heard() -> None:
+    sent = OURS.write(BATCH, b"so")
+    stranger = keys(seed=7)
+    forged = [
+        sent[:-1] + b"x",
+        bytes(32) + sent[32:],
+        sent[:32] + b"\1" + sent[33:],
+        Link(PLAN, 0, stranger[0], 1).write(BATCH, b"so"),
+        Link(shuffled_plan(KEYS, people=301), 0, KEYS[0], 1).write(BATCH, b"so"),
+        THEIRS.write(BATCH, b"so"),  # its own words, sent back
+    ]
+    for data in forged:
+        with pytest.raises(NotAuthentic):
+            THEIRS.read(BATCH, data)
+    with pytest.raises(NotAuthentic):
+        THEIRS.read(COMMIT, sent)
+    with pytest.raises(CorruptReport):
+        sender_of(sent[:32])
+
+
+def test_nobody_else_can_say_that_something_was_taken() -> None:
+    sent = OURS.write(BATCH, b"so")
+    good = THEIRS.answer(THEIRS.read(BATCH, sent))
+    other = THEIRS.answer(THEIRS.read(BATCH, OURS.write(BATCH, b"other")))
+    for body in (
+        None,
+        {},
+        {"value": ""},
+        good | {"value": "00"},
+        other,
+        [],
+        {"value": 1, "mac": 2},
+    ):
+        with pytest.raises(NotAuthentic):
+            OURS.read_answer(sent, body)
+
+
+def test_chunks_hold_whole_pieces() -> None:
+    size = CHUNK_BYTES // 2
+    made = chunks([bytes([each]) * size for each in range(5)], size)
+    assert [len(chunk.data) // size for chunk in made] == [2, 2, 1]
+    assert [Chunk.read(chunk.write()) for chunk in made] == made
+    assert chunks([], 10) == [Chunk(0, 1, b"")]
+    for body in (b"short", (5).to_bytes(4, "little") * 2, bytes(4) + b"\xff" * 4):
+        with pytest.raises(CorruptReport):
+            Chunk.read(body)
+    with pytest.raises(CorruptReport):
+        split(b"abc", 2)
