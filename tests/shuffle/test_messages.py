@@ -6,9 +6,9 @@ import pytest
 
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.shuffle.messages import (
-    BATCH,
+    BATCH_KIND,
     CHUNK_BYTES,
-    COMMIT,
+    COMMIT_KIND,
     Chunk,
     Link,
     NotAuthentic,
@@ -24,37 +24,37 @@ OURS, THEIRS = Link(PLAN, 0, KEYS[0], 1), Link(PLAN, 1, KEYS[1], 0)
 
 
 def test_two_hops_understand_each_other() -> None:
-    sent = OURS.write(BATCH, b"so")
+    sent = OURS.write(BATCH_KIND, b"so")
     assert sender_of(sent) == 0
-    message = THEIRS.read(BATCH, sent)
+    message = THEIRS.read(BATCH_KIND, sent)
     assert (message.sender, message.body) == (0, b"so")
     assert OURS.read_answer(sent, THEIRS.answer(message, b"yes")) == b"yes"
 
 
 def test_nobody_else_is_heard() -> None:
-    sent = OURS.write(BATCH, b"so")
+    sent = OURS.write(BATCH_KIND, b"so")
     stranger = keys(seed=7)
     forged = [
         sent[:-1] + b"x",
         bytes(32) + sent[32:],
         sent[:32] + b"\1" + sent[33:],
-        Link(PLAN, 0, stranger[0], 1).write(BATCH, b"so"),
-        Link(shuffled_plan(KEYS, people=301), 0, KEYS[0], 1).write(BATCH, b"so"),
-        THEIRS.write(BATCH, b"so"),  # its own words, sent back
+        Link(PLAN, 0, stranger[0], 1).write(BATCH_KIND, b"so"),
+        Link(shuffled_plan(KEYS, people=301), 0, KEYS[0], 1).write(BATCH_KIND, b"so"),
+        THEIRS.write(BATCH_KIND, b"so"),  # its own words, sent back
     ]
     for data in forged:
         with pytest.raises(NotAuthentic):
-            THEIRS.read(BATCH, data)
+            THEIRS.read(BATCH_KIND, data)
     with pytest.raises(NotAuthentic):
-        THEIRS.read(COMMIT, sent)
+        THEIRS.read(COMMIT_KIND, sent)
     with pytest.raises(CorruptReport):
         sender_of(sent[:32])
 
 
 def test_nobody_else_can_say_that_something_was_taken() -> None:
-    sent = OURS.write(BATCH, b"so")
-    good = THEIRS.answer(THEIRS.read(BATCH, sent))
-    other = THEIRS.answer(THEIRS.read(BATCH, OURS.write(BATCH, b"other")))
+    sent = OURS.write(BATCH_KIND, b"so")
+    good = THEIRS.answer(THEIRS.read(BATCH_KIND, sent))
+    other = THEIRS.answer(THEIRS.read(BATCH_KIND, OURS.write(BATCH_KIND, b"other")))
     for body in (
         None,
         {},

@@ -36,7 +36,7 @@ class Answering:
         self.heard.append((kind, body))
         if self._draw.below(3):
             raise Unanswered("no answer")
-        return b"" if kind in (messages.BATCH, messages.OPEN) else b"b" * 32
+        return b"" if kind in (messages.BATCH_KIND, messages.OPENING_KIND) else b"b" * 32
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def test_what_left_leaves_again_as_it_was(
     while work(store, other).attempt() is not None:  # another process for every step
         pass
     assert store.state(PLAN.id) == BatchState.DONE
-    sent = [body for kind, body in other.heard if kind == messages.BATCH]
+    sent = [body for kind, body in other.heard if kind == messages.BATCH_KIND]
     assert len(sent) > len(set(sent)) == messages.Chunk.read(sent[0]).count > 1
-    assert len({body for kind, body in other.heard if kind == messages.COMMIT}) == 1
-    opened = [body for kind, body in other.heard if kind == messages.OPEN]
+    assert len({body for kind, body in other.heard if kind == messages.COMMIT_KIND}) == 1
+    opened = [body for kind, body in other.heard if kind == messages.OPENING_KIND]
     assert len(set(opened)) == 1
     assert store.onions(PLAN.id) == []
 
@@ -100,7 +100,7 @@ def test_a_later_hop_refuses_a_batch_that_lost_too_many(store: HopStore) -> None
         seal(report, PLAN, Seeded(row), first=1) for row, report in enumerate(reports(PLAN, 43))
     ]
     (chunk,) = messages.chunks(inner, len(inner[0]))
-    store.add_chunk(PLAN.id, messages.BATCH, BatchState.COLLECTING, 0, 1, chunk.data)
+    store.add_chunk(PLAN.id, messages.BATCH_KIND, BatchState.COLLECTING, 0, 1, chunk.data)
     other = Answering(1)
     shuffler = work(store, other, hop=1)
     while shuffler.attempt() is not None:

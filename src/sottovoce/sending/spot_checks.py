@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
 
 STATED_SHARES = (0.01, 0.05)  # of a batch, whose change is seen with a stated chance
-TIMEOUT = 60.0
+LIST_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _published(url: str, plan: Plan) -> bytes:
         raise InvalidInput(f"at ({url}) must be http://HOST[:PORT] or https://HOST[:PORT]")
     is_secure = parts.scheme == "https"
     kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
-    connection = kind(parts.hostname, parts.port, timeout=TIMEOUT)
+    connection = kind(parts.hostname, parts.port, timeout=LIST_TIMEOUT)
     try:
         connection.request("GET", f"{parts.path.rstrip('/')}/v1/batches/{plan.id}/nonces")
         answer = connection.getresponse()

@@ -37,7 +37,7 @@ from sottovoce.service.temporary_folders import remove_leftovers
 from sottovoce.service.writer import Writer
 
 _FOR_DEVICES = (PATH, ONIONS_PATH, "/v1/plans/")
-REFUSED = (Problem, SottovoceError, RequestValidationError, HTTPException, Exception)
+HANDLED_ERRORS = (Problem, SottovoceError, RequestValidationError, HTTPException, Exception)
 _BY_STATUS = {
     401: "unauthorized",
     403: "forbidden",
@@ -82,7 +82,7 @@ def make_app(service: SurveyService, settings: Settings | None = None) -> FastAP
     app.router.routes.extend(public_routes(service, writer, metrics, settings))
     app.include_router(analyst_routes(service))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    for kind in REFUSED:
+    for kind in HANDLED_ERRORS:
         app.add_exception_handler(kind, refused)
     return app
 

@@ -15,7 +15,7 @@ from sottovoce.ground.errors import CorruptReport, InvalidInput, SurveyClosed, U
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.service.hop_routes import answered, take_chunk
-from sottovoce.service.hop_work import IDLE_SECONDS, HopWork, Workers
+from sottovoce.service.hop_work import IDLE_SECONDS, HopWork, HopWorkers
 from sottovoce.service.logs import log
 from sottovoce.service.problems import Problem
 from sottovoce.service.survey_service import SurveyService
@@ -90,7 +90,7 @@ class CollectorWork(HopWork):
         return None
 
     def _batch(self) -> ReadBatch:
-        data = self.store.incoming(self.plan.id, messages.BATCH)
+        data = self.store.incoming(self.plan.id, messages.BATCH_KIND)
         return read_batch(self.plan, self.key, split(data, onion_size(self.plan, self.hop)))
 
     def _store_reports(self, read: ReadBatch, nonces: list[bytes]) -> None:
@@ -103,19 +103,19 @@ class CollectorWork(HopWork):
     # -- fakes
 
     def _has_opened(self, hop: int) -> bool:
-        return self.store.is_whole(self.plan.id, _name(messages.OPEN, hop))
+        return self.store.is_whole(self.plan.id, _name(messages.OPENING_KIND, hop))
 
     def _opened_fakes(self, read: ReadBatch) -> set[bytes]:
         """The nonces of the fakes that shufflers opened, as they had to."""
         plan, found = self.plan, set[bytes]()
         for hop in self._adding:
-            committed = self.store.noted(plan.id, _name(messages.COMMIT, hop))
+            committed = self.store.noted(plan.id, _name(messages.COMMIT_KIND, hop))
             beacon = self.store.noted(plan.id, _beacon(hop))
             choice = self.store.noted(plan.id, _CHOICE)
             if committed is None or beacon is None or choice is None:
                 raise BiasedFakes(f"fakes: shuffler {hop} committed to none")
             opened = opened_half(choice, added_fakes(plan, hop))
-            shown = self.store.incoming(plan.id, _name(messages.OPEN, hop))
+            shown = self.store.incoming(plan.id, _name(messages.OPENING_KIND, hop))
             try:
                 found |= check_opening(plan, committed, beacon, opened, shown, read.reports)
             except BiasedFakes as wrong:
@@ -128,7 +128,7 @@ class Batches:
 
     def __init__(self, service: SurveyService, key: PrivateKey, store: HopStore) -> None:
         self.service, self.key, self.store = service, key, store
-        self.workers = Workers()
+        self.workers = HopWorkers()
 
     def start(self) -> None:
         """Go on with the batches of all plans that name this key."""
@@ -160,18 +160,18 @@ class Batches:
     def take(self, plan: Plan, message: Message) -> bytes:
         """What is said to a message of a shuffler."""
         match message.kind:
-            case messages.BATCH:
+            case messages.BATCH_KIND:
                 size = onion_size(plan, hop_of(plan, self.key))
                 state = BatchState.COLLECTING
-                take_chunk(self.store, plan, messages.BATCH, state, message.body, size)
-            case messages.COMMIT:
+                take_chunk(self.store, plan, messages.BATCH_KIND, state, message.body, size)
+            case messages.COMMIT_KIND:
                 return self._committed(plan, message)
-            case messages.HALF:
+            case messages.HALF_KIND:
                 if self.store.state(plan.id) == BatchState.COLLECTING:
                     return b""
                 return self.store.note(plan.id, _CHOICE, os.urandom(BEACON_BYTES))
-            case messages.OPEN:
-                name = _name(messages.OPEN, message.sender)
+            case messages.OPENING_KIND:
+                name = _name(messages.OPENING_KIND, message.sender)
                 state = BatchState.CLOSED
                 take_chunk(self.store, plan, name, state, message.body, SEED_BYTES)
         return b""
@@ -180,7 +180,7 @@ class Batches:
         """A beacon for the first commitment of a shuffler, drawn after it came; the same again."""
         if len(message.body) != SEED_BYTES:
             raise CorruptReport(f"commitment: {len(message.body)} bytes must be {SEED_BYTES}")
-        name = _name(messages.COMMIT, message.sender)
+        name = _name(messages.COMMIT_KIND, message.sender)
         if self.store.note(plan.id, name, message.body) != message.body:
             raise InvalidInput("commitment: this shuffler has committed to other fakes")
         return self.store.note(plan.id, _beacon(message.sender), os.urandom(BEACON_BYTES))
@@ -190,18 +190,18 @@ def batch_routes(batches: Batches) -> list[Route]:
     """What shufflers send to a collector, and what everybody may see of a batch."""
 
     async def chunk(request: Request) -> Response:
-        return await taken(request, messages.BATCH)
+        return await taken(request, messages.BATCH_KIND)
 
     async def fakes(request: Request) -> Response:
         kind = request.path_params["kind"]
-        if kind not in (messages.COMMIT, messages.HALF, messages.OPEN):
+        if kind not in (messages.COMMIT_KIND, messages.HALF_KIND, messages.OPENING_KIND):
             raise Problem("not-found", "no route has this address")
         return await taken(request, kind)
 
     async def taken(request: Request, kind: str) -> Response:
         plan = await batches.plan(request)
         last = shuffling_of(plan).shufflers
-        senders = range(last - 1, last) if kind == messages.BATCH else range(last)
+        senders = range(last - 1, last) if kind == messages.BATCH_KIND else range(last)
         answer = await answered(
             request, plan, batches.key, kind, senders, lambda message: batches.take(plan, message)
         )

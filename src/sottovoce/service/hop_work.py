@@ -57,7 +57,9 @@ class Neighbour:
     def ask(self, kind: str, body: bytes) -> bytes:
         """What the other hop says to a message."""
         sent = self._link.write(kind, body)
-        path = f"{PATHS[kind]}/{self._plan_id}" + ("" if kind == messages.BATCH else f"/{kind}")
+        path = f"{HOP_PATHS[kind]}/{self._plan_id}" + (
+            "" if kind == messages.BATCH_KIND else f"/{kind}"
+        )
         try:
             answer = self._sender.ask("POST", path, sent, MESSAGE_KIND)
         except (OSError, http.client.HTTPException) as wrong:
@@ -73,9 +75,9 @@ class Neighbour:
         self._sender.close()
 
 
-PATHS = dict.fromkeys((messages.COMMIT, messages.HALF, messages.OPEN), "/v1/fakes") | {
-    messages.BATCH: "/v1/batches"
-}
+HOP_PATHS = dict.fromkeys(
+    (messages.COMMIT_KIND, messages.HALF_KIND, messages.OPENING_KIND), "/v1/fakes"
+) | {messages.BATCH_KIND: "/v1/batches"}
 
 
 class HopWork(ABC):
@@ -106,7 +108,7 @@ class HopWork(ABC):
 
     def close_whole(self) -> float:
         """Close a batch that another hop has sent, if all of it is there."""
-        if not self.store.is_whole(self.plan.id, messages.BATCH):
+        if not self.store.is_whole(self.plan.id, messages.BATCH_KIND):
             return IDLE_SECONDS
         self.store.set_state(self.plan.id, BatchState.CLOSED)
         return 0
@@ -118,7 +120,7 @@ class HopWork(ABC):
         self.store.finish(self.plan.id, BatchState.REFUSED, "reason", **counts)
 
 
-class Workers:
+class HopWorkers:
     """A thread for each plan, woken when something came for it."""
 
     def __init__(self) -> None:
@@ -230,7 +232,7 @@ class ShufflerWork(HopWork):
         malformed = self._layers.malformed
         copies = len(onions) - malformed - len(inner)
         self.store.keep_outgoing(
-            self.plan.id, messages.BATCH, parts, BatchState.MIXED,
+            self.plan.id, messages.BATCH_KIND, parts, BatchState.MIXED,
             received=len(onions), malformed=malformed, duplicates=copies,
             fakes=len(out) - len(inner), passed=len(out),
         )  # fmt: skip
@@ -240,7 +242,7 @@ class ShufflerWork(HopWork):
     def _onions(self) -> Sequence[bytes]:
         if not self.hop:
             return self.store.onions(self.plan.id)
-        data = self.store.incoming(self.plan.id, messages.BATCH)
+        data = self.store.incoming(self.plan.id, messages.BATCH_KIND)
         return list(split(data, onion_size(self.plan, self.hop)))
 
     def _refuse_small(self, received: int) -> None:
@@ -255,7 +257,7 @@ class ShufflerWork(HopWork):
         beacon = self.store.noted(self.plan.id, "beacon")
         if beacon is None:
             committed = commitment([hash_of(seed) for seed in seeds])
-            told = self._collector.ask(messages.COMMIT, committed)
+            told = self._collector.ask(messages.COMMIT_KIND, committed)
             if len(told) != BEACON_BYTES:
                 raise Unanswered("the collector's beacon is none")
             beacon = self.store.note(self.plan.id, "beacon", told)
@@ -268,14 +270,14 @@ class ShufflerWork(HopWork):
     # -- sending
 
     def _send(self) -> float:
-        following = self.store.next_outgoing(self.plan.id, messages.BATCH)
+        following = self.store.next_outgoing(self.plan.id, messages.BATCH_KIND)
         if following is None:
             self.store.finish(self.plan.id, BatchState.SENT, "seeds", "beacon")
             log("passed a batch on", plan=self.plan.id[:16], hop=self.hop)
             return 0
         number, data = following
-        self._next.ask(messages.BATCH, data)
-        self.store.taken(self.plan.id, messages.BATCH, number)
+        self._next.ask(messages.BATCH_KIND, data)
+        self.store.taken(self.plan.id, messages.BATCH_KIND, number)
         return 0
 
     def _open_fakes(self) -> float | None:
@@ -284,18 +286,18 @@ class ShufflerWork(HopWork):
         if not shuffling_of(self.plan).fakes_of(self.hop):
             self.store.finish(plan_id, BatchState.DONE)
             return None
-        if not self.store.has_outgoing(plan_id, messages.OPEN):
-            choice = self._collector.ask(messages.HALF, b"")
+        if not self.store.has_outgoing(plan_id, messages.OPENING_KIND):
+            choice = self._collector.ask(messages.HALF_KIND, b"")
             if not choice:
                 return LOOK_SECONDS * 5  # it has not received the batch
             seeds = self._seeds(added_fakes(self.plan, self.hop))
             shown = opening(seeds, opened_half(choice, len(seeds)))
             parts = [chunk.write() for chunk in chunks(split(shown, SEED_BYTES), SEED_BYTES)]
-            self.store.keep_outgoing(plan_id, messages.OPEN, parts, BatchState.SENT)
-        following = self.store.next_outgoing(plan_id, messages.OPEN)
+            self.store.keep_outgoing(plan_id, messages.OPENING_KIND, parts, BatchState.SENT)
+        following = self.store.next_outgoing(plan_id, messages.OPENING_KIND)
         if following is None:
             self.store.finish(plan_id, BatchState.DONE)
             return None
-        self._collector.ask(messages.OPEN, following[1])
-        self.store.taken(plan_id, messages.OPEN, following[0])
+        self._collector.ask(messages.OPENING_KIND, following[1])
+        self.store.taken(plan_id, messages.OPENING_KIND, following[0])
         return 0

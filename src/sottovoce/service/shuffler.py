@@ -19,10 +19,10 @@ from sottovoce.device.messages import ONIONS, ONIONS_PATH
 from sottovoce.device.sealing import PrivateKey, onion_size
 from sottovoce.ground.errors import CorruptReport, InvalidInput, UnknownPlan
 from sottovoce.protocol.plan import Plan
-from sottovoce.service.app import REFUSED, guarded, refused
+from sottovoce.service.app import HANDLED_ERRORS, guarded, refused
 from sottovoce.service.bodies import WholeBodies
 from sottovoce.service.hop_routes import answered, take_chunk
-from sottovoce.service.hop_work import ShufflerWork, Workers
+from sottovoce.service.hop_work import HopWorkers, ShufflerWork
 from sottovoce.service.logs import log
 from sottovoce.service.memory import Memory
 from sottovoce.service.problems import Problem
@@ -52,7 +52,7 @@ class Shuffler:
     ) -> None:
         self.key, self.store = key, store
         self.plans: Mapping[str, Plan] = {plan.id: plan for plan in plans}
-        self.workers = Workers()
+        self.workers = HopWorkers()
         self._works = [self._work(plan, terms) for plan in plans]
         for work in self._works:
             is_first = not work.hop
@@ -123,11 +123,11 @@ def shuffler_app(shuffler: Shuffler, settings: Settings | None = None) -> ASGIAp
         def take(message: Message) -> bytes:
             size = onion_size(plan, hop)
             state = BatchState.COLLECTING
-            take_chunk(shuffler.store, plan, messages.BATCH, state, message.body, size)
+            take_chunk(shuffler.store, plan, messages.BATCH_KIND, state, message.body, size)
             return b""
 
         before = range(hop - 1, hop)
-        answer = await answered(request, plan, shuffler.key, messages.BATCH, before, take)
+        answer = await answered(request, plan, shuffler.key, messages.BATCH_KIND, before, take)
         shuffler.workers.wake(plan.id)
         return answer
 
@@ -152,7 +152,7 @@ def shuffler_app(shuffler: Shuffler, settings: Settings | None = None) -> ASGIAp
             Route("/v1/batches/{id:str}", batches, methods=["POST"]),
             Route("/healthz", states, methods=["GET"]),
         ],
-        exception_handlers=dict.fromkeys(REFUSED, refused),
+        exception_handlers=dict.fromkeys(HANDLED_ERRORS, refused),
         lifespan=lifespan,
     )
     return guarded(WholeBodies(app, settings, Memory(settings.most_waiting)), settings)

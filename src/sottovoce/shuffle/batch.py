@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sottovoce.device.sealing import (
-    KEY_BYTES,
+    X25519_BYTES,
     PrivateKey,
     hops_of,
     open_layer,
@@ -80,7 +80,7 @@ class OpenedLayers:
         for onion in sorted(self.found):
             inner = self.found[onion]
             if inner is not None:
-                by_key.setdefault(onion[:KEY_BYTES], inner)
+                by_key.setdefault(onion[:X25519_BYTES], inner)
         return sorted(set(by_key.values()))
 
 

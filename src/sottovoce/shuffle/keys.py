@@ -7,12 +7,12 @@ import re
 import stat
 from pathlib import Path
 
-from sottovoce.device.sealing import KEY_BYTES, PrivateKey
+from sottovoce.device.sealing import X25519_BYTES, PrivateKey
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 
 _HEAD = "sottovoce private key 1 "
-_LINE = re.compile(f"{_HEAD}([0-9a-f]{{{2 * KEY_BYTES}}})\n")
+_LINE = re.compile(f"{_HEAD}([0-9a-f]{{{2 * X25519_BYTES}}})\n")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -20,7 +20,7 @@ from sottovoce.protocol.plan import Plan
 MAC_BYTES = 32
 CHUNK_BYTES = 1 << 19  # of a batch in one message, at most
 MAX_CHUNKS = 1 << 16
-BATCH, COMMIT, HALF, OPEN = "batch", "commit", "half", "open"  # kinds of messages
+BATCH_KIND, COMMIT_KIND, HALF_KIND, OPENING_KIND = "batch", "commit", "half", "open"  # of messages
 _LINK, _MESSAGE, _ANSWER = b"sottovoce hops 1", b"sottovoce message 1", b"sottovoce answer 1"
 _NUMBER_BYTES = 4
 
